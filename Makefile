@@ -1,0 +1,43 @@
+# The two commands of the README are `make demo` and `make test`; the rest are their parts.
+PYTHON ?= python3
+BIN := .venv/bin
+EXIT ?=
+
+.PHONY: demo test format lint types imports check lock clean
+
+.venv/ready: requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+demo: .venv/ready
+	$(BIN)/walltimed demo $(if $(EXIT),--exit)
+
+test: check
+	$(BIN)/pytest -n 2 --cov --cov-report=term
+
+check: lint types imports
+
+format: .venv/ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/ready
+	$(BIN)/mypy
+
+imports: .venv/ready
+	$(BIN)/lint-imports
+
+# Needs uv; writes name, version and hashes, and no download address.
+lock:
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links -o requirements/runtime.txt
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links -o requirements/dev.txt
+
+clean:
+	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,101 @@
+"""The contract that every predictor keeps."""
+
+from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
+
+SHORTEST = 1.0
+"""No prediction is shorter than this many seconds (unless the request is): it must be positive."""
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """Which part of the history can still change a predictor's answers.
+
+    A service that starts on a long history folds only this part of it, in log order, and
+    reaches the same answers as by folding all of it.
+
+    Attributes:
+        jobs_per_user: the most recently ended runs of every user.
+        latest_jobs: the most recently ended runs of the whole cluster.
+        window_seconds: every run that ended within this time before the newest; may be ``inf``.
+    """
+
+    jobs_per_user: int = 0
+    latest_jobs: int = 0
+    window_seconds: float = 0.0
+
+    def __or__(self, other: "Memory") -> "Memory":
+        """The smallest memory that holds both."""
+        return Memory(
+            jobs_per_user=max(self.jobs_per_user, other.jobs_per_user),
+            latest_jobs=max(self.latest_jobs, other.latest_jobs),
+            window_seconds=max(self.window_seconds, other.window_seconds),
+        )
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """Answers how long a job will run, from the completions of one cluster it was told of.
+
+    The contract, which one test suite holds every registered predictor to:
+
+    - ``predict`` changes no answer, ``observe`` is the only mutation.
+    - Every prediction is finite, positive, at most the request, and deterministic.
+    - With no usable history the answer is the request, with reason ``cold-start``.
+    - A completion influences predictions for submissions at or after its end time only.
+    - The answers depend on the completions and the order in which they were observed alone;
+      "most recent" means the latest end time, and among equal ones the latest observed.
+    - The time of either call does not grow with the length of the history.
+    """
+
+    @property
+    def name(self) -> str:
+        """The method's name in the API."""
+        ...
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in force, as JSON values."""
+        ...
+
+    @property
+    def memory(self) -> Memory:
+        """Which part of the history can still change an answer."""
+        ...
+
+    def predict(self, submission: Submission) -> Prediction:
+        """Predict the runtime of a job that was just submitted."""
+        ...
+
+    def observe(self, completion: Completion) -> None:
+        """Learn from a run that has ended."""
+        ...
+
+
+def capped(
+    seconds: float,
+    submission: Submission,
+    *,
+    method: str,
+    basis: Basis,
+    interval: Interval | None = None,
+) -> Prediction:
+    """A prediction of ``seconds``, brought into [SHORTEST, request]."""
+    request = submission.requested_walltime
+    return Prediction(
+        predicted_walltime=min(request, max(SHORTEST, seconds)),
+        requested_walltime=request,
+        method=method,
+        basis=basis,
+        interval=interval,
+    )
+
+
+def request_of(submission: Submission, *, method: str, basis: Basis) -> Prediction:
+    """The user's request as the answer of ``method``, for want of anything better."""
+    request = submission.requested_walltime
+    return Prediction(
+        predicted_walltime=request, requested_walltime=request, method=method, basis=basis
+    )

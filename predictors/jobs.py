@@ -1,0 +1,102 @@
+"""Domain types: what is known of a job at submission, at its end, and what we say of it.
+
+Durations are seconds, times are Unix seconds, processors are cores, memory is KiB per
+processor. Unknown is ``None``, never ``-1`` or ``0``.
+
+The types are msgspec structs, which behave as frozen keyword-only dataclasses and are built
+ten times faster: a fold of a million completions builds two million of them.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+DEFAULT_CLUSTER = "default"
+
+
+class Status(StrEnum):
+    """How a run ended, in the words of the HTTP contract."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    NODE_FAIL = "node_fail"
+    OUT_OF_MEMORY = "out_of_memory"
+    PREEMPTED = "preempted"
+    UNKNOWN = "unknown"
+
+
+class Submission(Struct, frozen=True, kw_only=True, gc=False):
+    """What is known of a job when it is submitted.
+
+    Attributes:
+        requested_walltime: what the user asked for, in seconds, > 0.
+        submit_time: Unix seconds.
+        cluster: history never leaves its cluster.
+        job_id: the resource manager's name for the job; a submit filter has none yet.
+        project: Slurm account, PBS project.
+        queue: Slurm partition.
+        application: job name or executable.
+        requested_processors: cores.
+        requested_memory: KiB per processor.
+    """
+
+    requested_walltime: float
+    submit_time: float
+    cluster: str = DEFAULT_CLUSTER
+    job_id: str | None = None
+    user: str | None = None
+    group: str | None = None
+    project: str | None = None
+    queue: str | None = None
+    application: str | None = None
+    requested_processors: int | None = None
+    requested_memory: float | None = None
+
+
+class Completion(Struct, frozen=True, kw_only=True, gc=False):
+    """One run of a job that has ended, with the submission as it was.
+
+    A job may run more than once (requeue): ``(cluster, job_id, start_time)`` names a run.
+    """
+
+    submission: Submission
+    start_time: float
+    end_time: float
+    runtime: float
+    status: Status = Status.UNKNOWN
+
+    @property
+    def usage(self) -> float:
+        """``runtime / requested_walltime`` clipped to [0, 1].
+
+        The same number is usage_wall (Klusáček & Soysal 2020, Formula 1), R (Tang et al. 2013,
+        Eq 1) and A (Rocchetti et al. 2017, section 3).
+        """
+        return min(1.0, max(0.0, self.runtime / self.submission.requested_walltime))
+
+
+class Basis(Struct, frozen=True, kw_only=True, gc=False):
+    """What a prediction rests on: how many past jobs, and one word why."""
+
+    jobs: int
+    reason: str
+
+
+class Interval(Struct, frozen=True, kw_only=True, gc=False):
+    """Bounds in seconds that hold the runtime with probability ``coverage``."""
+
+    lower: float
+    upper: float
+    coverage: float
+
+
+class Prediction(Struct, frozen=True, kw_only=True, gc=False):
+    """How long a job will run, in seconds, and which method says so on what basis."""
+
+    predicted_walltime: float
+    requested_walltime: float
+    method: str
+    basis: Basis
+    interval: Interval | None = None

@@ -1,0 +1,36 @@
+"""The methods by name: a new predictor is one module and one line here."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from predictors.base import Predictor
+from predictors.requested import Requested
+
+PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
+    "requested": Requested,
+}
+
+DEFAULT_METHOD = "max-usage"
+
+
+class UnknownMethodError(ValueError):
+    """There is no prediction method of that name."""
+
+
+def create(name: str, **parameters: Any) -> Predictor:
+    """Build the predictor called ``name``.
+
+    Raises:
+        UnknownMethodError: no such method; the message lists those there are.
+        ValueError: a parameter is unknown or out of range; the message names it.
+    """
+    try:
+        factory = PREDICTORS[name]
+    except KeyError:
+        raise UnknownMethodError(
+            f"There is no method {name!r}; there are {', '.join(sorted(PREDICTORS))}."
+        ) from None
+    try:
+        return factory(**parameters)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from error

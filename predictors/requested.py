@@ -1,0 +1,27 @@
+"""The user's request: baseline, fallback, cold start."""
+
+from typing import Any
+
+from predictors.base import Memory, request_of
+from predictors.jobs import Basis, Completion, Prediction, Submission
+
+_BASIS = Basis(jobs=0, reason="request")
+
+
+class Requested:
+    """Predicts the requested walltime. Learns nothing."""
+
+    name = "requested"
+    memory = Memory()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    def predict(self, submission: Submission) -> Prediction:
+        """The request itself."""
+        return request_of(submission, method=self.name, basis=_BASIS)
+
+    def observe(self, completion: Completion) -> None:
+        """Nothing to learn."""

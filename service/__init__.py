@@ -1,0 +1,1 @@
+"""The prediction service: HTTP, SQL history, live state, command line."""

@@ -1,0 +1,1 @@
+"""What a scheduler would do with predictions: traces, replay, machines, policies, measures."""
