@@ -1,0 +1,93 @@
+"""Settings from environment variables (``WALLTIMED_…``) or a TOML file, each described here."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class Settings(BaseSettings):
+    """Everything a site can set. The environment wins over the file named by WALLTIMED_CONFIG."""
+
+    model_config = SettingsConfigDict(env_prefix="WALLTIMED_", extra="forbid", frozen=True)
+
+    config: Path | None = Field(None, description="TOML file with any of these settings.")
+    database_url: SecretStr = Field(
+        SecretStr("sqlite:///walltimed.sqlite3"),
+        description="History store: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.",
+    )
+    sqlite_synchronous: Literal["full", "normal"] = Field(
+        "full",
+        description="full: an acknowledged completion survives power loss; normal: a crash of the "
+        "process only (for private replays).",
+    )
+    host: str = Field("127.0.0.1", description="Address to listen on; loopback by default.")
+    port: int = Field(8580, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    unix_socket: Path | None = Field(
+        None, description="Listen on this Unix socket instead of host and port."
+    )
+    workers: int = Field(1, ge=1, le=64, description="Worker processes that serve requests.")
+    insecure: bool = Field(
+        default=False, description="Listen beyond loopback although no token has been issued."
+    )
+    method: str = Field("max-usage", description="Method that answers when a request names none.")
+    predictors: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="Parameters by method, for example {'percentile': {'percentile': 90}}.",
+    )
+    shadow_share: float = Field(
+        1.0,
+        ge=0.0,
+        le=1.0,
+        description="Share of submissions for which every other method is asked too, so that its "
+        "live score is known; 0 turns it off.",
+    )
+    record_predictions: bool = Field(
+        default=True, description="Store predictions, so that they are scored when jobs end."
+    )
+    default_group: str = Field(
+        "g5", pattern=r"^g([1-9]|10)$", description="Accuracy group of users without history."
+    )
+    max_body_bytes: int = Field(
+        8 << 20, ge=1024, description="Largest body of one request, NDJSON excepted."
+    )
+    max_batch: int = Field(
+        10_000, ge=1, description="Most submissions, completions or jobs in one request."
+    )
+    prediction_retention_days: float = Field(
+        90.0, gt=0, description="Recorded predictions whose job never ended are dropped after this."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe log record that is written."
+    )
+    log_format: Literal["json", "console"] = Field(
+        "json", description="json: one object per line; console: for people."
+    )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return self.unix_socket is not None or self.host in LOOPBACK
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then the TOML file."""
+        del dotenv_settings, file_secret_settings
+        named = env_settings().get("config")
+        file = TomlConfigSettingsSource(settings_cls, Path(named)) if named else None
+        return (init_settings, env_settings, *([file] if file else []))
