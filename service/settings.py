@@ -1,5 +1,6 @@
 """Settings from environment variables (``WALLTIMED_…``) or a TOML file, each described here."""
 
+from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal
 
@@ -88,6 +89,8 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then the environment, then the TOML file."""
         del dotenv_settings, file_secret_settings
-        named = env_settings().get("config")
+        named = init_settings().get("config") or env_settings().get("config")
+        if named and not Path(named).is_file():
+            raise FileNotFoundError(ENOENT, "No such settings file", str(named))
         file = TomlConfigSettingsSource(settings_cls, Path(named)) if named else None
         return (init_settings, env_settings, *([file] if file else []))

@@ -1,0 +1,59 @@
+"""The ``walltimed`` command: each command is a module of this package and one line here."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from service.cli.config import config
+from service.cli.console import ExitCode, err
+from service.cli.db import db
+from service.cli.failures import exit_code_of, sentence
+from service.cli.serve import serve
+from service.cli.token import token
+
+app = typer.Typer(
+    name="walltimed",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    epilog="Exit codes: 0 done, 1 failed, 2 bad options or input, 3 some lines rejected, "
+    "4 store or service unavailable, 130 interrupted.",
+)
+
+app.command()(serve)
+app.command()(config)
+app.add_typer(db)
+app.add_typer(token)
+
+
+def print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of an option's callback
+    """Print the version and leave."""
+    if wanted:
+        typer.echo(version("walltimed"))
+        raise typer.Exit
+
+
+@app.callback()
+def walltimed(
+    *,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Online walltime prediction for batch schedulers."""
+
+
+def main() -> None:
+    """Run the command line; an expected failure is one sentence and an exit code."""
+    try:
+        app()
+    except Exception as error:
+        code = exit_code_of(error)
+        if code is None:
+            raise
+        err.print(f"[red]error:[/red] {sentence(error)}", soft_wrap=True)
+        sys.exit(code)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)

@@ -1,0 +1,131 @@
+"""``walltimed config``: every setting, what it means, its value and where that came from."""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from msgspec import Struct
+from rich.table import Table
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
+from service.cli.settings import ConfigFile, load_settings
+from service.settings import Settings
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """One setting: ``value`` is in force, and came from ``source``."""
+
+    name: str
+    environment: str
+    value: Any
+    default: Any
+    source: str
+    description: str
+
+
+def config(
+    *,
+    file: ConfigFile = None,
+    as_toml: Annotated[
+        bool, typer.Option("--toml", help="Print a settings file to fill in, with the defaults.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print every setting: what it means, its value now, and where the value comes from.
+
+    Passwords are never printed.
+
+    For example:
+
+        walltimed config
+        walltimed config --toml > walltimed.toml
+        WALLTIMED_CONFIG=walltimed.toml WALLTIMED_PORT=9000 walltimed config --json
+    """
+    if as_toml and as_json:
+        raise CommandError("Choose --toml or --json, not both.", ExitCode.USAGE)
+    settings = list(settings_in_force(load_settings(config=file)))
+    if as_json:
+        print_json(settings)
+    elif as_toml:
+        typer.echo("\n".join(template(settings)))
+    else:
+        out.print(table(settings))
+
+
+def settings_in_force(settings: Settings) -> Iterator[Setting]:
+    """Every setting in the order of its class, with secrets hidden."""
+    in_file = names_in_file(settings)
+    shown = settings.model_dump(mode="json")
+    defaults = Settings.model_construct().model_dump(mode="json")
+    for name, field in Settings.model_fields.items():
+        environment = f"WALLTIMED_{name.upper()}"
+        yield Setting(
+            name=name,
+            environment=environment,
+            value=without_password(settings) if name == "database_url" else shown[name],
+            default=PLAIN_DEFAULTS.get(name, defaults[name]),
+            source=source_of(name, environment, in_file),
+            description=field.description or "",
+        )
+
+
+PLAIN_DEFAULTS = {"database_url": Settings.model_fields["database_url"].default.get_secret_value()}
+"""Defaults of secret settings, which are no secrets."""
+
+
+def names_in_file(settings: Settings) -> frozenset[str]:
+    """The settings that the file names, if there is one."""
+    if settings.config is None:
+        return frozenset()
+    return frozenset(tomllib.loads(settings.config.read_text()))
+
+
+def source_of(name: str, environment: str, in_file: frozenset[str]) -> str:
+    """Where the value in force comes from; the environment wins over the file."""
+    if environment in os.environ:
+        return "environment"
+    return "file" if name in in_file else "default"
+
+
+def without_password(settings: Settings) -> str:
+    """The database URL, its password replaced by stars; all of it when it is no URL."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(settings.database_url.get_secret_value())
+    except ArgumentError:
+        return str(settings.database_url)
+    return url.render_as_string(hide_password=True)
+
+
+def template(settings: list[Setting]) -> Iterator[str]:
+    """A TOML file in which every setting is described and commented out at its default."""
+    for setting in settings:
+        if setting.name == "config":
+            continue
+        default = "" if setting.default is None else setting.default
+        value = "{}" if default == {} else json.dumps(default)
+        yield f"# {setting.description}\n# {setting.name} = {value}\n"
+
+
+def table(settings: list[Setting]) -> Table:
+    """One row per setting."""
+    columns = Table(
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+        caption="In the environment each name is in capitals behind WALLTIMED_.",
+        caption_justify="left",
+    )
+    columns.add_column("setting", no_wrap=True)
+    columns.add_column("value", overflow="fold", max_width=40)
+    columns.add_column("source", no_wrap=True)
+    columns.add_column("meaning")
+    for setting in settings:
+        value = "" if setting.value is None else json.dumps(setting.value).strip('"')
+        columns.add_row(setting.name, value, setting.source, setting.description)
+    return columns

@@ -1,0 +1,80 @@
+"""What every command shares: output for people or for machines, exit codes, one-sentence errors."""
+
+import sys
+from enum import IntEnum
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+out = Console(highlight=False)
+"""Results, on standard output."""
+
+err = Console(stderr=True, highlight=False)
+"""Progress, warnings and errors, on standard error."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+class ExitCode(IntEnum):
+    """What the exit code of every command means."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PARTIAL = 3
+    UNAVAILABLE = 4
+    INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """A failure that one sentence explains; raise it anywhere below a command."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
+        """Fail with ``message`` on standard error and ``code`` as the exit code."""
+        super().__init__(message)
+        self.code = code
+
+
+def print_json(value: Any) -> None:
+    """Write ``value`` as indented JSON, never wrapped or coloured."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(text + "\n")
+
+
+class RateColumn(ProgressColumn):
+    """Steps per second, such as ``12,345 lines/s``."""
+
+    def __init__(self, unit: str) -> None:
+        """Name what is counted, in the plural."""
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        """The speed of the last moments, or of the whole task once it has ended."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f} {self.unit}/s" if speed else "")
+
+
+def progress_bar(unit: str, *, quiet: bool = False) -> Progress:
+    """A progress bar on standard error that counts ``unit`` and vanishes when it is done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        RateColumn(unit),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=quiet or not err.is_terminal,
+    )

@@ -1,0 +1,32 @@
+"""Which exceptions are expected failures, and the exit code that each one means."""
+
+from collections.abc import Mapping
+
+from service.cli.console import CommandError, ExitCode
+
+EXPECTED: Mapping[str, ExitCode] = {
+    "service.store.errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
+    "service.store.errors.StoreFullError": ExitCode.UNAVAILABLE,
+    "service.store.errors.SchemaOutdatedError": ExitCode.FAILED,
+    "simulator.swf.MalformedLineError": ExitCode.USAGE,
+    "predictors.registry.UnknownMethodError": ExitCode.USAGE,
+    "builtins.ConnectionError": ExitCode.UNAVAILABLE,
+    "builtins.OSError": ExitCode.USAGE,
+}
+"""By name, so that no command loads a module for the sake of an error it never raises."""
+
+
+def exit_code_of(error: Exception) -> ExitCode | None:
+    """The exit code that ``error`` means, or None when it is a fault of ours."""
+    if isinstance(error, CommandError):
+        return error.code
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
+    return next((EXPECTED[name] for name in names if name in EXPECTED), None)
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong in one line; the system's own words for a file that will not open."""
+    if isinstance(error, OSError) and error.strerror:
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror}."
+    return " ".join(str(error).split())

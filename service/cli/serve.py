@@ -1,0 +1,59 @@
+"""``walltimed serve``: the service itself."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import ready
+
+
+def serve(
+    *,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option("--port", "-p", help="0 takes a free one.")] = None,
+    unix_socket: Annotated[
+        Path | None, typer.Option(help="Listen on this Unix socket instead.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Processes.")] = None,
+    method: Annotated[str | None, typer.Option(help="Method when a request names none.")] = None,
+    insecure: Annotated[
+        bool | None, typer.Option("--insecure", help="Listen beyond loopback without tokens.")
+    ] = None,
+    upgrade: Annotated[
+        bool | None,
+        typer.Option(
+            "--upgrade/--no-upgrade",
+            help="Bring the schema up to date first; by default on SQLite only.",
+        ),
+    ] = None,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+) -> None:
+    """Serve predictions until SIGTERM or ctrl-C, then write what is queued and leave.
+
+    Every option is a setting too; `walltimed config` lists them all.
+
+    For example:
+
+        walltimed serve
+        walltimed serve --workers 4 -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed serve --unix-socket /run/walltimed/walltimed.sock
+    """
+    settings = load_settings(
+        host=host,
+        port=port,
+        unix_socket=unix_socket,
+        workers=workers,
+        method=method,
+        insecure=insecure,
+        database_url=database_url,
+        config=file,
+    )
+    with ready(settings, upgrade=upgrade):
+        pass
+
+    from service.server import run
+
+    run(settings)

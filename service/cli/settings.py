@@ -1,0 +1,40 @@
+"""Settings as commands see them: options win over the environment, which wins over the file."""
+
+from pathlib import Path
+from tomllib import TOMLDecodeError
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from service.cli.console import CommandError, ExitCode
+from service.settings import Settings
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url", "-d", metavar="URL", help="History store; else WALLTIMED_DATABASE_URL."
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="TOML file; else WALLTIMED_CONFIG."),
+]
+
+
+def load_settings(**options: Any) -> Settings:
+    """The settings in force, with every option that was given on the command line.
+
+    Raises:
+        CommandError: a setting is unknown or out of range; the message names each one.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
+        )
+        raise CommandError(f"Settings refused: {problems}.", ExitCode.USAGE) from None
+    except TOMLDecodeError as error:
+        raise CommandError(f"The settings file is not TOML: {error}.", ExitCode.USAGE) from None

@@ -1,0 +1,47 @@
+"""The history store as commands open it."""
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.store import Store
+
+
+@contextmanager
+def opened(settings: Settings) -> "Iterator[Store]":
+    """The store that the settings name, closed at the end; its schema is not looked at."""
+    from service.store import open_store
+
+    store = open_store(
+        settings.database_url.get_secret_value(), sqlite_synchronous=settings.sqlite_synchronous
+    )
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def ready(settings: Settings, *, upgrade: bool | None = None) -> "Iterator[Store]":
+    """The store with a current schema.
+
+    An embedded SQLite file belongs to this machine alone and is upgraded on the way; a
+    PostgreSQL database may serve other machines and is upgraded only when ``upgrade`` says so.
+
+    Raises:
+        SchemaOutdatedError: the schema is not current and was not to be upgraded.
+    """
+    with opened(settings) as store:
+        if is_embedded(settings) if upgrade is None else upgrade:
+            store.upgrade()
+        store.check()
+        yield store
+
+
+def is_embedded(settings: Settings) -> bool:
+    """Whether the store is a file of our own."""
+    return settings.database_url.get_secret_value().startswith("sqlite")

@@ -1,0 +1,115 @@
+"""``walltimed token``: who may call the service."""
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import ready
+
+SCOPES = ("predict", "ingest", "admin")
+
+token = typer.Typer(name="token", help="Issue, revoke and list API tokens.", no_args_is_help=True)
+
+
+@token.command()
+def issue(
+    name: Annotated[str, typer.Argument(help="Whom the token is for, such as 'submit filter'.")],
+    *,
+    scopes: Annotated[
+        list[str],
+        typer.Option("--scope", "-s", help="predict, ingest or admin (all); may be repeated."),
+    ],
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Issue a token and print its secret, which is shown once and stored hashed.
+
+    From the first token on, every call but the health checks needs one.
+
+    For example:
+
+        walltimed token issue "submit filter" --scope predict
+        walltimed token issue epilog -s ingest --json
+    """
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown:
+        raise CommandError(
+            f"There is no scope {unknown[0]!r}; there are {', '.join(SCOPES)}.", ExitCode.USAGE
+        )
+    with ready(load_settings(database_url=database_url, config=file)) as store:
+        issued, secret = store.issue_token(name, tuple(scopes), time.time())
+    if as_json:
+        print_json({"id": issued.id, "name": issued.name, "scopes": scopes, "token": secret})
+        return
+    out.print(f"Token {issued.id} for {issued.name}, shown only now:", soft_wrap=True)
+    typer.echo(secret)
+
+
+@token.command()
+def revoke(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="As `walltimed token list` shows it.")],
+    *,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a token; running services refuse it within seconds.
+
+    For example:
+
+        walltimed token revoke 7Qm2xK
+    """
+    with ready(load_settings(database_url=database_url, config=file)) as store:
+        if not store.revoke_token(id_):
+            raise CommandError(f"There is no valid token {id_!r}.")
+    if as_json:
+        print_json({"id": id_, "revoked": True})
+    else:
+        out.print(f"Token {id_} is revoked.")
+
+
+@token.command(name="list")
+def list_(
+    *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
+) -> None:
+    """List the tokens, without their secrets.
+
+    For example:
+
+        walltimed token list --json
+    """
+    with ready(load_settings(database_url=database_url, config=file)) as store:
+        tokens = store.tokens()
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": each.id,
+                    "name": each.name,
+                    "scopes": list(each.scopes),
+                    "issued_at": each.issued_at,
+                    "revoked_at": each.revoked_at,
+                }
+                for each in tokens
+            ]
+        )
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("id", "name", "scopes", "issued", "revoked"):
+        table.add_column(heading, overflow="fold")
+    for each in tokens:
+        table.add_row(
+            each.id, each.name, ", ".join(each.scopes), day(each.issued_at), day(each.revoked_at)
+        )
+    out.print(table)
+
+
+def day(seconds: float | None) -> str:
+    """The UTC day of a Unix time; empty for none."""
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat() if seconds is not None else ""
