@@ -1,0 +1,21 @@
+"""What can go wrong with the history store."""
+
+
+class StoreError(Exception):
+    """The history store could not do what it was asked."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be reached or is too busy; the same call may succeed later."""
+
+
+class StoreFullError(StoreError):
+    """The database has no room left, so nothing was stored."""
+
+
+class SchemaOutdatedError(StoreError):
+    """The database's schema is not this release's; `walltimed db upgrade` brings it up."""
+
+
+class RefusedRecordError(StoreError):
+    """The database refuses a value, for example a text with a NUL character in it."""

@@ -1,0 +1,104 @@
+"""What goes into the history store and comes out of it, beside the domain types."""
+
+import hmac
+from hashlib import sha256
+
+from msgspec import Struct
+
+from predictors.jobs import Completion, Interval, Submission
+
+
+class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
+    """A completion as somebody reported it.
+
+    Attributes:
+        completion: the run; its job id must be known.
+        prediction_id: of the prediction that the site passed through the resource manager.
+    """
+
+    completion: Completion
+    prediction_id: str | None = None
+
+
+class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
+    """What was predicted for one submission, kept until its job ends.
+
+    Attributes:
+        prediction_id: names the prediction for good.
+        submission: as it was when the prediction was asked for.
+        method: that answered.
+        predicted_walltime: its answer in seconds.
+        estimates: seconds by method, of every method that was asked, the answering one included.
+        interval: of the answer, where the method gives one.
+        recorded_at: Unix seconds.
+    """
+
+    prediction_id: str
+    submission: Submission
+    method: str
+    predicted_walltime: float
+    estimates: dict[str, float]
+    interval: Interval | None = None
+    recorded_at: float
+
+
+class Ingested(Struct, frozen=True, kw_only=True):
+    """How many of the reported completions were new, and how many the store had already."""
+
+    accepted: int
+    duplicates: int
+
+    def __add__(self, other: "Ingested") -> "Ingested":
+        """Both together."""
+        return Ingested(
+            accepted=self.accepted + other.accepted, duplicates=self.duplicates + other.duplicates
+        )
+
+
+class MethodScore(Struct, frozen=True, kw_only=True):
+    """How one method did on the jobs of one cluster that it was asked about and that ended.
+
+    Attributes:
+        jobs: how many were scored.
+        mean_absolute_error: seconds.
+        underestimation_rate: share of jobs that ran longer than predicted.
+        accuracy: mean of min(p, r) / max(p, r) over predictions p and runtimes r (Tang et al.
+            2013, Eq 3).
+        coverage: share of its intervals that held the runtime; None if it gave none.
+    """
+
+    method: str
+    jobs: int
+    mean_absolute_error: float
+    underestimation_rate: float
+    accuracy: float
+    coverage: float | None
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """An API token without its secret.
+
+    Attributes:
+        token_id: public part, safe to log.
+        name: what it is for, in the administrator's words.
+        scopes: what it allows; ``admin`` allows everything.
+        secret_hash: SHA-256 of the secret part.
+        created_at: Unix seconds.
+        revoked_at: Unix seconds; None while it is valid.
+    """
+
+    token_id: str
+    name: str
+    scopes: frozenset[str]
+    secret_hash: bytes
+    created_at: float
+    revoked_at: float | None = None
+
+    def matches(self, secret: str) -> bool:
+        """Whether this is the token's secret; takes the same time for every wrong one."""
+        digest = sha256(secret.encode(errors="replace")).digest()
+        return hmac.compare_digest(digest, self.secret_hash)
+
+    def allows(self, scope: str) -> bool:
+        """Whether a bearer may use what needs ``scope``."""
+        return self.revoked_at is None and bool(self.scopes & {scope, "admin"})
