@@ -5,6 +5,7 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from service.cli.config import config
 from service.cli.console import ExitCode, err
@@ -53,7 +54,7 @@ def main() -> None:
         code = exit_code_of(error)
         if code is None:
             raise
-        err.print(f"[red]error:[/red] {sentence(error)}", soft_wrap=True)
+        err.print(f"[red]error:[/red] {escape(sentence(error))}", soft_wrap=True)
         sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)

@@ -7,13 +7,13 @@ from service.cli.console import CommandError, ExitCode
 EXPECTED: Mapping[str, ExitCode] = {
     "service.store.errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
     "service.store.errors.StoreFullError": ExitCode.UNAVAILABLE,
-    "service.store.errors.SchemaOutdatedError": ExitCode.FAILED,
+    "service.store.errors.StoreError": ExitCode.FAILED,
     "simulator.swf.MalformedLineError": ExitCode.USAGE,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,
     "builtins.OSError": ExitCode.USAGE,
 }
-"""By name, so that no command loads a module for the sake of an error it never raises."""
+"""The nearest base class counts. Named, not imported: no command loads what it does not use."""
 
 
 def exit_code_of(error: Exception) -> ExitCode | None:

@@ -2,14 +2,18 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
+
+if TYPE_CHECKING:
+    from service.store import Token
 
 SCOPES = ("predict", "ingest", "admin")
 
@@ -45,9 +49,9 @@ def issue(
     with ready(load_settings(database_url=database_url, config=file)) as store:
         issued, secret = store.issue_token(name, tuple(scopes), time.time())
     if as_json:
-        print_json({"id": issued.id, "name": issued.name, "scopes": scopes, "token": secret})
+        print_json({"id": issued.token_id, "name": name, "scopes": scopes, "token": secret})
         return
-    out.print(f"Token {issued.id} for {issued.name}, shown only now:", soft_wrap=True)
+    out.print(f"Token {issued.token_id} for {escape(name)}, shown only now:", soft_wrap=True)
     typer.echo(secret)
 
 
@@ -66,7 +70,7 @@ def revoke(
         walltimed token revoke 7Qm2xK
     """
     with ready(load_settings(database_url=database_url, config=file)) as store:
-        if not store.revoke_token(id_):
+        if not store.revoke_token(id_, time.time()):
             raise CommandError(f"There is no valid token {id_!r}.")
     if as_json:
         print_json({"id": id_, "revoked": True})
@@ -87,27 +91,31 @@ def list_(
     with ready(load_settings(database_url=database_url, config=file)) as store:
         tokens = store.tokens()
     if as_json:
-        print_json(
-            [
-                {
-                    "id": each.id,
-                    "name": each.name,
-                    "scopes": list(each.scopes),
-                    "issued_at": each.issued_at,
-                    "revoked_at": each.revoked_at,
-                }
-                for each in tokens
-            ]
-        )
+        print_json([shown(each) for each in tokens])
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("id", "name", "scopes", "issued", "revoked"):
         table.add_column(heading, overflow="fold")
     for each in tokens:
         table.add_row(
-            each.id, each.name, ", ".join(each.scopes), day(each.issued_at), day(each.revoked_at)
+            each.token_id,
+            escape(each.name),
+            ", ".join(sorted(each.scopes)),
+            day(each.created_at),
+            day(each.revoked_at),
         )
     out.print(table)
+
+
+def shown(each: "Token") -> dict[str, Any]:
+    """What may be told of a token."""
+    return {
+        "id": each.token_id,
+        "name": each.name,
+        "scopes": sorted(each.scopes),
+        "issued_at": each.created_at,
+        "revoked_at": each.revoked_at,
+    }
 
 
 def day(seconds: float | None) -> str:
