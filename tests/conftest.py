@@ -1,0 +1,81 @@
+"""The databases that tests run on."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from embedded_postgres import EmbeddedPostgres, PostgresMissingError
+from sqlalchemy import make_url
+
+from service.store import open_store
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of this test process alone."""
+    try:
+        server = EmbeddedPostgres()
+    except PostgresMissingError as error:
+        pytest.skip(f"no PostgreSQL server: {error}")
+    yield server
+    server.close()
+
+
+def _upgraded(url: str) -> str:
+    store = open_store(url)
+    store.upgrade()
+    store.close()
+    return url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory) -> Path:
+    file = tmp_path_factory.mktemp("template") / "walltimed.sqlite3"
+    _upgraded(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres) -> str:
+    return make_url(_upgraded(postgres.create_database())).database
+
+
+@pytest.fixture
+def sqlite_url(tmp_path, sqlite_template) -> str:
+    """A fresh SQLite store with its schema."""
+    file = shutil.copy(sqlite_template, tmp_path / "walltimed.sqlite3")
+    return f"sqlite:///{file}"
+
+
+@pytest.fixture
+def postgres_url(postgres, postgres_template):
+    """A fresh PostgreSQL store with its schema."""
+    url = postgres.create_database(postgres_template)
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request) -> str:
+    """A fresh store with its schema, on either database."""
+    return request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_store_url(request, tmp_path):
+    """A database without any schema, of either kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.sqlite3'}"
+        return
+    server = request.getfixturevalue("postgres")
+    url = server.create_database()
+    yield url
+    server.drop_database(url)
+
+
+@pytest.fixture
+def store(store_url):
+    """An open store on either database."""
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
