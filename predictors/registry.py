@@ -4,10 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from predictors.base import Predictor
+from predictors.last_two import LastTwo
+from predictors.max_usage import MaxUsage
+from predictors.knn import Knn
 from predictors.requested import Requested
 
 PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "requested": Requested,
+    "max-usage": MaxUsage,
+    "last-two": LastTwo,
+    "knn": Knn,
 }
 
 DEFAULT_METHOD = "max-usage"

@@ -1,0 +1,251 @@
+"""Knn against a straightforward reading of its definition, and by hand."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictors import recent_jobs
+from predictors.jobs import Completion, Submission
+from predictors.knn import LATE_JOBS, Knn, KnnParameters
+from predictors.recent_jobs import TEMPLATE_ATTRIBUTES, Interned, RecentJobs
+
+TEMPLATES = [
+    subset
+    for size in range(len(TEMPLATE_ATTRIBUTES) + 1)
+    for subset in itertools.combinations(TEMPLATE_ATTRIBUTES, size)
+]
+
+
+def submission(at=1000.0, *, request=3600.0, user="ann", **known):
+    return Submission(user=user, requested_walltime=request, submit_time=at, **known)
+
+
+def completion(end, runtime, **known):
+    return Completion(
+        submission=submission(0.0, **known), start_time=0.0, end_time=end, runtime=runtime
+    )
+
+
+def told(completions, **parameters):
+    knn = Knn(**parameters)
+    for one in completions:
+        knn.observe(one)
+    return knn
+
+
+def by_definition(completions, job, parameters):
+    """The sorted neighbours of a job, written down as the docstring of Knn says it."""
+    ended = [(c.end_time, order, c) for order, c in enumerate(completions)]
+    ended = sorted(one for one in ended if one[0] <= job.submit_time)
+    recent = [c for _, _, c in ended[::-1]]
+
+    def spread(feature):
+        values = [getattr(c.submission, feature) for c in recent[: parameters.scaling]]
+        values = [value for value in values if value is not None]
+        return max(values) - min(values) if values else 0.0
+
+    spreads = {
+        feature: spread(feature)
+        for feature in ("requested_processors", "requested_walltime", "requested_memory")
+    }
+
+    def distance(c):
+        total = 0.0
+        for feature, width in spreads.items():
+            ours, theirs = getattr(job, feature), getattr(c.submission, feature)
+            known = ours is not None and theirs is not None
+            inverse = 1 / width if width else 0.0
+            total += min(1.0, ((theirs - ours) * inverse) ** 2) if known else 1.0
+        return total
+
+    def similar(c):
+        return all(
+            getattr(job, name) is not None and getattr(job, name) == getattr(c.submission, name)
+            for name in parameters.template
+        )
+
+    matching = [c for c in recent[: parameters.history] if similar(c)]
+    return sorted(matching, key=distance)[: parameters.neighbours]
+
+
+def expected(completions, job, parameters):
+    neighbours = by_definition(completions, job, parameters)
+    if not neighbours:
+        return 0, job.requested_walltime
+    runtimes = [c.runtime for c in neighbours]
+    mean = sum(runtimes) / len(runtimes)
+    deviation = math.sqrt(sum((r - mean) ** 2 for r in runtimes) / len(runtimes))
+    seconds = mean + parameters.alpha * deviation + parameters.beta * job.requested_walltime
+    return len(neighbours), min(job.requested_walltime, max(1.0, seconds))
+
+
+names = st.sampled_from([None, "a", "b"])
+jobs = st.builds(
+    Submission,
+    requested_walltime=st.sampled_from([600.0, 3600.0, 7200.0]),
+    submit_time=st.integers(0, 30).map(float),
+    user=names,
+    group=names,
+    queue=names,
+    application=names,
+    requested_processors=st.sampled_from([None, 1, 4, 16]),
+    requested_memory=st.sampled_from([None, 0.0, 512.0]),
+)
+runs = st.builds(
+    Completion,
+    submission=jobs,
+    start_time=st.just(0.0),
+    end_time=st.integers(0, 30).map(float),
+    runtime=st.floats(0, 9000),
+)
+parameter_sets = st.builds(
+    KnnParameters,
+    template=st.sampled_from(TEMPLATES),
+    history=st.integers(1, 12),
+    neighbours=st.integers(1, 6),
+    alpha=st.floats(-1, 3),
+    beta=st.floats(0, 1),
+    scaling=st.integers(1, 12),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(runs, max_size=40), jobs, parameter_sets)
+def test_knn_answers_what_its_definition_says(completions, job, parameters):
+    knn = told(completions).retuned(parameters)
+    count, seconds = expected(completions, job, parameters)
+    answer = knn.predict(job)
+    assert answer.basis.jobs == count
+    assert answer.predicted_walltime == pytest.approx(seconds, rel=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(runs, max_size=60), jobs, st.integers(1, 9))
+def test_only_the_jobs_kept_count(completions, job, kept):
+    """Late reports and rows that were moved back leave exactly the newest, in their order."""
+    recent = RecentJobs(kept)
+    for one in completions:
+        recent.add(one)
+    newest = [
+        c
+        for _, _, c in sorted((c.end_time, order, c) for order, c in enumerate(completions))[-kept:]
+    ]
+    assert len(recent) == len(newest)
+    parameters = KnnParameters(template=(), history=5, neighbours=3, scaling=4)
+    neighbours = by_definition(newest, job, parameters)
+    count, mean, _ = recent.nearest(job, (), (5, 3, 4))
+    assert count == len(neighbours)
+    assert mean * count == pytest.approx(sum(c.runtime for c in neighbours))
+
+
+def test_features_are_scaled_over_several_blocks_of_rows():
+    """More rows than one block: the summaries of blocks say what a scan of the rows says."""
+    completions = [
+        completion(
+            float(i), 10.0 * i, request=100.0 + (i * 37) % 1000, requested_processors=i % 129
+        )
+        for i in range(1, 400)
+    ]
+    for scaling in (1, 63, 64, 65, 200, 399):
+        parameters = KnnParameters(template=(), neighbours=4, scaling=scaling)
+        job = submission(399.0, request=555.0, requested_processors=77)
+        knn = told(completions).retuned(parameters)
+        assert knn.predict(job).predicted_walltime == pytest.approx(
+            expected(completions, job, parameters)[1], rel=1e-12
+        )
+
+
+def test_the_nearest_jobs_of_the_user_are_averaged():
+    knn = told(
+        [
+            completion(10.0, 100.0, request=600.0),
+            completion(20.0, 200.0, request=3500.0),
+            completion(30.0, 300.0, request=3700.0),
+            completion(40.0, 999.0, request=3600.0, user="bob"),
+        ],
+        neighbours=2,
+        alpha=1.0,
+        beta=0.01,
+    )
+    answer = knn.predict(submission())
+    assert answer.predicted_walltime == 250.0 + 50.0 + 36.0
+    assert answer.basis.jobs == 2
+    assert answer.basis.reason == "history"
+
+
+def test_equally_near_jobs_count_newest_end_first_then_latest_observed():
+    completions = [completion(20.0, 1.0), completion(30.0, 2.0), completion(30.0, 4.0)]
+    completions.append(completion(10.0, 8.0))
+    assert told(completions, neighbours=1).predict(submission()).predicted_walltime == 4.0
+    assert told(completions, neighbours=2).predict(submission()).predicted_walltime == 3.0
+
+
+def test_a_missing_attribute_is_never_shared():
+    knn = told([completion(10.0, 100.0, user=None)])
+    answer = knn.predict(submission(user=None))
+    assert answer.predicted_walltime == 3600.0
+    assert answer.basis.reason == "no-similar-jobs"
+
+
+def test_a_job_that_had_not_ended_is_not_seen():
+    knn = told([completion(10.0, 100.0), completion(20.0, 300.0)])
+    assert knn.predict(submission(9.9)).basis.reason == "cold-start"
+    assert knn.predict(submission(10.0)).predicted_walltime == 100.0
+    assert knn.predict(submission(20.0)).predicted_walltime == 200.0
+
+
+def test_state_stays_bounded_and_forgotten_users_leave_no_trace():
+    knn = told((completion(float(i), 10.0, user=f"u{i}") for i in range(20_000)), history=10)
+    recent = knn._recent
+    assert len(recent) == recent.kept == 5_000 + LATE_JOBS
+    assert len(recent._interned[0]) == recent.kept
+    assert len(recent._interned[0]._texts) <= recent.kept + 1
+    assert recent._interned[0].find("u0") == recent_jobs.UNKNOWN
+    assert recent._interned[0].find("u19999") != recent_jobs.UNKNOWN
+
+
+def test_a_number_goes_to_the_next_string_only_when_nobody_uses_it():
+    interned = Interned()
+    first = interned.acquire("a")
+    assert interned.acquire("a") == first
+    interned.release(first)
+    assert interned.find("a") == first
+    interned.release(first)
+    assert interned.find("a") == recent_jobs.UNKNOWN
+    assert interned.acquire("b") == first
+    assert len(interned) == 1
+
+
+def test_other_parameters_see_what_was_and_will_be_learned():
+    knn = told([completion(10.0, 100.0)])
+    other = knn.retuned(KnnParameters(template=(), history=1))
+    other.observe(completion(20.0, 300.0, user="bob"))
+    assert other.predict(submission()).predicted_walltime == 300.0
+    assert other.parameters["template"] == []
+    assert knn.predict(submission()).predicted_walltime == 100.0
+
+
+def test_parameters_that_look_further_back_than_jobs_are_kept_are_refused():
+    with pytest.raises(ValueError, match="history must be at most 5000"):
+        Knn().retuned(KnnParameters(history=6000))
+    assert Knn(history=6000).memory.latest_jobs == 6000 + LATE_JOBS
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"template": ["users"]}, "template"),
+        ({"template": ["user", "user"]}, "template"),
+        ({"history": 0}, "history"),
+        ({"neighbours": 2.5}, "neighbours"),
+        ({"scaling": -1}, "scaling"),
+        ({"alpha": math.nan}, "alpha"),
+        ({"beta": math.inf}, "beta"),
+    ],
+)
+def test_senseless_parameters_are_refused_by_name(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        Knn(**wrong)
