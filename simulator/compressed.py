@@ -1,0 +1,79 @@
+"""Files that may be compressed: read by what is in them, written by their suffix."""
+
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO
+
+STANDARD_INPUT = "-"
+
+_GZIP = b"\x1f\x8b"
+_XZ = b"\xfd7zXZ\x00"
+
+
+class DamagedFileError(ValueError):
+    """A compressed file is cut short or corrupt."""
+
+
+def read_bytes(source: str | Path | BinaryIO) -> bytes:
+    """Everything in a file, in standard input (``-``) or in an open binary file, uncompressed.
+
+    Raises:
+        DamagedFileError: the content begins as gzip or xz and does not go on as such.
+        OSError: the file cannot be read.
+    """
+    raw = _raw_bytes(source)
+    try:
+        if raw.startswith(_GZIP):
+            return gzip.decompress(raw)
+        if raw.startswith(_XZ):
+            return lzma.decompress(raw)
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise DamagedFileError(f"{name_of(source)} is cut short or damaged: {error}") from error
+    return raw
+
+
+def _raw_bytes(source: str | Path | BinaryIO) -> bytes:
+    if not isinstance(source, str | Path):
+        return source.read()
+    if str(source) == STANDARD_INPUT:
+        return sys.stdin.buffer.read()
+    return Path(source).read_bytes()
+
+
+def name_of(source: str | Path | BinaryIO) -> str:
+    """What to call a source in a message."""
+    if isinstance(source, str | Path):
+        return "standard input" if str(source) == STANDARD_INPUT else str(source)
+    return str(getattr(source, "name", "the file"))
+
+
+@contextmanager
+def text_writer(path: str | Path) -> Iterator[IO[str]]:
+    """A text file to write, compressed if its name ends in .gz or .xz; ``-`` is standard output.
+
+    The same text gives the same bytes: no time and no name is stored in a gzip header.
+    """
+    if str(path) == STANDARD_INPUT:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with Path(path).open("wb") as file, _compressor(Path(path).suffix, file) as packed:
+        text = io.TextIOWrapper(packed, encoding="latin-1", newline="\n")
+        yield text
+        text.flush()
+        text.detach()
+
+
+def _compressor(suffix: str, file: BinaryIO) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile:
+    if suffix == ".gz":
+        # Level 9 and an empty name; the archive's files are made so too.
+        return gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=file, mtime=0)
+    if suffix == ".xz":
+        return lzma.LZMAFile(file, "wb")
+    return file

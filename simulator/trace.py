@@ -1,0 +1,122 @@
+"""A workload trace in columns, as the Standard Workload Format (SWF) names them."""
+
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A line of a trace file that is no job, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The jobs of a log, in the order of its lines; -1 is unknown, as in the file.
+
+    Attributes:
+        job: the log's own number.
+        submit: seconds after ``unix_start``.
+        wait: seconds from submission to start.
+        run: seconds from start to end.
+        cpu_time: mean seconds per processor.
+        used_memory: mean KiB per processor.
+        requested_time: the walltime request in seconds.
+        requested_memory: KiB per processor.
+        status: 1 completed, 0 failed, 5 cancelled, 2 to 4 parts of a job.
+        user: number of the user, and so for group, executable, queue and partition.
+        preceding_job: this job was submitted after that one had ended.
+        think_time: seconds between the two.
+        line: where in the file each job stands.
+        header: values by key, a repeated key's values on lines of their own.
+        comments: the comment lines as they stand in the file.
+        rejects: lines that could not be read, if the reader was asked to skip them.
+    """
+
+    job: Integers
+    submit: Reals
+    wait: Reals
+    run: Reals
+    allocated_processors: Integers
+    cpu_time: Reals
+    used_memory: Reals
+    requested_processors: Integers
+    requested_time: Reals
+    requested_memory: Reals
+    status: Integers
+    user: Integers
+    group: Integers
+    executable: Integers
+    queue: Integers
+    partition: Integers
+    preceding_job: Integers
+    think_time: Reals
+    line: Integers
+    header: dict[str, str]
+    comments: tuple[str, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    @property
+    def unix_start(self) -> int:
+        """Unix seconds of submit time 0; 0 if the header has none."""
+        return leading_integer(self.header.get("UnixStartTime")) or 0
+
+    @property
+    def max_processors(self) -> int | None:
+        """Size of the machine in processors, else in nodes, as the header has it."""
+        processors = leading_integer(self.header.get("MaxProcs"))
+        return processors or leading_integer(self.header.get("MaxNodes")) or None
+
+    @property
+    def processors(self) -> Integers:
+        """Allocated processors, else requested ones."""
+        return np.where(
+            self.allocated_processors > 0, self.allocated_processors, self.requested_processors
+        )
+
+    @property
+    def end(self) -> Reals:
+        """Seconds after ``unix_start`` at which jobs ended; an unknown wait counts as none."""
+        return self.submit + np.maximum(self.wait, 0.0) + self.run
+
+    def select(self, chosen: Any) -> "Trace":
+        """The jobs that a mask, a slice or an array of indices picks, in its order."""
+        return replace(
+            self, **{name: getattr(self, name)[chosen] for name in (*SWF_FIELDS, "line")}
+        )
+
+
+SWF_FIELDS = tuple(field.name for field in fields(Trace))[:18]
+"""The names of the format's 18 fields, in its order."""
+
+REAL_FIELDS = frozenset(
+    {
+        "submit",
+        "wait",
+        "run",
+        "cpu_time",
+        "used_memory",
+        "requested_time",
+        "requested_memory",
+        "think_time",
+    }
+)
+"""The fields that may have a fraction; the others count or number things."""
+
+
+def leading_integer(text: str | None) -> int | None:
+    """The integer that ``text`` begins with: headers say ``338 (batch partition; 512 total)``."""
+    found = re.match(r"\s*(\d+)", text or "")
+    return int(found.group(1)) if found else None
