@@ -1,13 +1,13 @@
 """Mean runtime of the most similar of the most recent jobs."""
 
-import math
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from predictors.base import Memory, capped, request_of
+from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.parameters import choice, number, whole_number
 from predictors.recent_jobs import TEMPLATE_ATTRIBUTES, RecentJobs
 
 LONGEST_HISTORY = 5_000
@@ -15,11 +15,6 @@ LONGEST_HISTORY = 5_000
 
 LATE_JOBS = 1_000
 """So many jobs may have ended after the submission that is asked about without costing it any."""
-
-MOST_NEIGHBOURS = 1_000
-
-_COLD = Basis(jobs=0, reason="cold-start")
-_NONE_SIMILAR = Basis(jobs=0, reason="no-similar-jobs")
 
 
 class KnnParameters(Struct, frozen=True, kw_only=True):
@@ -44,20 +39,15 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense; the message names the parameter."""
-        unknown = set(self.template) - set(TEMPLATE_ATTRIBUTES)
-        if unknown or len(set(self.template)) < len(self.template):
-            raise ValueError(f"template must be a subset of {', '.join(TEMPLATE_ATTRIBUTES)}")
-        for name, most in (
-            ("history", 1_000_000),
-            ("neighbours", MOST_NEIGHBOURS),
-            ("scaling", 1_000_000),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not 1 <= value <= most:
-                raise ValueError(f"{name} must be a whole number from 1 to {most}")
-        for name in ("alpha", "beta"):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"{name} must be finite")
+        for attribute in self.template:
+            choice("template", attribute, TEMPLATE_ATTRIBUTES)
+        if len(set(self.template)) < len(self.template):
+            raise ValueError("template must name an attribute once at most")
+        whole_number("history", self.history, 1, 1_000_000)
+        whole_number("neighbours", self.neighbours, 1, 1_000)
+        whole_number("scaling", self.scaling, 1, 1_000_000)
+        number("alpha", self.alpha, -100, 100)
+        number("beta", self.beta, -100, 100)
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -85,14 +75,16 @@ class Knn:
     where either job lacks it. Among equally near jobs the one that ended last comes first, then
     the one observed last: repeated jobs are at distance 0, so this rule decides many answers.
 
-    Parameters: those of :class:`KnnParameters`, by name.
-
-    Limits: it looks at no more than the jobs kept, so a submission that is more than LATE_JOBS
+    It looks at no more than the jobs kept, so a submission that is more than LATE_JOBS
     completions in the past finds fewer than N. An average of runtimes underestimates about half of
     the jobs unless alpha or beta is raised.
 
-    Reference: Xu L., Xiong M., Xiao Y., "On-line prediction of job execution time using schedule
-    historical data", Application Research of Computers 37(3), 2019, sections 1 and 2.
+    Args:
+        parameters: those of KnnParameters, by name.
+
+    Reference:
+        Xu L., Xiong M. and Xiao Y., "On-line Prediction of Job Execution Time Using Schedule
+        Historical Data", Application Research of Computers 37(3), 2019, sections 1 and 2.
     """
 
     name = "knn"
@@ -117,9 +109,7 @@ class Knn:
         """The neighbours' mean runtime, else the request."""
         count, mean, deviation = self._recent.nearest(submission, self._columns, self._sizes)
         if not count:
-            cold = not self._recent.any_by(submission.submit_time)
-            basis = _COLD if cold else _NONE_SIMILAR
-            return request_of(submission, method=self.name, basis=basis)
+            return request_of(submission, method=self.name, basis=COLD_START)
         return capped(
             self._given.estimate(mean, deviation, submission.requested_walltime),
             submission,

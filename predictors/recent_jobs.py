@@ -86,10 +86,6 @@ class RecentJobs:
         """How many jobs are kept now."""
         return self._stop - self._first
 
-    def any_by(self, time: float) -> bool:
-        """Whether any kept job had ended at ``time``."""
-        return self._stop > self._first and bool(self._numbers[END, self._first] <= time)
-
     def add(self, completion: Completion) -> None:
         """Keep a job that has ended, unless as many newer ones are kept already."""
         if len(self) == self.kept:

@@ -187,7 +187,7 @@ def test_a_missing_attribute_is_never_shared():
     knn = told([completion(10.0, 100.0, user=None)])
     answer = knn.predict(submission(user=None))
     assert answer.predicted_walltime == 3600.0
-    assert answer.basis.reason == "no-similar-jobs"
+    assert answer.basis.reason == "cold-start"
 
 
 def test_a_job_that_had_not_ended_is_not_seen():
