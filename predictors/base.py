@@ -9,6 +9,9 @@ from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
 SHORTEST = 1.0
 """No prediction is shorter than this many seconds (unless the request is): it must be positive."""
 
+COLD_START = Basis(jobs=0, reason="cold-start")
+"""The basis of an answer for want of any usable history."""
+
 
 class Memory(Struct, frozen=True, kw_only=True):
     """Which part of the history can still change a predictor's answers.
