@@ -4,14 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from predictors.base import Predictor
+from predictors.knn import Knn
 from predictors.last_two import LastTwo
 from predictors.max_usage import MaxUsage
-from predictors.knn import Knn
+from predictors.percentile import Percentile
 from predictors.requested import Requested
 
 PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "requested": Requested,
     "max-usage": MaxUsage,
+    "percentile": Percentile,
     "last-two": LastTwo,
     "knn": Knn,
 }
