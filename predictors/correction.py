@@ -1,0 +1,95 @@
+"""What to assume of a job that outlived its estimate."""
+
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from math import floor, inf
+
+Correction = Callable[[float, float, float], float]
+"""(predicted, requested, elapsed) -> the estimate of the job's whole runtime now, in seconds."""
+
+_MINUTE = 60.0
+_HOUR = 3600.0
+
+TSAFRIR_STEPS = tuple(
+    accumulate(
+        (
+            *(minutes * _MINUTE for minutes in (1, 5, 15, 30)),
+            *(hours * _HOUR for hours in (1, 2, 5, 10, 20, 50, 100)),
+        )
+    )
+)
+"""Seconds above the first prediction after each correction; from there on 100 h each."""
+
+
+def next_estimate(predicted: float, requested: float, elapsed: float) -> float:
+    """Doubles the estimate until it exceeds the elapsed time or reaches the request.
+
+    The request is the hard limit: a job killed there outlives nothing. An estimate that the
+    job has not outlived yet stands. Klusáček & Soysal 2020, section 3.
+
+    Args:
+        predicted: any earlier estimate, 0 < predicted <= requested.
+        requested: the walltime requested by the user.
+        elapsed: how long the job has been running; finite, at least 0.
+
+    Raises:
+        ValueError: an argument is not such a number.
+    """
+    _check(predicted, requested, elapsed)
+    estimate = predicted
+    # Doubling is exact even for the smallest of floats, so it ends within 2,100 rounds.
+    while estimate <= elapsed and estimate < requested:
+        estimate *= 2
+    return min(estimate, requested)
+
+
+def request_at_once(predicted: float, requested: float, elapsed: float) -> float:
+    """Falls back to the request as soon as the job outlives its prediction.
+
+    Takes and refuses what ``next_estimate`` does.
+    """
+    _check(predicted, requested, elapsed)
+    return predicted if elapsed < predicted else requested
+
+
+def tsafrir_steps(predicted: float, requested: float, elapsed: float) -> float:
+    """Adds growing steps to the prediction: 1, 5, 15, 30 min, 1, 2, 5, 10, 20, 50, 100 h.
+
+    Small steps first, because many jobs exceed their prediction by little. Our reading of
+    Tsafrir, Etsion and Feitelson 2007: each correction adds the next step of the list to the
+    estimate before it, the last step is repeated, and the request is the hard limit. With e
+    the *first* prediction the estimates are e + 1 min, e + 6 min, e + 21 min, e + 51 min, ...,
+    of which the answer is the first that exceeds the elapsed time; so the caller counts no
+    corrections. Takes and refuses what ``next_estimate`` does.
+    """
+    _check(predicted, requested, elapsed)
+    if elapsed < predicted:
+        return predicted
+    for added in TSAFRIR_STEPS:
+        if predicted + added > elapsed:
+            return min(requested, predicted + added)
+    listed = predicted + TSAFRIR_STEPS[-1]
+    repeats = floor((elapsed - listed) / (100 * _HOUR)) + 1
+    estimate = listed + repeats * 100 * _HOUR
+    # Beside durations of 10^20 s a step of 100 h is lost in rounding.
+    return min(requested, estimate) if estimate > elapsed else requested
+
+
+CORRECTIONS: Mapping[str, Correction] = {
+    "double": next_estimate,
+    "request": request_at_once,
+    "tsafrir": tsafrir_steps,
+}
+
+
+def _check(predicted: float, requested: float, elapsed: float) -> None:
+    """Refuse what no job can have, NaN included."""
+    if not 0 < requested < inf:
+        raise ValueError(f"requested_walltime must be greater than 0, not {requested}.")
+    if not 0 < predicted <= requested:
+        raise ValueError(
+            "predicted_walltime must be greater than 0 and at most the request "
+            f"({requested}), not {predicted}."
+        )
+    if not 0 <= elapsed < inf:
+        raise ValueError(f"elapsed must be at least 0, not {elapsed}.")
