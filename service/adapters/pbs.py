@@ -1,0 +1,138 @@
+"""Accounting records of PBS and Torque: ``MM/DD/YYYY HH:MM:SS;E;<job id>;key=value ...``."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, tzinfo
+
+from predictors.jobs import Status
+from service.adapters.records import Reason, SkippedError, ended_run
+from service.adapters.values import clock, count, kibibytes, moment, number, text
+from service.store.records import ReportedCompletion
+
+ENDED, RERUN = "E", "R"
+
+_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.]*)=("(?:[^"\\]|\\.)*"|\'[^\']*\'|\S*)')
+_KIND = re.compile(r"[A-Z]")
+_NODES = re.compile(r"(\d+)|[A-Za-z]\S*?(?=[:+]|$)")
+_CORES = re.compile(r":(?:ppn|ncpus)=(\d+)")
+_UNNAMED_PROJECT = "_pbs_project_default"
+
+# From OpenPBS: the mom ended the job for going over a limit.
+_KILLED_FOR_MEMORY = frozenset({-26, -27})
+_KILLED_FOR_WALLTIME = -29
+# 256 plus SIGKILL or SIGTERM: qdel, or a limit where the job died of the signal itself.
+_KILLED_BY_SIGNAL = frozenset({265, 271, 137, 143})
+
+
+def completion_of(
+    line: str, *, zone: tzinfo = UTC, cluster: str | None = None
+) -> ReportedCompletion:
+    """The run that an E (ended) or R (run again) record tells of.
+
+    Times in the record are Unix seconds; only an R record without an ``end`` is dated by its own
+    stamp, in ``zone``. The request is ``Resource_List.walltime``, never ``soft_walltime``.
+
+    Raises:
+        SkippedError: another kind of record, or it tells of no run that ended.
+    """
+    stamp, kind, job_id, message = _parts(line)
+    if kind not in (ENDED, RERUN):
+        raise SkippedError(Reason.OTHER_RECORD)
+    if "[]" in job_id:
+        raise SkippedError(Reason.ARRAY)
+    values = {key: value.strip("\"'") for key, value in _PAIR.findall(message)}
+    start, end = moment(values.get("start"), UTC), moment(values.get("end"), UTC)
+    requested = clock(values.get("Resource_List.walltime"))
+    elapsed = clock(values.get("resources_used.walltime"))
+    processors = _processors(values)
+    return ended_run(
+        job_id=text(job_id),
+        submit=moment(values.get("ctime") or values.get("qtime"), UTC),
+        start=start,
+        end=_stamped(stamp, zone) if end is None and kind == RERUN else end,
+        elapsed=elapsed,
+        requested=requested,
+        status=Status.PREEMPTED if kind == RERUN else _status(values, elapsed, requested),
+        cluster=cluster,
+        user=text(values.get("user")),
+        group=text(values.get("group")),
+        project=_project(values),
+        queue=text(values.get("queue")),
+        application=text(values.get("jobname")),
+        processors=processors,
+        memory=kibibytes(values.get("Resource_List.mem"), unit=""),
+        prediction_id=_prediction_id(values),
+    )
+
+
+def read_accounting(
+    lines: Iterable[str], *, zone: tzinfo = UTC, cluster: str | None = None
+) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
+    """Line number (from 1) and run of every record, or why it is skipped."""
+    for line_number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield line_number, completion_of(line, zone=zone, cluster=cluster)
+        except SkippedError as skipped:
+            yield line_number, skipped
+
+
+def _parts(line: str) -> tuple[str, str, str, str]:
+    parts = line.strip().split(";", 3)
+    if len(parts) != 4 or not _KIND.fullmatch(parts[1]):
+        raise SkippedError(Reason.MALFORMED)
+    stamp, kind, job_id, message = parts
+    return stamp, kind, job_id, message
+
+
+def _stamped(stamp: str, zone: tzinfo) -> float | None:
+    try:
+        return datetime.strptime(stamp, "%m/%d/%Y %H:%M:%S").replace(tzinfo=zone).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _status(values: Mapping[str, str], elapsed: float | None, requested: float | None) -> Status:
+    try:
+        code = int(values["Exit_status"])
+    except (KeyError, ValueError):
+        return Status.UNKNOWN
+    if code == 0:
+        return Status.COMPLETED
+    if code == _KILLED_FOR_WALLTIME or (elapsed and requested and elapsed >= requested):
+        return Status.TIMEOUT
+    if code in _KILLED_FOR_MEMORY:
+        return Status.OUT_OF_MEMORY
+    return Status.CANCELLED if code in _KILLED_BY_SIGNAL else Status.FAILED
+
+
+def _project(values: Mapping[str, str]) -> str | None:
+    project = text(values.get("project"))
+    named = None if project == _UNNAMED_PROJECT else project
+    return named or text(values.get("account"))
+
+
+def _processors(values: Mapping[str, str]) -> int | None:
+    """Cores asked for: PBS counts them, Torque writes ``nodes=2:ppn=8+3:ppn=1``."""
+    counted = count(values.get("Resource_List.ncpus"))
+    return (
+        counted
+        or _cores(values.get("Resource_List.nodes", ""))
+        or count(values.get("total_execution_slots"))
+    )
+
+
+def _cores(nodes: str) -> int | None:
+    total = 0
+    for chunk in nodes.split("+") if nodes else []:
+        leading = _NODES.match(chunk)
+        cores = _CORES.search(chunk)
+        machines = number(leading[1]) if leading and leading[1] else 1
+        total += int(machines or 0) * (int(cores[1]) if cores else 1)
+    return total if 0 < total < 10**9 else None
+
+
+def _prediction_id(values: Mapping[str, str]) -> str | None:
+    """The custom string resource that the hook sets, where the site has defined it."""
+    return text(values.get("Resource_List.walltimed_prediction"))

@@ -1,0 +1,110 @@
+"""What an adapter makes of a record: a run that ended, or the reason why it is none."""
+
+import math
+from enum import StrEnum
+
+from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
+from service.store.records import ReportedCompletion
+
+LATEST_TIME = 1e11
+"""Unix seconds; a later one (after the year 5000) is a sentinel or a clock gone wild."""
+
+
+class Reason(StrEnum):
+    """Why a record tells of no run that can be learned from."""
+
+    MALFORMED = "not a record of this format"
+    AMBIGUOUS = "separators inside a value leave more than one reading"
+    OTHER_RECORD = "a record of another kind"
+    STEP = "a step, not a job"
+    ARRAY = "a job array as a whole, its tasks have records of their own"
+    NO_JOB_ID = "no job id"
+    NEVER_RAN = "the job never ran"
+    NOT_ENDED = "the run has not ended"
+    UNKNOWN_SUBMIT = "unknown submit time"
+    UNKNOWN_START = "unknown start time"
+    UNKNOWN_END = "unknown end time"
+    ENDS_BEFORE_START = "the run ends before it starts"
+    NO_LIMIT = "no time limit was requested"
+
+
+class SkippedError(Exception):
+    """A record that tells of no run: nothing is stored of it."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
+    *,
+    job_id: str | None,
+    submit: float | None,
+    start: float | None,
+    end: float | None,
+    elapsed: float | None,
+    requested: float | None,
+    status: Status,
+    cluster: str | None = None,
+    user: str | None = None,
+    group: str | None = None,
+    project: str | None = None,
+    queue: str | None = None,
+    application: str | None = None,
+    processors: int | None = None,
+    memory: float | None = None,
+    prediction_id: str | None = None,
+) -> ReportedCompletion:
+    """The run these facts describe, times in Unix seconds and durations in seconds.
+
+    ``memory`` is KiB for the whole job, ``elapsed`` the time it really ran: less than end minus
+    start if it was suspended.
+
+    Raises:
+        SkippedError: what makes a run is missing or contradicts itself.
+    """
+    began = _moment(start, Reason.UNKNOWN_START)
+    ended = _moment(end, Reason.UNKNOWN_END)
+    submitted = _moment(submit, Reason.UNKNOWN_SUBMIT)
+    if ended < began:
+        raise SkippedError(Reason.ENDS_BEFORE_START)
+    if job_id is None:
+        raise SkippedError(Reason.NO_JOB_ID)
+    submission = Submission(
+        job_id=job_id,
+        requested_walltime=_request(requested),
+        submit_time=min(submitted, began),  # a clock that jumped back while the job waited
+        cluster=cluster or DEFAULT_CLUSTER,
+        user=user,
+        group=group,
+        project=project,
+        queue=queue,
+        application=application,
+        requested_processors=processors,
+        requested_memory=memory / (processors or 1) if memory else None,
+    )
+    completion = Completion(
+        submission=submission,
+        start_time=began,
+        end_time=ended,
+        runtime=_runtime(elapsed, ended - began),
+        status=status,
+    )
+    return ReportedCompletion(completion=completion, prediction_id=prediction_id)
+
+
+def _moment(time: float | None, reason: Reason) -> float:
+    if time is None or not 0 < time < LATEST_TIME:
+        raise SkippedError(reason)
+    return time
+
+
+def _request(seconds: float | None) -> float:
+    if seconds is None or not 0 < seconds < math.inf:
+        raise SkippedError(Reason.NO_LIMIT)
+    return seconds
+
+
+def _runtime(elapsed: float | None, span: float) -> float:
+    """What the record says if it can be true: nobody runs longer than from start to end."""
+    return span if elapsed is None or not 0 <= elapsed <= span else elapsed

@@ -1,0 +1,1 @@
+"""Slurm's records: jobcomp documents, and what sacct prints."""

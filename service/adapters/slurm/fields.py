@@ -1,0 +1,78 @@
+"""What Slurm's fields mean, shared by its documents and by sacct."""
+
+import re
+from typing import Any
+
+from predictors.jobs import Status
+from service.adapters.records import Reason, SkippedError
+from service.adapters.values import count, kibibytes, text
+
+MINUTE = 60.0
+
+STATES = {
+    "COMPLETED": Status.COMPLETED,
+    "FAILED": Status.FAILED,
+    "CANCELLED": Status.CANCELLED,
+    "DEADLINE": Status.CANCELLED,
+    "TIMEOUT": Status.TIMEOUT,
+    "NODE_FAIL": Status.NODE_FAIL,
+    "BOOT_FAIL": Status.NODE_FAIL,
+    "LAUNCH_FAILED": Status.NODE_FAIL,
+    "OUT_OF_MEMORY": Status.OUT_OF_MEMORY,
+    "PREEMPTED": Status.PREEMPTED,
+    "REQUEUED": Status.PREEMPTED,
+    "REQUEUE": Status.PREEMPTED,
+    "REQUEUE_HOLD": Status.PREEMPTED,
+    "SPECIAL_EXIT": Status.PREEMPTED,
+    # A job put back in the queue is pending when its run is reported: the run was real.
+    "PENDING": Status.PREEMPTED,
+}
+UNFINISHED = frozenset(
+    {"RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "CONFIGURING", "RESIZING", "STAGE_OUT"}
+    | {"SIGNALING", "POWER_UP_NODE", "REVOKED"}
+)
+
+_PREDICTION = re.compile(r"(?:^|[;,\s])wtp=([A-Za-z0-9_-]{1,64})(?=$|[;,\s])")
+
+
+def status_of(state: Any) -> Status:
+    """The status of a run from its state: one word, ``CANCELLED by 2002``, or a list of words.
+
+    Raises:
+        SkippedError: the run goes on.
+    """
+    words = state if isinstance(state, list) else [state]
+    states = [word.split()[0].rstrip("+") for word in words if isinstance(word, str) and word]
+    if any(word in UNFINISHED for word in states):
+        raise SkippedError(Reason.NOT_ENDED)
+    return next((STATES[word] for word in states if word in STATES), Status.UNKNOWN)
+
+
+def queue_of(partition: Any) -> str | None:
+    """The first partition: up to 24.11 a document lists all that were asked for."""
+    name = text(partition)
+    return text(name.split(",")[0]) if name else None
+
+
+def prediction_id_of(admin_comment: Any) -> str | None:
+    """The prediction that ``job_submit.lua`` noted down in the job as ``wtp=<id>``."""
+    found = _PREDICTION.search(admin_comment) if isinstance(admin_comment, str) else None
+    return found[1] if found else None
+
+
+def trackable_resources(tres: Any) -> tuple[int | None, float | None]:
+    """Processors and KiB of memory of ``cpu=8,mem=16000M,node=4,billing=8``."""
+    if not isinstance(tres, str):
+        return None, None
+    pairs = dict(pair.partition("=")[::2] for pair in tres.split(","))
+    return count(pairs.get("cpu")), kibibytes(pairs.get("mem"), unit="m")
+
+
+def requested_memory(reqmem: Any, *, processors: int | None, nodes: int | None) -> float | None:
+    """KiB for the whole job of ``4000M``, or ``4000Mc``, ``4000Mn`` as up to Slurm 20.11."""
+    written = text(reqmem)
+    if not written or written[-1] not in "cn":
+        return kibibytes(written, unit="m")
+    each = kibibytes(written[:-1], unit="m")
+    times = processors if written[-1] == "c" else nodes
+    return each * times if each and times else None

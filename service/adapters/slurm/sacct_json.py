@@ -1,0 +1,118 @@
+"""What ``sacct --json`` prints: one meaning in three shapes (21.08-22.05, 23.02, 24.05 on)."""
+
+from collections.abc import Iterator
+from datetime import UTC
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from service.adapters.records import Reason, SkippedError, ended_run
+from service.adapters.slurm.fields import (
+    MINUTE,
+    prediction_id_of,
+    queue_of,
+    status_of,
+)
+from service.adapters.slurm.submit_line import requested_limit
+from service.adapters.values import count, moment, number, text
+from service.store.records import ReportedCompletion
+
+_KIBIBYTES_PER_MEBIBYTE = 1024
+
+
+class Export(Struct, gc=False):
+    """The whole document; jobs stay undecoded, so that a broken one spoils no other."""
+
+    jobs: list[Raw]
+
+
+class Job(Struct, gc=False):
+    """The fields that are read; all others, the job script first, are never decoded."""
+
+    job_id: Any = None
+    name: Any = None
+    user: Any = None
+    group: Any = None
+    account: Any = None
+    partition: Any = None
+    cluster: Any = None
+    submit_line: Any = None
+    allocation_nodes: Any = None
+    state: Any = None
+    time: Any = None
+    tres: Any = None
+    required: Any = None
+    comment: Any = None
+
+
+def read_sacct_json(
+    body: bytes, *, cluster: str | None = None
+) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
+    """Number (from 1) and run of every job, or why it is skipped.
+
+    Raises:
+        SkippedError: the document is none that ``sacct --json`` prints.
+    """
+    try:
+        jobs = msgspec.json.decode(body, type=Export).jobs
+    except (msgspec.MsgspecError, RecursionError) as broken:
+        raise SkippedError(Reason.MALFORMED) from broken
+    for position, job in enumerate(jobs, start=1):
+        try:
+            yield position, completion_of(bytes(job), cluster=cluster)
+        except SkippedError as skipped:
+            yield position, skipped
+
+
+def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+    """The run that one job of the document tells of.
+
+    Raises:
+        SkippedError: it tells of no run that ended.
+    """
+    try:
+        job = msgspec.json.decode(body, type=Job)
+    except (msgspec.MsgspecError, RecursionError) as broken:
+        raise SkippedError(Reason.MALFORMED) from broken
+    time = _table(job.time)
+    _refuse_unrun(job, time)
+    minutes = number(time.get("limit"))
+    requested = _requested(job.tres)
+    return ended_run(
+        job_id=text(job.job_id),
+        submit=moment(time.get("submission"), UTC),
+        start=moment(time.get("start"), UTC),
+        end=moment(time.get("end"), UTC),
+        elapsed=number(time.get("elapsed")),
+        requested=requested_limit(
+            submit_line=job.submit_line or None,
+            final=None if minutes is None else minutes * MINUTE,
+        ),
+        status=status_of(_table(job.state).get("current")),
+        cluster=cluster or text(job.cluster),
+        user=text(job.user),
+        group=text(job.group),
+        project=text(job.account),
+        queue=queue_of(job.partition),
+        application=text(job.name),
+        processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
+        memory=(number(requested.get("mem")) or 0) * _KIBIBYTES_PER_MEBIBYTE,
+        prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
+    )
+
+
+def _refuse_unrun(job: Job, time: dict[str, Any]) -> None:
+    if not count(job.allocation_nodes) and not number(time.get("elapsed")):
+        raise SkippedError(Reason.NEVER_RAN)
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _requested(tres: Any) -> dict[str, Any]:
+    """What was asked for by resource type: processors, MiB of memory, nodes."""
+    entries = _table(tres).get("requested")
+    tables = [_table(entry) for entry in entries] if isinstance(entries, list) else []
+    return {kind: t.get("count") for t in tables if isinstance(kind := t.get("type"), str)}

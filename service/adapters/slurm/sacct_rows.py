@@ -1,0 +1,74 @@
+"""One row of ``sacct``, column names to text, as a run."""
+
+from collections.abc import Mapping
+from datetime import tzinfo
+
+from service.adapters.records import Reason, SkippedError, ended_run
+from service.adapters.slurm.fields import (
+    MINUTE,
+    prediction_id_of,
+    queue_of,
+    requested_memory,
+    status_of,
+    trackable_resources,
+)
+from service.adapters.slurm.submit_line import requested_limit
+from service.adapters.values import clock, count, moment, number, text
+from service.store.records import ReportedCompletion
+
+
+def completion_of(
+    row: Mapping[str, str], *, zone: tzinfo, cluster: str | None = None
+) -> ReportedCompletion:
+    """The run that a row tells of; column names are in lower case.
+
+    ``zone`` is the time zone sacct ran in, for times that are not Unix seconds; ``cluster``
+    overrides the row's own.
+
+    Raises:
+        SkippedError: the row is a step, or tells of no run that ended.
+    """
+    job_id = text(row.get("jobidraw")) or text(row.get("jobid"))
+    if job_id and "." in job_id:
+        raise SkippedError(Reason.STEP)
+    if _never_ran(row):
+        raise SkippedError(Reason.NEVER_RAN)
+    processors, memory = trackable_resources(row.get("reqtres"))
+    processors = count(row.get("reqcpus")) or processors or count(row.get("ncpus"))
+    nodes = count(row.get("reqnodes")) or count(row.get("nnodes"))
+    return ended_run(
+        job_id=job_id,
+        submit=moment(row.get("submit"), zone),
+        start=moment(row.get("start"), zone),
+        end=moment(row.get("end"), zone),
+        elapsed=_elapsed(row),
+        requested=requested_limit(submit_line=row.get("submitline"), final=_limit(row)),
+        status=status_of(row.get("state")),
+        cluster=cluster or text(row.get("cluster")),
+        user=text(row.get("user")),
+        group=text(row.get("group")),
+        project=text(row.get("account")),
+        queue=queue_of(row.get("partition")),
+        application=text(row.get("jobname")),
+        processors=processors,
+        memory=memory or requested_memory(row.get("reqmem"), processors=processors, nodes=nodes),
+        prediction_id=prediction_id_of(row.get("admincomment")),
+    )
+
+
+def _never_ran(row: Mapping[str, str]) -> bool:
+    """Cancelled while it waited: such rows give the time of the cancellation as start and end."""
+    if row.get("state", "").startswith("PENDING") or row.get("nodelist") == "None assigned":
+        return True
+    return row.get("alloctres") == "" and not _elapsed(row)
+
+
+def _elapsed(row: Mapping[str, str]) -> float | None:
+    raw = number(row.get("elapsedraw"))
+    return clock(row.get("elapsed")) if raw is None else raw
+
+
+def _limit(row: Mapping[str, str]) -> float | None:
+    """Seconds of ``TimelimitRaw`` (minutes) or ``Timelimit``; both may hold words, or nothing."""
+    minutes = number(row.get("timelimitraw"))
+    return clock(row.get("timelimit")) if minutes is None else minutes * MINUTE

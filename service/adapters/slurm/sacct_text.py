@@ -1,0 +1,155 @@
+"""What ``sacct --parsable2`` prints, with a line of column names or without one.
+
+Safe to read are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with the separator
+0x1f. Rows separated by ``|`` are read too, although job names and command lines may hold it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
+from itertools import chain, combinations, pairwise
+
+from service.adapters.records import Reason, SkippedError
+from service.adapters.slurm.fields import STATES, UNFINISHED
+from service.adapters.slurm.sacct_rows import completion_of
+from service.store.records import ReportedCompletion
+
+# fmt: off
+XDMOD_COLUMNS = (
+    "jobid", "jobidraw", "cluster", "partition", "account", "group", "gid", "user",
+    "uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state",
+    "nnodes", "ncpus", "reqcpus", "reqmem", "reqgres", "reqtres", "alloctres", "timelimit",
+    "nodelist", "jobname",
+)
+# fmt: on
+"""The columns of the export that Open XDMoD reads, which has no line of names."""
+
+MOST_EXTRA = 8
+"""Separators inside the values of one row; with more of them the row is given up."""
+
+_HEADER = re.compile(r"job(?:id|idraw)(\W)", re.IGNORECASE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{1,11}|Unknown|None|")
+_DIGITS = re.compile(r"\d*")
+_DURATION = re.compile(r"[\d:.-]*|UNLIMITED|Partition_Limit|INVALID")
+_STATE = re.compile(rf"(?:{'|'.join([*STATES, *UNFINISHED])})(?: by \S+|\+)?")
+_COMMAND = re.compile(r"(?:(?:\S*/)?(?:sbatch|srun|salloc|scrontab)\b.*)?", re.DOTALL)
+_SHAPES = {
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
+    **dict.fromkeys(("uid", "gid", "nnodes", "ncpus", "reqcpus", "elapsedraw"), _DIGITS),
+    **dict.fromkeys(("elapsed", "timelimit", "timelimitraw"), _DURATION),
+    "state": _STATE,
+    "workdir": re.compile(r"(?:/.*)?", re.DOTALL),
+    "submitline": _COMMAND,
+}
+_FREE_TEXT = frozenset({"jobname", "workdir", "submitline", "comment", "constraints"})
+
+
+def read_sacct(
+    lines: Iterable[str],
+    *,
+    columns: Sequence[str] | None = None,
+    zone: tzinfo = UTC,
+    cluster: str | None = None,
+) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
+    """Line number (from 1) and run of every row, or why it is skipped.
+
+    Without ``columns`` the first line must name them, or it is the header-less export that Open
+    XDMoD reads.
+    """
+    numbered = iter(enumerate(lines, start=1))
+    first = next(numbered, None)
+    if first is None:
+        return
+    names, separator, is_header = _layout(first[1], columns)
+    rows = numbered if is_header else chain([first], numbered)
+    for line_number, cells in _rows(rows, separator, len(names)):
+        try:
+            yield line_number, _read(cells, names, zone, cluster)
+        except SkippedError as skipped:
+            yield line_number, skipped
+
+
+def _layout(line: str, columns: Sequence[str] | None) -> tuple[tuple[str, ...], str, bool]:
+    header = _HEADER.match(line)
+    if header:
+        cells = line.rstrip("\r\n").split(header[1])
+        return tuple(cell.strip().lower() for cell in cells), header[1], True
+    separator = "\x1f" if "\x1f" in line else "|"
+    names = columns or XDMOD_COLUMNS
+    return tuple(name.strip().lower() for name in names), separator, False
+
+
+def _rows(
+    lines: Iterable[tuple[int, str]], separator: str, width: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Cells of every row; a row with too few goes on in the next line (a command may)."""
+    begin, held = 0, ""
+    new_row = re.compile(r"\d+(?:[_+.]\S*?)?" + re.escape(separator))
+    for line_number, line in lines:
+        if held and (held.count(separator) >= width - 1 or new_row.match(line)):
+            yield begin, held.rstrip("\r\n").split(separator)
+            held = ""
+        if not held:
+            begin = line_number
+        held += line
+    if held.strip():
+        yield begin, held.rstrip("\r\n").split(separator)
+
+
+def _read(
+    cells: list[str], names: tuple[str, ...], zone: tzinfo, cluster: str | None
+) -> ReportedCompletion:
+    if len(cells) == len(names):
+        return completion_of(dict(zip(names, cells, strict=True)), zone=zone, cluster=cluster)
+    return _only(
+        [_outcome(row, zone, cluster) for row in _alignments(cells, names) if _is_plausible(row)]
+    )
+
+
+def _outcome(row: dict[str, str], zone: tzinfo, cluster: str | None) -> ReportedCompletion | Reason:
+    try:
+        return completion_of(row, zone=zone, cluster=cluster)
+    except SkippedError as skipped:
+        return skipped.reason
+
+
+def _only(readings: list[ReportedCompletion | Reason]) -> ReportedCompletion:
+    """What all readings of a row agree on."""
+    if not readings:
+        raise SkippedError(Reason.MALFORMED)
+    first = readings[0]
+    if any(reading != first for reading in readings):
+        raise SkippedError(Reason.AMBIGUOUS)
+    if isinstance(first, Reason):
+        raise SkippedError(first)
+    return first
+
+
+def _alignments(cells: list[str], names: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """Every way to give the separators that are too many back to the columns of free text."""
+    free = [index for index, name in enumerate(names) if name in _FREE_TEXT]
+    extra = len(cells) - len(names)
+    if not free or not 0 < extra <= MOST_EXTRA:
+        return
+    separators = extra + len(free) - 1
+    for bars in combinations(range(separators), len(free) - 1):
+        edges = (-1, *bars, separators)
+        sizes = [right - left - 1 for left, right in pairwise(edges)]
+        yield _joined(cells, names, dict(zip(free, sizes, strict=True)))
+
+
+def _joined(cells: list[str], names: tuple[str, ...], extra_at: dict[int, int]) -> dict[str, str]:
+    row, at = {}, 0
+    for index, name in enumerate(names):
+        after = at + 1 + extra_at.get(index, 0)
+        row[name] = "|".join(cells[at:after])
+        at = after
+    return row
+
+
+def _is_plausible(row: dict[str, str]) -> bool:
+    """Whether every column that has a shape shows it."""
+    if any(not shape.fullmatch(row[name]) for name, shape in _SHAPES.items() if name in row):
+        return False
+    comment = row.get("admincomment")
+    return comment is None or "wtp=" in comment or all("wtp=" not in v for v in row.values())

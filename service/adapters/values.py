@@ -1,0 +1,95 @@
+"""Single values as resource managers write them: sentinels become None, units become ours.
+
+Nothing here raises: a value that makes no sense is unknown.
+"""
+
+import math
+import re
+from datetime import datetime, tzinfo
+from typing import Any
+
+LONGEST_TEXT = 255
+"""Characters kept of a name; more is an accident or an attack."""
+
+LARGEST = 1e15
+"""No count, time or duration of a job is this large."""
+
+UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
+"""Slurm's NO_VAL and INFINITE in 32 and 64 bits."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}(?::\d{1,9}){0,3})(?:\.\d*)?")
+_MEMORY = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kmgtpe]?)(b|w)?", re.IGNORECASE)
+_WORD_BYTES = 8
+_NOTHING = frozenset({"", "(null)", "N/A", "Unknown", "None", "None assigned"})
+
+
+def text(value: Any) -> str | None:
+    """A name fit to be stored: no control characters, no lone surrogates, not endless."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or value in _NOTHING:
+        return None
+    clean = "".join(c if c.isprintable() else "?" for c in value[:LONGEST_TEXT])
+    return clean.encode("utf-8", "replace").decode()
+
+
+def number(value: Any) -> float | None:
+    """A count or duration that is set, finite and not negative.
+
+    Slurm wraps numbers from 23.02 on: ``{"set": true, "infinite": false, "number": 8}``.
+    """
+    if isinstance(value, dict):
+        is_set = value.get("set") is True and value.get("infinite") is False
+        return number(value.get("number")) if is_set else None
+    if isinstance(value, str):
+        value = _parsed(value)
+    if not isinstance(value, int | float) or isinstance(value, bool) or value in UNSET:
+        return None
+    return value if 0 <= value < LARGEST else None
+
+
+def _parsed(digits: str) -> float | None:
+    try:
+        return float(digits) if len(digits) < LONGEST_TEXT else None
+    except ValueError:
+        return None
+
+
+def count(value: Any) -> int | None:
+    """A whole number of things, at least one."""
+    found = number(value)
+    return int(found) if found is not None and found >= 1 else None
+
+
+def moment(value: Any, zone: tzinfo) -> float | None:
+    """Unix seconds of a time written in seconds, or as ``2026-11-21T04:19:08`` in this zone."""
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        try:
+            return datetime.fromisoformat(value).replace(tzinfo=zone).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    found = number(value)
+    return found or None
+
+
+def clock(value: Any) -> float | None:
+    """Seconds of ``[days-]hours:minutes:seconds``; fewer parts count from the seconds."""
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        return None
+    *days, hours, minutes, seconds = [0, 0, 0, 0, *map(int, match[2].split(":"))][-4:]
+    total = (days[0] + int(match[1] or 0)) * 86400 + hours * 3600 + minutes * 60 + seconds
+    return float(total)
+
+
+def kibibytes(value: Any, *, unit: str) -> float | None:
+    """KiB of ``4000M``, ``4gb``, ``500000kb``, ``1tw``; a bare number counts in ``unit``."""
+    match = _MEMORY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not match:
+        return None
+    size = _parsed(match[1]) or 0.0
+    prefix = match[2].lower() or ("" if match[3] else unit)
+    power = " kmgtpe".index(prefix or " ")
+    bytes_ = size * 1024**power * (_WORD_BYTES if match[3] in ("w", "W") else 1)
+    return bytes_ / 1024 if 0 < bytes_ < math.inf else None

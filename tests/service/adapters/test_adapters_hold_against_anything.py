@@ -1,0 +1,135 @@
+"""Whatever a record holds, an adapter gives a whole run or a reason: it never breaks."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.adapters import pbs
+from service.adapters.records import SkippedError
+from service.adapters.slurm import jobcomp, sacct_json, sacct_text
+from service.store.records import ReportedCompletion
+
+DATA = Path(__file__).parents[2] / "data"
+DOCUMENTS = [
+    json.loads(line)["document"]
+    for line in (DATA / "slurm" / "jobcomp.jsonl").read_text("utf-8").splitlines()
+]
+JOBS = json.loads((DATA / "slurm" / "sacct_26.05.json").read_text())["jobs"]
+ROWS = (DATA / "slurm" / "sacct.txt").read_text("utf-8").splitlines(keepends=True)
+RECORDS = (DATA / "pbs" / "accounting.txt").read_text().splitlines()
+
+numbers = (
+    st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from([65534, 4294967294, 4294967295, 2**64 - 2])
+)
+words = st.text() | st.sampled_from(
+    ["Unknown", "UNLIMITED", "2031-02-03T04:05:06", "9999-12-31T23:59:59"]
+)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def assert_whole(outcome):
+    """A run with every number finite and in order, every name fit for a database."""
+    if isinstance(outcome, SkippedError):
+        return
+    assert isinstance(outcome, ReportedCompletion)
+    run, submission = outcome.completion, outcome.completion.submission
+    assert 0 < submission.submit_time <= run.start_time <= run.end_time < math.inf
+    assert 0 <= run.runtime <= run.end_time - run.start_time
+    assert 0 < submission.requested_walltime < math.inf
+    assert submission.requested_processors is None or submission.requested_processors >= 1
+    assert submission.requested_memory is None or 0 < submission.requested_memory < math.inf
+    for name in (
+        submission.cluster,
+        submission.job_id,
+        submission.user,
+        submission.group,
+        submission.project,
+        submission.queue,
+        submission.application,
+    ):
+        assert name is None or (name and "\0" not in name and name.encode() and len(name) <= 255)
+
+
+def read(adapter, *args):
+    try:
+        return adapter(*args)
+    except SkippedError as skipped:
+        return skipped
+
+
+@settings(deadline=None)
+@given(st.sampled_from(DOCUMENTS), st.data())
+def test_jobcomp_documents_with_strange_values(document, data):
+    changes = data.draw(st.dictionaries(st.sampled_from(sorted(document)), values, max_size=4))
+    assert_whole(read(jobcomp.completion_of, json.dumps(document | changes).encode()))
+
+
+@settings(deadline=None)
+@given(st.sampled_from(DOCUMENTS), st.data())
+def test_a_document_cut_anywhere_is_no_document(document, data):
+    body = json.dumps(document).encode()
+    cut = data.draw(st.integers(min_value=0, max_value=len(body) - 1))
+    assert isinstance(read(jobcomp.completion_of, body[:cut]), SkippedError)
+
+
+@given(st.binary())
+def test_jobcomp_bodies_of_any_bytes(body):
+    assert isinstance(read(jobcomp.completion_of, body), SkippedError)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(JOBS), st.data())
+def test_sacct_json_with_strange_values(job, data):
+    changes = data.draw(st.dictionaries(st.sampled_from(sorted(job)), values, max_size=4))
+    time = data.draw(st.dictionaries(st.sampled_from(sorted(job["time"])), values, max_size=3))
+    body = json.dumps({"jobs": [job | {"time": job["time"] | time} | changes]})
+    for _, outcome in sacct_json.read_sacct_json(body.encode()):
+        assert_whole(outcome)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(ROWS[1:]), st.data())
+def test_sacct_rows_with_strange_cells(row, data):
+    cells = row.rstrip("\n").split("|")
+    at = data.draw(st.integers(min_value=0, max_value=len(cells) - 1))
+    cells[at] = str(data.draw(numbers | words))
+    for _, outcome in sacct_text.read_sacct([ROWS[0], "|".join(cells)]):
+        assert_whole(outcome)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(ROWS) | st.text(max_size=200), max_size=6))
+def test_sacct_files_of_any_lines(lines):
+    for _, outcome in sacct_text.read_sacct(lines):
+        assert_whole(outcome)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(RECORDS), st.data())
+def test_accounting_records_with_strange_values(record, data):
+    words_of = record.split(" ")
+    at = data.draw(st.integers(min_value=0, max_value=len(words_of) - 1))
+    key = words_of[at].partition("=")[0]
+    words_of[at] = f"{key}={data.draw(numbers | words)}"
+    assert_whole(read(pbs.completion_of, " ".join(words_of)))
+
+
+@given(st.text())
+def test_accounting_lines_of_any_text(line):
+    assert_whole(read(pbs.completion_of, line))
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS if ";E;" in r])
+def test_an_accounting_record_cut_before_its_end_time_is_no_run(record):
+    for cut in range(record.index(" end=")):
+        assert isinstance(read(pbs.completion_of, record[:cut]), SkippedError)

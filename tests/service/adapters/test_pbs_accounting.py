@@ -1,0 +1,116 @@
+"""Accounting records of PBS and Torque: each trap by name."""
+
+from datetime import timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from predictors.jobs import Status
+from service.adapters.pbs import completion_of, read_accounting
+from service.adapters.records import Reason, SkippedError
+
+LINES = (Path(__file__).parents[2] / "data" / "pbs" / "accounting.txt").read_text().splitlines()
+
+
+def records(kind, job):
+    return [line for line in LINES if f";{kind};{job}.hill;" in line]
+
+
+def report(job, kind="E", **kwargs):
+    (line,) = records(kind, job)
+    return completion_of(line, **kwargs)
+
+
+def reason(line):
+    with pytest.raises(SkippedError) as skipped:
+        completion_of(line)
+    return skipped.value.reason
+
+
+def test_an_e_record_becomes_the_run_it_tells_of():
+    found = report("901", cluster="hill")
+    submission = found.completion.submission
+    assert (submission.cluster, submission.job_id) == ("hill", "901.hill")
+    assert (submission.user, submission.group, submission.queue) == ("carol", "chem", "batch")
+    assert submission.application == "relax"
+    assert submission.requested_processors == 8
+    assert submission.requested_memory == 2 * 1024 * 1024
+    assert submission.submit_time == 1927857600
+    assert (found.completion.start_time, found.completion.end_time) == (1927857906, 1927858506)
+    assert (found.completion.runtime, found.completion.status) == (600, Status.COMPLETED)
+    assert found.prediction_id == "0b7c-42"
+
+
+def test_the_request_is_the_walltime_never_the_soft_one():
+    assert report("901").completion.submission.requested_walltime == 3600
+
+
+def test_the_account_stands_in_for_the_project_nobody_named():
+    assert report("901").completion.submission.project == "zeolite"
+    assert report("902").completion.submission.project == "silica"
+
+
+def test_quoted_values_may_hold_separators():
+    assert report("902").completion.submission.queue == "batch"
+
+
+def test_a_job_without_a_walltime_is_skipped():
+    (line,) = records("E", "903")
+    assert reason(line) is Reason.NO_LIMIT
+
+
+def test_a_rerun_job_is_two_runs_and_the_first_ends_when_its_record_was_written():
+    first, second = report("904", "R"), report("904")
+    assert first.completion.status is Status.PREEMPTED
+    assert first.completion.end_time == 1927858506
+    assert second.completion.start_time == 1927858600
+    west = timezone(timedelta(hours=-5))
+    assert report("904", "R", zone=west).completion.end_time == 1927858506 + 5 * 3600
+
+
+def test_an_array_is_its_subjobs():
+    assert reason(next(line for line in LINES if ";905[].hill;" in line)) is Reason.ARRAY
+    (line,) = records("E", "905[3]")
+    assert completion_of(line).completion.submission.job_id == "905[3].hill"
+
+
+def test_exit_codes_say_how_a_run_ended():
+    assert report("906").completion.status is Status.TIMEOUT
+    assert report("907").completion.status is Status.CANCELLED
+    (line,) = records("E", "901")
+    assert completion_of(line.replace("Exit_status=0", "Exit_status=-27")).completion.status is (
+        Status.OUT_OF_MEMORY
+    )
+    assert completion_of(line.replace("Exit_status=0", "Exit_status=2")).completion.status is (
+        Status.FAILED
+    )
+
+
+def test_torque_counts_cores_in_nodes_and_writes_short_times():
+    completion = report("908").completion
+    assert completion.submission.requested_processors == 9
+    assert completion.runtime == 600
+
+
+def test_other_records_are_none_of_ours():
+    assert [reason(line) for line in records("Q", "901") + records("S", "901")] == [
+        Reason.OTHER_RECORD,
+        Reason.OTHER_RECORD,
+    ]
+    assert reason(LINES[13]) is Reason.OTHER_RECORD
+
+
+def test_a_job_deleted_before_its_start_is_skipped():
+    (line,) = records("E", "910")
+    assert reason(line) is Reason.UNKNOWN_START
+
+
+@pytest.mark.parametrize("line", ["x", "a;b", "02/03/2031 04:15:06;EE;1.hill;user=x", ";;;"])
+def test_what_is_no_record_is_skipped(line):
+    assert reason(line) is Reason.MALFORMED
+
+
+def test_a_whole_file_is_read_with_line_numbers():
+    found = list(read_accounting([*LINES, "", "garbage"]))
+    assert [number for number, _ in found] == [*range(1, len(LINES) + 1), len(LINES) + 2]
+    assert sum(not isinstance(outcome, SkippedError) for _, outcome in found) == 8

@@ -1,0 +1,65 @@
+"""``sacct --json`` in its three shapes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from predictors.jobs import Status
+from service.adapters.records import Reason, SkippedError
+from service.adapters.slurm.sacct_json import completion_of, read_sacct_json
+
+DATA = Path(__file__).parents[2] / "data" / "slurm"
+SHAPES = ["22.05", "24.11", "26.05"]
+
+
+def outcomes(shape):
+    body = (DATA / f"sacct_{shape}.json").read_bytes()
+    return [outcome for _, outcome in read_sacct_json(body)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_tells_the_same(shape):
+    ordinary, unlimited, running, never_ran, requeued = outcomes(shape)[:5]
+    submission = ordinary.completion.submission
+    assert (submission.cluster, submission.job_id, submission.user) == ("hill", "901", "carol")
+    assert (submission.group, submission.project, submission.queue) == ("chem", "zeolite", "batch")
+    assert submission.requested_walltime == 3600
+    assert submission.requested_processors == 8
+    assert submission.requested_memory == 16000 * 1024 / 8
+    assert (ordinary.completion.start_time, ordinary.completion.runtime) == (1927857906, 600)
+    assert ordinary.prediction_id == "0b7c-42"
+    assert unlimited.reason is Reason.NO_LIMIT
+    assert running.reason is Reason.NOT_ENDED
+    assert never_ran.reason is Reason.NEVER_RAN
+    assert requeued.completion.status is Status.PREEMPTED
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_the_limit_is_the_one_asked_for_on_the_command_line(shape):
+    assert outcomes(shape)[5].completion.submission.requested_walltime == 3600
+
+
+def test_a_broken_job_spoils_no_other():
+    jobs = json.loads((DATA / "sacct_24.11.json").read_text())["jobs"]
+    body = json.dumps({"jobs": [jobs[0], 17, {"time": []}, jobs[0]]}).encode()
+    first, second, third, fourth = (outcome for _, outcome in read_sacct_json(body))
+    assert first == fourth
+    assert second.reason is Reason.MALFORMED
+    assert isinstance(third, SkippedError)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"jobs": 3}', b"[1]"])
+def test_what_is_no_export_is_refused(body):
+    with pytest.raises(SkippedError):
+        list(read_sacct_json(body))
+
+
+def test_the_job_script_goes_nowhere():
+    assert "SECRET" not in repr(outcomes("24.11"))
+
+
+def test_one_job_can_be_read_alone():
+    job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]
+    alone = completion_of(json.dumps(job).encode(), cluster="dale")
+    assert alone.completion.submission.cluster == "dale"

@@ -1,0 +1,178 @@
+"""Rows of sacct: each trap of the real ones by name."""
+
+from datetime import UTC, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from predictors.jobs import Status
+from service.adapters.records import Reason, SkippedError
+from service.adapters.slurm.sacct_text import read_sacct
+
+DATA = Path(__file__).parents[2] / "data" / "slurm"
+NAMED = (DATA / "sacct.txt").read_text("utf-8").splitlines(keepends=True)
+HEADER = NAMED[0]
+ORDINARY = NAMED[1]
+
+
+def outcomes(lines, **kwargs):
+    return [outcome for _, outcome in read_sacct(lines, **kwargs)]
+
+
+def only(*rows, **kwargs):
+    (outcome,) = outcomes([HEADER, *rows], **kwargs)
+    return outcome.reason if isinstance(outcome, SkippedError) else outcome
+
+
+def rows():
+    """Rows with their line breaks: one of them goes on in the next line."""
+    lines = iter(NAMED[1:])
+    return [line if line.count("|") >= 25 else line + next(lines) for line in lines]
+
+
+def of(job_id):
+    found = [only(row) for row in rows() if row.startswith(f"{job_id}|")]
+    assert found
+    return found[0] if len(found) == 1 else found
+
+
+def test_a_row_becomes_the_run_it_tells_of():
+    report = of("901")
+    submission = report.completion.submission
+    assert (submission.cluster, submission.user, submission.group) == ("hill", "carol", "chem")
+    assert (submission.project, submission.queue) == ("zeolite", "batch")
+    assert submission.application == "relax"
+    assert submission.requested_walltime == 3600
+    assert submission.requested_processors == 8
+    assert submission.requested_memory == 16000 * 1024 / 8
+    assert report.completion.runtime == 600
+    assert report.completion.status is Status.COMPLETED
+    assert report.prediction_id == "0b7c-42"
+
+
+def test_times_are_read_in_the_zone_that_sacct_ran_in():
+    utc = only(ORDINARY).completion
+    east = only(ORDINARY, zone=timezone(timedelta(hours=3))).completion
+    assert utc.start_time == 1927857906
+    assert east.start_time == utc.start_time - 3 * 3600
+
+
+def test_unix_seconds_and_the_safe_separator_give_the_same_runs():
+    safe = ORDINARY.replace("2031-02-03T04:00:00", "1927857600")
+    safe = safe.replace("2031-02-03T04:05:06", "1927857906")
+    safe = safe.replace("2031-02-03T04:15:06", "1927858506")
+    lines = [line.replace("|", "\x1f") for line in (HEADER, safe)]
+    assert outcomes(lines, zone=timezone(timedelta(hours=3))) == [only(ORDINARY)]
+
+
+def test_a_name_with_separators_is_put_together_again():
+    assert of("902").completion.submission.application == "a|b, `c`"
+    assert of("902").prediction_id == "0b7c-42"
+
+
+def test_separators_that_leave_more_than_one_reading_are_not_guessed_at():
+    header = HEADER.replace("|JobName|", "|JobName|Comment|", 1).replace("|Comment|Admin", "|Admin")
+    row = ORDINARY.replace("|relax|", "|relax|more||", 1).replace("run.sh||", "run.sh|")
+    (outcome,) = outcomes([header, row])
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+def test_a_row_of_nothing_but_separators_is_given_up():
+    assert only(ORDINARY.replace("relax|2031", "relax|" * 12 + "2031")) is Reason.MALFORMED
+
+
+def test_the_limit_is_the_one_asked_for_on_the_command_line():
+    assert of("903").completion.submission.requested_walltime == 3600
+    assert of("916").completion.submission.requested_walltime == 1800
+
+
+@pytest.mark.parametrize("job_id", ["904", "905"])
+def test_a_limit_that_is_a_word_is_no_limit(job_id):
+    assert of(job_id) is Reason.NO_LIMIT
+
+
+def test_cancelled_by_somebody_is_cancelled():
+    assert of("906").completion.status is Status.CANCELLED
+
+
+def test_a_row_without_an_end_is_skipped():
+    assert of("907") is Reason.UNKNOWN_END
+
+
+def test_a_job_that_never_ran_is_skipped():
+    assert of("908") is Reason.NEVER_RAN
+
+
+def test_a_requeued_job_is_two_runs():
+    first, second = of("909")
+    assert first.completion.status is Status.PREEMPTED
+    assert first.completion.runtime == 40
+    assert second.completion.status is Status.COMPLETED
+    assert first.completion.start_time < second.completion.start_time
+
+
+def test_array_tasks_and_het_components_go_by_their_raw_id():
+    assert of("910").completion.submission.job_id == "910"
+    assert of("911").completion.submission.job_id == "911"
+
+
+def test_a_timeout_may_have_run_longer_than_its_limit():
+    assert of("912").completion.runtime == 687
+    assert of("912").completion.usage == 1.0
+
+
+def test_steps_are_skipped_where_x_was_forgotten():
+    assert of("912.batch") is Reason.STEP
+
+
+def test_old_memory_requests_count_per_core_or_per_node():
+    assert of("913").completion.submission.requested_memory == 2000 * 1024
+    assert of("914").completion.submission.requested_memory == 16000 * 1024 / 8
+
+
+def test_a_command_with_a_line_break_is_one_row():
+    assert of("915").completion.submission.application == "relax"
+    assert len(outcomes(NAMED)) == len(NAMED) - 2
+
+
+def test_a_run_that_ends_before_it_starts_is_skipped():
+    assert of("917") is Reason.ENDS_BEFORE_START
+
+
+def test_suspended_time_is_no_runtime():
+    assert of("918").completion.runtime == 500
+
+
+def test_rows_are_numbered_as_in_the_file():
+    numbers = [number for number, _ in read_sacct(NAMED)]
+    assert numbers[:3] == [2, 3, 4]
+    assert numbers[-1] == len(NAMED)
+
+
+def test_a_file_cut_short_loses_its_last_row_only():
+    whole = outcomes(NAMED[:5])
+    cut = outcomes([*NAMED[:4], NAMED[4][:60]])
+    assert cut[:-1] == whole[:-1]
+    assert cut[-1].reason is Reason.MALFORMED
+
+
+def test_the_export_for_xdmod_needs_no_header():
+    first, second, third = outcomes(
+        (DATA / "xdmod.txt").read_text("utf-8").splitlines(keepends=True)
+    )
+    assert first.completion.submission.requested_walltime == 3600
+    assert first.completion.runtime == 600
+    assert first.completion.submission.requested_memory == 16000 * 1024 / 8
+    assert second.completion.submission.application == "a|b"
+    assert second.completion.submission.requested_walltime == 26 * 3600 + 180
+    assert third.reason is Reason.NO_LIMIT
+
+
+def test_columns_can_be_named_by_the_caller():
+    columns = HEADER.strip().split("|")
+    assert outcomes([ORDINARY], columns=columns, zone=UTC) == [only(ORDINARY)]
+
+
+def test_an_empty_file_has_no_rows():
+    assert outcomes([]) == []
+    assert outcomes([HEADER]) == []
