@@ -35,9 +35,12 @@ imports: .venv/ready
 	$(BIN)/lint-imports
 
 # Needs uv; writes name, version and hashes, and no download address.
+PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
+
 lock:
-	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links -o requirements/runtime.txt
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links -o requirements/dev.txt
+	$(PIN) pyproject.toml -o requirements/runtime.txt
+	$(PIN) pyproject.toml --group dev -o requirements/dev.txt
+	$(PIN) --group build -o requirements/build.txt
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

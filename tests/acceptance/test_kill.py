@@ -1,0 +1,132 @@
+"""`kill -9` during concurrent ingestion loses nothing acknowledged and doubles nothing."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+from running_service import completion, eventually
+
+from service.store import open_store
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+
+KILLS = int(os.environ.get("WALLTIMED_TEST_KILLS", "50"))
+CLIENTS = 8
+ACKNOWLEDGEMENTS = range(1, 60)
+"""How many posts are acknowledged before the kill, drawn anew for each round."""
+
+LONGEST_MOMENT = 0.01
+"""Seconds; the kill comes at a random moment after the last of them, not at its commit."""
+
+
+@pytest.fixture
+def forks():
+    """The process that forks services."""
+    launcher = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("prefork.py"))],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+    )  # fmt: skip
+    yield launcher
+    launcher.communicate()
+
+
+class Ledger:
+    """What was sent, what was acknowledged, and what has to be sent again."""
+
+    def __init__(self) -> None:
+        self.numbers = count()
+        self.acknowledged: list[str] = []
+        self.unsure: list[list[dict]] = []
+        self.unanswered = 0
+        self.posts_left = 0
+        self.enough = asyncio.Event()
+
+    def next_batch(self) -> list[dict]:
+        """A batch that was cut off by a kill, else a new one of 1 to 30 runs."""
+        if self.unsure:
+            return self.unsure.pop()
+        return [
+            completion(f"job-{next(self.numbers)}") for _ in range(random.choice((1, 1, 1, 30)))
+        ]
+
+    async def post_until_cut(self, client: httpx.AsyncClient) -> None:
+        """Post batch after batch until the service is no more."""
+        while True:
+            batch = self.next_batch()
+            try:
+                answer = await client.post("/v1/completions", json={"completions": batch})
+            except httpx.TransportError:
+                self.unsure.append(batch)
+                self.unanswered += 1
+                return
+            assert answer.status_code == httpx.codes.OK, answer.text
+            counts = answer.json()
+            assert counts["accepted"] + counts["duplicates"] == len(batch)
+            self.acknowledged += [run["job_id"] for run in batch]
+            self.posts_left -= 1
+            if self.posts_left <= 0:
+                self.enough.set()
+
+
+def start(forks: subprocess.Popen, url: str, socket: Path) -> int:
+    """A service on this store; returns once it is ready."""
+    settings = {"database_url": url, "unix_socket": str(socket), "log_level": "error"}
+    forks.stdin.write(json.dumps(settings) + "\n")
+    pid = int(forks.stdout.readline())
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket))) as client:
+        eventually(lambda: is_ready(client), seconds=60.0)
+    return pid
+
+
+def is_ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("http://walltimed/health/ready").status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
+
+
+async def one_life(ledger: Ledger, pid: int, socket: Path) -> None:
+    """Many clients post; at a random moment the service is killed."""
+    transport = httpx.AsyncHTTPTransport(uds=str(socket))
+    ledger.posts_left, ledger.enough = random.choice(ACKNOWLEDGEMENTS), asyncio.Event()
+    async with httpx.AsyncClient(transport=transport, base_url="http://walltimed") as client:
+        posting = [asyncio.create_task(ledger.post_until_cut(client)) for _ in range(CLIENTS)]
+        await asyncio.wait_for(ledger.enough.wait(), timeout=60.0)
+        await asyncio.sleep(random.uniform(0.0, LONGEST_MOMENT))
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.gather(*posting)
+
+
+def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(forks, store_url):
+    ledger = Ledger()
+    with tempfile.TemporaryDirectory(prefix="walltimed-") as directory:
+        for life in range(KILLS):
+            socket = Path(directory) / f"socket-{life}"
+            asyncio.run(one_life(ledger, start(forks, store_url, socket), socket))
+
+    times_stored = Counter(stored_job_ids(store_url))
+    assert set(ledger.acknowledged) <= times_stored.keys()
+    assert set(times_stored.values()) == {1}
+    assert ledger.unanswered >= KILLS, "the kills came when nothing was under way"
+
+
+def stored_job_ids(url: str) -> Iterator[str]:
+    """The job ids in the log, in its order."""
+    store = open_store(url)
+    reader = store.reader()
+    reader.refresh()
+    while completions := reader.read(1000):
+        yield from (run.submission.job_id for run in completions)
+    reader.close()
+    store.close()
