@@ -79,10 +79,8 @@ def test_the_composition_migrates_once_before_it_serves():
 
 
 def test_requirements_are_pinned_by_hash_and_name_no_download_address():
+    pin = re.compile(r"^[\w\[\]-]+==\S+(?: ; [^\\]+)? \\\n    --hash=sha256:", re.MULTILINE)
     for file in (ROOT / "requirements").glob("*.txt"):
         text = file.read_text()
         assert "://" not in text
-        pins = re.findall(
-            r"^[\w\[\]-]+==\S+(?: ; [^\\]+)? \\\n    --hash=sha256:", text, re.MULTILINE
-        )
-        assert len(pins) == len(re.findall(r"^\w", text, re.MULTILINE))
+        assert len(pin.findall(text)) == len(re.findall(r"^\w", text, re.MULTILINE)) > 0
