@@ -1,13 +1,17 @@
-"""The databases that tests run on."""
+"""The databases that tests run on, and no time limits on examples: machines are shared."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 from embedded_postgres import EmbeddedPostgres, PostgresMissingError
+from hypothesis import settings
 from sqlalchemy import make_url
 
 from service.store import open_store
+
+settings.register_profile("walltimed", deadline=None)
+settings.load_profile("walltimed")
 
 
 @pytest.fixture(scope="session")
