@@ -223,7 +223,12 @@ def aged_priority(initial: float, waiting_seconds: float, requested_walltime: fl
     if not isfinite(waiting_seconds):
         raise ValueError(f"waiting_seconds must be finite, not {waiting_seconds}.")
     steps = min(max(floor(waiting_seconds / STEP_SECONDS), 1), LONGEST_WAIT_STEPS)
-    return _aged(initial, steps - 1, STEP_SECONDS / requested_walltime)
+    return _aged(float(initial), steps - 1, STEP_SECONDS / requested_walltime)
+
+
+def warm_up() -> None:
+    """Compile the aging, or load it from the cache, so that no request waits for it."""
+    aged_priority(1.0, 0.0, 1.0)
 
 
 @compiled
@@ -233,8 +238,8 @@ def _aged(initial: float, steps: int, step: float) -> float:
     The terms rise while their quotient ``steps * step`` exceeds 1, then fall ever faster: the
     sum takes a number of terms that grows with the square root of ``steps`` at most.
     """
-    total = float(initial)
-    term = total
+    total = initial
+    term = initial
     while steps > 0:
         quotient = steps * step
         term *= quotient

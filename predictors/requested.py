@@ -14,6 +14,9 @@ class Requested:
     name = "requested"
     memory = Memory()
 
+    def __init__(self) -> None:  # without it, Python does not name an unexpected parameter
+        pass
+
     @property
     def parameters(self) -> dict[str, Any]:
         """None."""
