@@ -11,6 +11,7 @@ from service.cli.config import config
 from service.cli.console import ExitCode, err
 from service.cli.db import db
 from service.cli.failures import exit_code_of, sentence
+from service.cli.importing import import_
 from service.cli.serve import serve
 from service.cli.token import token
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 
 app.command()(serve)
+app.command("import")(import_)
 app.command()(config)
 app.add_typer(db)
 app.add_typer(token)

@@ -9,6 +9,8 @@ EXPECTED: Mapping[str, ExitCode] = {
     "service.store.errors.StoreFullError": ExitCode.UNAVAILABLE,
     "service.store.errors.StoreError": ExitCode.FAILED,
     "simulator.swf.MalformedLineError": ExitCode.USAGE,
+    "simulator.compressed.DamagedFileError": ExitCode.USAGE,
+    "simulator.cleaning.UnknownRuleError": ExitCode.USAGE,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,
     "builtins.OSError": ExitCode.USAGE,

@@ -1,0 +1,145 @@
+"""``walltimed import``: the history of years, from files, straight into the store."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec import Struct, field
+from rich.markup import escape
+
+from predictors.jobs import DEFAULT_CLUSTER
+from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
+from service.cli.formats import FORMATS, HistoryFile
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import ready
+
+if TYPE_CHECKING:
+    from service.store import Store
+
+LISTED = 20
+"""Rejected lines that are printed; ``--json`` prints all of them."""
+
+
+class OnError(StrEnum):
+    """What to do with a file that has malformed lines."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+
+
+class Report(Struct):
+    """What became of one file; ``left_out`` counts jobs that nothing can be learned from."""
+
+    file: str
+    accepted: int = 0
+    duplicates: int = 0
+    rejected: list[dict[str, str | int]] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    lines_per_second: float = 0.0
+
+
+def import_(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Plain, gzip or xz; - is stdin.")
+    ],
+    *,
+    format_: Annotated[
+        str, typer.Option("--format", "-f", help=f"One of: {', '.join(FORMATS)}.")
+    ] = "swf",
+    cluster: Annotated[str, typer.Option(help="Whose history it is.")] = DEFAULT_CLUSTER,
+    on_error: Annotated[
+        OnError, typer.Option(help="Malformed lines: refuse everything, or skip them.")
+    ] = OnError.REFUSE,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import completed jobs into the history store, past any running service.
+
+    A run that the store knows already counts as a duplicate, so an import that was interrupted
+    is gone on with by the same command. Running services learn from it as they follow the log.
+
+    For example:
+
+        walltimed import SDSC-SP2-1998-4.2-cln.swf.gz
+        walltimed import --cluster seth --on-error skip HPC2N-2002-2.2-cln.swf.gz --json
+    """
+    if format_ not in FORMATS:
+        raise CommandError(
+            f"There is no format {format_!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
+        )
+    histories = {name: FORMATS[format_](name, cluster) for name in files}
+    if on_error is OnError.REFUSE:
+        refuse_malformed(histories)
+    settings = load_settings(database_url=database_url, config=file)
+    with ready(settings) as store:
+        reports = [store_history(store, name, histories[name], quiet=as_json) for name in files]
+    if as_json:
+        print_json(reports)
+    else:
+        for report in reports:
+            show(report)
+    if any(report.rejected for report in reports):
+        raise typer.Exit(ExitCode.PARTIAL)
+
+
+def refuse_malformed(histories: dict[str, HistoryFile]) -> None:
+    """Name every malformed line and store nothing, if there is one."""
+    broken = {name: history for name, history in histories.items() if history.rejected}
+    for name, history in broken.items():
+        for reject in history.rejected[:LISTED]:
+            err.print(escape(f"{name}, line {reject.line}: {reject.reason}"), soft_wrap=True)
+    if broken:
+        lines = sum(len(history.rejected) for history in broken.values())
+        raise CommandError(
+            f"Nothing was stored, because of {lines:,} malformed lines; --on-error skip imports "
+            "the others.",
+            ExitCode.USAGE,
+        )
+
+
+def store_history(store: "Store", name: str, history: HistoryFile, *, quiet: bool) -> Report:
+    """Store one file's runs, batch by durable batch."""
+    from service.store import StoreError
+
+    report = Report(
+        file=name,
+        rejected=[{"line": reject.line, "reason": reject.reason} for reject in history.rejected],
+        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+    )
+    began = time.perf_counter()
+    with progress_bar("lines", quiet=quiet) as progress:
+        task = progress.add_task(escape(Path(name).name), total=history.count)
+        try:
+            for ingested in store.import_completions(history.completions):
+                report.accepted += ingested.accepted
+                report.duplicates += ingested.duplicates
+                progress.update(task, completed=report.accepted + report.duplicates)
+        except StoreError as error:
+            raise CommandError(
+                f"{error} {report.accepted:,} runs of {name} are stored; the same command goes on "
+                "from there.",
+                ExitCode.UNAVAILABLE,
+            ) from error
+    report.seconds = time.perf_counter() - began
+    report.lines_per_second = history.count / report.seconds
+    return report
+
+
+def show(report: Report) -> None:
+    """One line for what was stored, one for each kind of what was not."""
+    out.print(
+        f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} accepted, "
+        f"{report.duplicates:,} duplicates, {len(report.rejected):,} rejected; "
+        f"{report.lines_per_second:,.0f} lines/s",
+        soft_wrap=True,
+    )
+    for rule, jobs in report.left_out.items():
+        out.print(f"  left out: {jobs:,} {rule}")
+    for line in report.rejected[:LISTED]:
+        out.print(escape(f"  line {line['line']}: {line['reason']}"), soft_wrap=True)
+    if len(report.rejected) > LISTED:
+        out.print(f"  and {len(report.rejected) - LISTED:,} more lines; --json lists them all")
