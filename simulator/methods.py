@@ -1,0 +1,60 @@
+"""Methods as they are written on a command line: ``percentile:key=user,percentile=90``."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from predictors.base import Predictor
+from predictors.registry import create
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """A method with parameters of its own.
+
+    Attributes:
+        label: as it was written; names the method in tables.
+        name: of the method, as in the API.
+        parameters: those that differ from the defaults.
+    """
+
+    label: str
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``name`` or ``name:parameter=value,parameter=value``.
+
+        A value is a number, true, false or null, and else text; ``all`` and ``none`` are null.
+
+        Raises:
+            ValueError: a parameter has no value.
+        """
+        name, _, rest = text.partition(":")
+        parameters = {}
+        for pair in rest.split(",") if rest else ():
+            key, equals, value = pair.partition("=")
+            if not (key and equals and value):
+                raise ValueError(f"{pair!r} in {text!r} is not of the form parameter=value.")
+            parameters[key] = _value(value)
+        return cls(text, name, parameters)
+
+    def predictor(self) -> Predictor:
+        """A new predictor that knows nothing yet.
+
+        Raises:
+            UnknownMethodError: there is no such method.
+            ValueError: a parameter is unknown or out of range.
+        """
+        return create(self.name, **self.parameters)
+
+
+def _value(text: str) -> Any:
+    if text in {"all", "none"}:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

@@ -1,0 +1,129 @@
+"""How good predictions are: every measure of a prediction, defined once."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Seconds = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+BAD_UNDERESTIMATE = 1800.0
+"""Seconds: an underestimate by more than this is a bad one (Tang et al. 2013, section 4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionMeasures:
+    """How one method did.
+
+    The classes NA, OE, UE and BE are Tang et al.'s, sum to 1, and look at what was made of the
+    request: a job that outran its unadjusted request is NA, and underestimated.
+
+    Attributes:
+        jobs: how many were predicted.
+        mean_absolute_error: seconds.
+        median_absolute_error: seconds.
+        accuracy: mean of Tang et al.'s Equation 3.
+        median_accuracy: median of the same.
+        underestimation_rate: share of jobs that ran longer than predicted.
+        not_adjusted: NA, the share of jobs whose prediction is their request.
+        overestimated: OE, predicted below the request, and not below the runtime.
+        underestimated: UE, predicted below request and runtime, by 30 minutes at most.
+        badly_underestimated: BE, the same by more than 30 minutes.
+        interval_coverage: share of the intervals that hold the runtime; ``None`` without any.
+    """
+
+    jobs: int
+    mean_absolute_error: float
+    median_absolute_error: float
+    accuracy: float
+    median_accuracy: float
+    underestimation_rate: float
+    not_adjusted: float
+    overestimated: float
+    underestimated: float
+    badly_underestimated: float
+    interval_coverage: float | None = None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """By name, for JSON."""
+        return asdict(self)
+
+
+class NoJobsError(ValueError):
+    """There is no job to measure."""
+
+
+def measure(
+    predicted: Seconds,
+    requested: Seconds,
+    actual: Seconds,
+    *,
+    lower: Seconds | None = None,
+    upper: Seconds | None = None,
+) -> PredictionMeasures:
+    """Measure the predictions of one method, job by job.
+
+    Args:
+        predicted: what the method said.
+        requested: what the user asked for.
+        actual: how long the job ran.
+        lower: lower ends of intervals; NaN where there is none.
+        upper: upper ends.
+
+    Raises:
+        NoJobsError: the arrays are empty.
+    """
+    if len(actual) == 0:
+        raise NoJobsError("There is no job to measure.")
+    errors = np.abs(predicted - actual)
+    accuracies = accuracy(predicted, actual)
+    na, oe, ue, be = (float(share.mean()) for share in classes(predicted, requested, actual))
+    return PredictionMeasures(
+        jobs=len(actual),
+        mean_absolute_error=float(errors.mean()),
+        median_absolute_error=float(np.median(errors)),
+        accuracy=float(accuracies.mean()),
+        median_accuracy=float(np.median(accuracies)),
+        underestimation_rate=float(np.mean(predicted < actual)),
+        not_adjusted=na,
+        overestimated=oe,
+        underestimated=ue,
+        badly_underestimated=be,
+        interval_coverage=coverage(lower, upper, actual),
+    )
+
+
+def accuracy(predicted: Seconds, actual: Seconds) -> Seconds:
+    """The smaller of the two over the larger, 1 where both are 0 (Tang et al. 2013, Eq 3)."""
+    larger = np.maximum(predicted, actual)
+    equal = np.ones_like(larger)
+    return np.divide(np.minimum(predicted, actual), larger, out=equal, where=larger > 0)
+
+
+def classes(
+    predicted: Seconds, requested: Seconds, actual: Seconds
+) -> tuple[Flags, Flags, Flags, Flags]:
+    """Which jobs are NA, OE, UE and BE; every job is one of them."""
+    adjusted = predicted < requested
+    short = adjusted & (predicted < actual)
+    bad = short & (actual - predicted > BAD_UNDERESTIMATE)
+    return ~adjusted, adjusted & ~short, short & ~bad, bad
+
+
+def coverage(lower: Seconds | None, upper: Seconds | None, actual: Seconds) -> float | None:
+    """Share of the intervals that hold the runtime, both ends included."""
+    if lower is None or upper is None:
+        return None
+    given = ~np.isnan(lower)
+    if not given.any():
+        return None
+    return float(np.mean((lower[given] <= actual[given]) & (actual[given] <= upper[given])))
+
+
+def error_per_group(
+    predicted: Seconds, actual: Seconds, groups: NDArray[np.int64], count: int
+) -> Seconds:
+    """Mean absolute error in seconds of each of ``count`` groups, such as users."""
+    jobs = np.maximum(np.bincount(groups, minlength=count), 1)
+    return np.bincount(groups, weights=np.abs(predicted - actual), minlength=count) / jobs
