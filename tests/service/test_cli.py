@@ -1,0 +1,213 @@
+"""The commands that neither serve nor replay, through the same door as the shell's."""
+
+import json
+import re
+import sys
+import tomllib
+
+import pytest
+
+from service.cli import main
+from service.settings import Settings
+from service.store import open_store
+
+SWF = """; UnixStartTime: 1000000000
+; MaxProcs: 64
+1 0 10 600 4 -1 -1 4 3600 -1 1 7 1 3 1 -1 -1 -1
+2 60 0 1200 4 -1 -1 4 3600 -1 1 7 1 3 1 -1 -1 -1
+3 90 0 -1 4 -1 -1 4 3600 -1 5 8 1 3 1 -1 -1 -1
+"""
+
+
+@pytest.fixture
+def walltimed(monkeypatch, capsys, tmp_path):
+    """Runs the command; gives its exit code, what it printed and what it complained of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["walltimed", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Three jobs, one of which never ran."""
+    file = tmp_path / "three.swf"
+    file.write_text(SWF)
+    return file
+
+
+@pytest.fixture
+def broken_trace(trace):
+    """The same with two lines that are no jobs."""
+    trace.write_text(f"{SWF}4 oops\n5 0 0 nan 4 -1 -1 4 3600 -1 1 7 1 3 1 -1 -1 -1\n")
+    return trace
+
+
+def test_version_is_printed(walltimed):
+    code, printed, _ = walltimed("--version")
+    assert code == 0
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*\n", printed)
+
+
+def test_every_setting_is_described_with_value_and_source(walltimed, monkeypatch):
+    monkeypatch.setenv("WALLTIMED_PORT", "9000")
+    code, printed, _ = walltimed("config", "--json")
+    settings = {setting["name"]: setting for setting in json.loads(printed)}
+    assert code == 0
+    assert settings.keys() == Settings.model_fields.keys()
+    assert all(setting["description"] for setting in settings.values())
+    assert settings["port"]["value"] == 9000
+    assert settings["port"]["source"] == "environment"
+    assert settings["host"]["source"] == "default"
+
+
+def test_a_setting_from_the_file_says_so_and_the_environment_wins(walltimed, monkeypatch, tmp_path):
+    file = tmp_path / "walltimed.toml"
+    file.write_text("port = 1234\nworkers = 3\n")
+    monkeypatch.setenv("WALLTIMED_PORT", "9000")
+    _, printed, _ = walltimed("config", "--config", str(file), "--json")
+    settings = {setting["name"]: setting for setting in json.loads(printed)}
+    assert (settings["port"]["value"], settings["port"]["source"]) == (9000, "environment")
+    assert (settings["workers"]["value"], settings["workers"]["source"]) == (3, "file")
+
+
+def test_the_template_holds_every_default(walltimed):
+    _, printed, _ = walltimed("config", "--toml")
+    uncommented = re.sub(r"^# (\w+ = )", r"\1", printed, flags=re.MULTILINE)
+    values = {name: value for name, value in tomllib.loads(uncommented).items() if value != ""}
+    assert Settings(**values) == Settings()
+    assert Settings.model_fields.keys() - values.keys() == {"config", "unix_socket"}
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--toml",)])
+def test_a_password_is_never_printed(walltimed, monkeypatch, options):
+    monkeypatch.setenv("WALLTIMED_DATABASE_URL", "postgresql+psycopg://ada:s3cret@db/history")
+    code, printed, complained = walltimed("config", *options)
+    assert code == 0
+    assert "s3cret" not in printed + complained
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments", "complaint"),
+    [
+        ({"WALLTIMED_PORT": "70000"}, ("config",), "port"),
+        ({"WALLTIMED_CONFIG": "missing.toml"}, ("config",), "missing.toml"),
+        ({}, ("config", "--toml", "--json"), "not both"),
+        ({}, ("import", "missing.swf"), "missing.swf"),
+        ({}, ("import", "--format", "odd", "missing.swf"), "odd"),
+        ({}, ("token", "issue", "me", "--scope", "everything"), "everything"),
+        ({}, ("no-such-command",), "no-such-command"),
+    ],
+)
+def test_a_wrong_use_is_one_sentence_and_exit_code_2(
+    walltimed, monkeypatch, variables, arguments, complaint
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    code, _, complained = walltimed(*arguments)
+    assert code == 2
+    assert complaint in complained
+    assert "Traceback" not in complained
+
+
+def test_a_settings_file_that_is_no_toml_or_has_unknown_names_is_refused(walltimed, tmp_path):
+    file = tmp_path / "walltimed.toml"
+    for text, complaint in (("port = = 1", "TOML"), ("prot = 1", "prot")):
+        file.write_text(text)
+        code, _, complained = walltimed("config", "--config", str(file))
+        assert code == 2
+        assert complaint in complained
+
+
+def test_a_store_that_cannot_be_reached_is_exit_code_4(walltimed, tmp_path):
+    url = f"postgresql+psycopg://nobody@/none?host={tmp_path}"
+    code, _, complained = walltimed("db", "check", "-d", url)
+    assert code == 4
+    assert complained.count("\n") == 1
+
+
+def test_check_fails_until_the_schema_is_upgraded(walltimed, empty_store_url):
+    code, _, complained = walltimed("db", "check", "-d", empty_store_url)
+    assert code == 1
+    assert "walltimed db upgrade" in complained
+    assert walltimed("db", "upgrade", "-d", empty_store_url)[0] == 0
+    assert walltimed("db", "check", "-d", empty_store_url)[0] == 0
+    assert walltimed("db", "upgrade", "-d", empty_store_url)[0] == 0
+
+
+def test_only_an_embedded_store_is_upgraded_on_the_way(walltimed, empty_store_url):
+    code, _, complained = walltimed("token", "list", "-d", empty_store_url)
+    if empty_store_url.startswith("sqlite"):
+        assert code == 0
+    else:
+        assert code == 1
+        assert "walltimed db upgrade" in complained
+
+
+def test_a_token_is_shown_once_listed_without_its_secret_and_revoked(walltimed, store_url):
+    code, printed, _ = walltimed("token", "issue", "filter", "-s", "predict", "-d", store_url)
+    assert code == 0
+    secret = printed.splitlines()[-1]
+    token_id = secret.split("_")[1]
+    _, listed, _ = walltimed("token", "list", "-d", store_url)
+    assert token_id in listed
+    assert "filter" in listed
+    assert secret.split("_", 2)[2] not in listed
+    assert walltimed("token", "revoke", token_id, "-d", store_url)[0] == 0
+    code, _, complained = walltimed("token", "revoke", token_id, "-d", store_url)
+    assert code == 1
+    assert token_id in complained
+    _, printed, _ = walltimed("token", "list", "-d", store_url, "--json")
+    (token,) = json.loads(printed)
+    assert token["revoked_at"] >= token["issued_at"]
+    assert token["scopes"] == ["predict"]
+
+
+def test_an_import_stores_what_can_be_learned_from_and_counts_the_rest(walltimed, trace, store_url):
+    code, printed, _ = walltimed("import", str(trace), "-d", store_url, "--json")
+    (report,) = json.loads(printed)
+    assert code == 0
+    assert (report["accepted"], report["duplicates"], report["rejected"]) == (2, 0, [])
+    assert report["left_out"] == {"never-ran": 1}
+    code, printed, _ = walltimed("import", str(trace), "-d", store_url)
+    assert code == 0
+    assert "0 accepted, 2 duplicates, 0 rejected" in printed
+    assert "left out: 1 never-ran" in printed
+
+
+def test_an_import_of_a_broken_file_names_the_lines_and_stores_nothing(
+    walltimed, broken_trace, sqlite_url
+):
+    code, _, complained = walltimed("import", str(broken_trace), "-d", sqlite_url)
+    assert code == 2
+    assert "line 6: 2 fields instead of 18" in complained
+    assert "line 7" in complained
+    assert history_length(sqlite_url) == 0
+
+
+def test_an_import_may_skip_broken_lines_and_says_so(walltimed, broken_trace, sqlite_url):
+    skipping = ("import", str(broken_trace), "--on-error", "skip", "-d", sqlite_url)
+    code, printed, _ = walltimed(*skipping, "--json")
+    (report,) = json.loads(printed)
+    assert code == 3
+    assert report["accepted"] == 2
+    assert [reject["line"] for reject in report["rejected"]] == [6, 7]
+    code, printed, _ = walltimed(*skipping)
+    assert code == 3
+    assert "line 6: 2 fields instead of 18" in printed
+    assert history_length(sqlite_url) == 2
+
+
+def history_length(url: str) -> int:
+    store = open_store(url)
+    try:
+        return store.history_length()
+    finally:
+        store.close()
