@@ -1,0 +1,83 @@
+"""Turning errors into answers, in one shape."""
+
+from http import HTTPStatus
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Send
+
+from service.errors import (
+    STATUSES,
+    InternalError,
+    InvalidFieldError,
+    MethodNotAllowedError,
+    NotFoundError,
+    RequestError,
+    answer_to,
+    headers_of,
+    status_of,
+)
+from service.fast_route import send_json, to_json
+
+log = structlog.get_logger()
+
+
+async def send_error(send: Send, error: Exception) -> None:
+    """Answer an error of the table."""
+    await send_json(send, status_of(error), to_json(answer_to(error)), headers_of(error))
+
+
+def error_response(error: Exception) -> Response:
+    """The answer to an error of the table."""
+    return Response(
+        to_json(answer_to(error)),
+        status_code=status_of(error),
+        headers=headers_of(error),
+        media_type="application/json",
+    )
+
+
+def of_framework(error: HTTPException) -> RequestError:
+    """Starlette's own complaint in our words: it knows of paths and methods only."""
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allow = (error.headers or {}).get("Allow", "")
+        return MethodNotAllowedError(f"This path takes {allow}.", allow)
+    return NotFoundError("There is nothing at this path.")
+
+
+def of_parameters(error: RequestValidationError) -> InvalidFieldError:
+    """A bad query or path parameter in our words."""
+    first = error.errors()[0]
+    return InvalidFieldError(f"{first['msg']}.", ".".join(map(str, first["loc"][1:])))
+
+
+async def _known(_request: Request, error: Exception) -> Response:
+    return error_response(error)
+
+
+async def _framework(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
+    return error_response(of_framework(error))
+
+
+async def _parameters(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for nothing else
+    return error_response(of_parameters(error))
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    log.error("a request failed", path=request.url.path, kind=type(error).__name__)
+    return error_response(InternalError("The service failed; its log says why."))
+
+
+def install(app: FastAPI) -> None:
+    """Answer every exception in one shape."""
+    for kind in STATUSES:
+        app.add_exception_handler(kind, _known)
+    app.add_exception_handler(HTTPException, _framework)
+    app.add_exception_handler(RequestValidationError, _parameters)
+    app.add_exception_handler(Exception, _bug)

@@ -1,0 +1,70 @@
+"""The application: settings in, ASGI out."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI, Request, Response
+
+from service import answering, openapi
+from service.fast_route import FastRoute, to_json
+from service.gate import Gate
+from service.operations.completing import Completing
+from service.operations.predicting import Predicting
+from service.operations.ranking import Ranking
+from service.operations.reporting import Reporting
+from service.routes import completions, health, predictions, ranking
+from service.settings import Settings
+from service.worker import Worker
+
+
+def create_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
+    """Build the service. The store is opened when the application starts up.
+
+    Args:
+        settings: of this service.
+        owns_process: whether nothing else runs in this process.
+
+    Raises:
+        ValueError: the settings name a method or a parameter that does not exist.
+    """
+    worker = Worker(settings, owns_process=owns_process)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await worker.start()
+        try:
+            yield
+        finally:
+            await worker.stop()
+
+    app = FastAPI(
+        title="walltimed",
+        version=version("walltimed"),
+        description=openapi.DESCRIPTION,
+        lifespan=lifespan,
+        openapi_url=None,
+        redirect_slashes=False,
+        # Else installing an OpenTelemetry SDK for any purpose makes predictions 3 times slower.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+    )
+    app.state.worker = worker
+    app.router.route_class = FastRoute
+    app.router.max_body_size = settings.max_body_bytes
+    add_routes(app, worker)
+    answering.install(app)
+    app.add_middleware(Gate, guard=worker.guard, metrics=worker.metrics, routes=app.routes)
+    return app
+
+
+def add_routes(app: FastAPI, worker: Worker) -> None:
+    """Add every call of the contract, the one most often used first."""
+    reporting = Reporting(worker)
+    predictions.add(app.router, Predicting(worker))
+    completions.add(app.router, Completing(worker))
+    ranking.add(app.router, Ranking(worker), reporting)
+    health.add(app.router, reporting)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def document(_request: Request) -> Response:
+        return Response(to_json(openapi.describe(app)), media_type="application/json")

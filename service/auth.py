@@ -1,0 +1,61 @@
+"""Who may call what: bearer tokens and their scopes."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from service.errors import ForbiddenError, MissingTokenError
+from service.store import Token
+
+
+class Scope(StrEnum):
+    """What a token allows. ``admin`` allows everything."""
+
+    PREDICT = "predict"
+    INGEST = "ingest"
+    ADMIN = "admin"
+
+
+class Guard:
+    """Admits requests by the tokens that the store holds.
+
+    Without any valid token the service is open, unless it was told to be ``always`` closed, as
+    it is beyond loopback.
+    """
+
+    def __init__(self, *, always: bool) -> None:
+        self._always = always
+        self._tokens: dict[str, Token] = {}
+
+    def update(self, tokens: Iterable[Token]) -> None:
+        """Know these tokens from now on, and no others."""
+        self._tokens = {token.token_id: token for token in tokens if token.revoked_at is None}
+
+    def admit(self, authorization: bytes | None, scope: str | None) -> None:
+        """Let the request pass; ``scope`` None asks for any valid token.
+
+        Raises:
+            MissingTokenError: there is no valid token in the header.
+            ForbiddenError: its token does not allow this call.
+        """
+        if not self._tokens and not self._always:
+            return
+        token = self._bearer(authorization)
+        if scope is not None and not token.allows(scope):
+            raise ForbiddenError(f"This call needs a token with scope {scope}.")
+
+    def _bearer(self, authorization: bytes | None) -> Token:
+        """The valid token that the header names.
+
+        A token reads ``wt_<id>_<secret>``: the id finds the hash that the secret must match.
+        """
+        if authorization is None:
+            raise MissingTokenError("This call needs a token: 'Authorization: Bearer wt_…'.")
+        kind, _, text = authorization.decode("latin-1").partition(" ")
+        prefix, _, rest = text.strip().partition("_")
+        token_id, _, secret = rest.partition("_")
+        token = self._tokens.get(token_id)
+        if kind.lower() != "bearer" or prefix != "wt" or token is None:
+            raise MissingTokenError("The token is not valid.")
+        if not token.matches(secret):
+            raise MissingTokenError("The token is not valid.")
+        return token

@@ -1,0 +1,155 @@
+"""What a caller can be told is wrong, and the one table that maps it to a status."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from msgspec import UNSET, Struct, UnsetType
+
+from service.store import (
+    RefusedRecordError,
+    SchemaOutdatedError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+
+RETRY_AFTER_SECONDS = 1
+
+
+class RequestError(Exception):
+    """The request cannot be served as it is."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the answer carries besides its body."""
+        return {}
+
+
+class MalformedJSONError(RequestError):
+    """The body is not JSON."""
+
+
+class MissingTokenError(RequestError):
+    """The call needs a valid token and came with none."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """How to authenticate (RFC 6750)."""
+        return {"WWW-Authenticate": "Bearer"}
+
+
+class ForbiddenError(RequestError):
+    """The token is valid, but not for this call."""
+
+
+class NotFoundError(RequestError):
+    """There is nothing at this path."""
+
+
+class UnknownUserError(RequestError):
+    """No completed job of this user was ever reported."""
+
+
+class MethodNotAllowedError(RequestError):
+    """The path exists, but not for this HTTP method."""
+
+    def __init__(self, detail: str, allow: str) -> None:
+        super().__init__(detail)
+        self.allow = allow
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The methods that there are."""
+        return {"Allow": self.allow}
+
+
+class BodyTooLargeError(RequestError):
+    """The body is larger than the service takes."""
+
+
+class UnsupportedMediaTypeError(RequestError):
+    """The body is of a type that the call does not take."""
+
+
+class InvalidFieldError(RequestError):
+    """A field is missing, unknown, of the wrong type or out of range.
+
+    Attributes:
+        field: its path in the body or query, such as ``completions.3.user``.
+    """
+
+    def __init__(self, detail: str, field: str) -> None:
+        super().__init__(detail)
+        self.field = field
+
+    def within(self, prefix: str) -> "InvalidFieldError":
+        """The same error, its field seen from the object around it."""
+        return InvalidFieldError(str(self), f"{prefix}.{self.field}")
+
+
+class InvalidLineError(InvalidFieldError):
+    """A line of NDJSON is no completion.
+
+    Attributes:
+        line: its number, the first being 1.
+    """
+
+    def __init__(self, detail: str, field: str, line: int) -> None:
+        super().__init__(f"Line {line}: {detail}", field)
+        self.line = line
+
+
+class InternalError(Exception):
+    """Something failed in the service; its log says what."""
+
+
+STATUSES: Mapping[type[Exception], HTTPStatus] = {
+    MalformedJSONError: HTTPStatus.BAD_REQUEST,
+    MissingTokenError: HTTPStatus.UNAUTHORIZED,
+    ForbiddenError: HTTPStatus.FORBIDDEN,
+    NotFoundError: HTTPStatus.NOT_FOUND,
+    UnknownUserError: HTTPStatus.NOT_FOUND,
+    MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,
+    BodyTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    InvalidLineError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    RefusedRecordError: HTTPStatus.BAD_REQUEST,
+    StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+    StoreFullError: HTTPStatus.SERVICE_UNAVAILABLE,
+    SchemaOutdatedError: HTTPStatus.SERVICE_UNAVAILABLE,
+    InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""Every error that a caller can meet. Any other exception is a bug, answered as InternalError."""
+
+
+def status_of(error: Exception) -> HTTPStatus:
+    """The status of an error of the table or of a kind of one."""
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+
+
+class ErrorAnswer(Struct, frozen=True, kw_only=True):
+    """The one shape of every error; ``field`` and ``line`` only where there is one."""
+
+    error: str
+    detail: str
+    field: str | UnsetType = UNSET
+    line: int | UnsetType = UNSET
+
+
+def answer_to(error: Exception) -> ErrorAnswer:
+    """What the caller reads."""
+    return ErrorAnswer(
+        error=type(error).__name__,
+        detail=str(error),
+        field=getattr(error, "field", UNSET),
+        line=getattr(error, "line", UNSET),
+    )
+
+
+def headers_of(error: Exception) -> dict[str, str]:
+    """The headers that belong to the error's status."""
+    if isinstance(error, RequestError):
+        return error.headers
+    if status_of(error) is HTTPStatus.SERVICE_UNAVAILABLE:
+        return {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return {}

@@ -1,0 +1,143 @@
+"""A FastAPI route that validates bytes and answers bytes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
+from service.schemas import refusal
+
+to_json = msgspec.json.Encoder().encode
+
+
+class FastRoute(APIRoute):
+    """Serves ``async def endpoint(body: Model) -> Answer`` without FastAPI's machinery.
+
+    FastAPI describes such a route like any other, OpenAPI included; but a request is validated
+    from its bytes in one step and its answer encoded in one step. What FastAPI does in between
+    (solving dependencies, exit stacks, parsing the content type as e-mail does) costs three
+    quarters of an ordinary route's time.
+
+    An endpoint with any other signature stays an ordinary route.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        if self._takes_one_body():
+            self.app = self.fast_app()
+
+    def fast_app(self) -> ASGIApp:
+        """What serves the route."""
+        return partial(
+            answer_bytes,
+            validate=self.validator(),
+            call=self.endpoint,
+            status=self.status_code or 200,
+            limit=self.max_body_size,
+        )
+
+    def validator(self) -> Callable[[bytes], Any]:
+        """What turns the bytes of a body into the endpoint's argument."""
+        annotation: Any = self.dependant.body_params[0].field_info.annotation
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        return adapter.validate_json
+
+    def _takes_one_body(self) -> bool:
+        wanted = self.dependant
+        others = (
+            wanted.path_params,
+            wanted.query_params,
+            wanted.header_params,
+            wanted.cookie_params,
+            wanted.dependencies,
+            wanted.request_param_name,
+            wanted.response_param_name,
+            wanted.background_tasks_param_name,
+        )
+        return len(wanted.body_params) == 1 and not any(others)
+
+
+async def answer_bytes(  # noqa: PLR0913 - three of them are ASGI's, the rest the route's own
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    *,
+    validate: Callable[[bytes], Any],
+    call: Callable[[Any], Any],
+    status: int,
+    limit: int | None,
+) -> None:
+    """Serve one request of a fast route."""
+    check_is_json(scope)
+    body = await read_body(scope, receive, limit)
+    if body is None:
+        return
+    try:
+        argument = validate(body)
+    except ValidationError as error:
+        raise refusal(error) from error
+    await send_json(send, status, to_json(await call(argument)))
+
+
+def content_type(scope: Scope) -> bytes:
+    """The media type of the request's body in lower case, without parameters."""
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            kind: bytes = value
+            return kind.partition(b";")[0].strip().lower()
+    return b""
+
+
+def check_is_json(scope: Scope) -> None:
+    """Refuse what does not say that it is JSON: a web page can send anything else unasked."""
+    kind = content_type(scope)
+    if kind != b"application/json" and not (
+        kind.startswith(b"application/") and kind.endswith(b"+json")
+    ):
+        raise UnsupportedMediaTypeError("The body must be sent as application/json.")
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int | None) -> bytes | None:
+    """The whole body; None if the caller went away.
+
+    Raises:
+        BodyTooLargeError: it is longer than ``limit``, or says that it will be.
+    """
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body", False):
+        announced = Headers(scope=scope).get("content-length", "0")
+        check_length(int(announced) if announced.isdecimal() else 0, limit)
+        chunks = [body]
+        length = len(body)
+        while message.get("more_body", False):
+            message = await receive()
+            chunks.append(message.get("body", b""))
+            length += len(chunks[-1])
+            check_length(length, limit)
+        body = b"".join(chunks)
+    check_length(len(body), limit)
+    return None if message["type"] == "http.disconnect" else body
+
+
+def check_length(length: int, limit: int | None) -> None:
+    """Refuse a body of more than ``limit`` bytes."""
+    if limit is not None and length > limit:
+        raise BodyTooLargeError(f"The body must not be longer than {limit} bytes.")
+
+
+async def send_json(
+    send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
+) -> None:
+    """Answer JSON."""
+    fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    if headers:
+        fields += [(k.lower().encode(), v.encode("latin-1")) for k, v in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,90 @@
+"""Keeping the live state level with the log of completions."""
+
+import asyncio
+from collections.abc import Callable
+
+from service.live import Live
+from service.store import LogReader, StoreError
+
+SLICE = 64
+"""Completions folded at a time: about a millisecond, in which no request is answered."""
+
+ROUNDS = 32
+"""Slices that are folded before an acknowledgement; what is beyond is lag."""
+
+IDLE_SECONDS = 0.05
+"""How often the log is looked at when nobody asks for predictions."""
+
+
+class Follower:
+    """Applies the log of completions to the live state, on the event loop, in small slices.
+
+    Before ``start`` there is nothing to follow: the history is still being folded.
+    """
+
+    def __init__(self, live: Live, clock: Callable[[], float]) -> None:
+        self._live = live
+        self._clock = clock
+        self._reader: LogReader | None = None
+        self._level_at = clock()
+
+    def start(self, reader: LogReader) -> None:
+        """Follow from the reader's place in the log."""
+        self._reader = reader
+        self._level_at = self._clock()
+
+    @property
+    def started(self) -> bool:
+        """Whether the history has been folded."""
+        return self._reader is not None
+
+    @property
+    def error(self) -> StoreError | None:
+        """Why the log cannot be followed at the moment."""
+        return self._reader.error if self._reader else None
+
+    def lag(self) -> int:
+        """How many durable completions no prediction knows of yet."""
+        return self._reader.lag() if self._reader else 0
+
+    def stale_seconds(self) -> float:
+        """How long the state may have been out of date; 0 while the log can be read."""
+        return self._clock() - self._level_at if self.error else 0.0
+
+    def step(self) -> bool:
+        """Apply a slice, if there is news; says whether there was. Costs microseconds if not."""
+        reader = self._reader
+        if reader is None or not reader.has_news():
+            return False
+        self._live.apply(reader.read(SLICE))
+        return True
+
+    async def settle(self) -> None:
+        """Apply what is durable now, within bounds, letting other requests pass in between.
+
+        So an acknowledged completion is known to the worker that acknowledged it.
+        """
+        for _ in range(ROUNDS):
+            if not self.step():
+                return
+            await asyncio.sleep(0)
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        while True:
+            if self.step():
+                await asyncio.sleep(0)
+                continue
+            if self.error is None:
+                self._level_at = self._clock()
+            await asyncio.sleep(IDLE_SECONDS)
+
+    def refresh(self) -> None:
+        """Wait until what is durable can be read; for the writer, before it acknowledges."""
+        if self._reader:
+            self._reader.refresh()
+
+    def close(self) -> None:
+        """Stop following."""
+        if self._reader:
+            self._reader.close()

@@ -1,0 +1,165 @@
+"""What the service counts and measures, for Prometheus."""
+
+import os
+from collections.abc import Iterable
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from service.store import Ingested, MethodScore
+
+PREFIX = "walltimed"
+
+LATENCY_BUCKETS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005),
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
+)
+"""Seconds."""
+
+MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable by which several worker processes share what they count."""
+
+
+class RouteMetrics:
+    """What is counted of one route. Resolves each label once: that is most of the cost."""
+
+    def __init__(self, route: str, requests: Counter, seconds: Histogram) -> None:
+        self._route = route
+        self._requests = requests
+        self._by_status: dict[int, Counter] = {}
+        self._observe_seconds = seconds.labels(route).observe
+
+    def observe(self, status: int, seconds: float) -> None:
+        """Count a request that took so long."""
+        self._observe_seconds(seconds)
+        counter = self._by_status.get(status)
+        if counter is None:
+            counter = self._by_status[status] = self._requests.labels(self._route, str(status))
+        counter.inc()
+
+
+class Metrics:
+    """All metrics of one process. No label names a user or a job."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = self._counter("requests", "Requests by route and status.", "route status")
+        self._seconds = Histogram(
+            f"{PREFIX}_request_duration_seconds",
+            "Time to answer, by route.",
+            ["route"],
+            buckets=LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+        self._predictions = self._counter(
+            "predictions", "Predictions answered, by the method that answered.", "method"
+        )
+        self._by_method: dict[str, Counter] = {}
+        self._failures = self._counter(
+            "method_failures",
+            "Errors of a method: when it was to answer (the request was answered instead), "
+            "when it was asked in shadow, or when it was to learn.",
+            "method while",
+        )
+        self._completions = self._counter(
+            "completions", "Completions received: accepted, duplicate or rejected.", "result"
+        )
+        self._dropped = self._counter(
+            "dropped_predictions", "Predictions that were answered but could not be recorded."
+        )
+        self._commits = self._counter("commits", "Write transactions that were committed.")
+        self.ready = self._gauge(
+            "ready", "1 when the history has been folded, else 0.", mode="livemin"
+        )
+        self.lag = self._gauge(
+            "replay_lag_completions", "Durable completions that predictions do not know of yet."
+        )
+        self.stale_seconds = self._gauge(
+            "stale_seconds", "How long the history store could not be read; 0 while it can."
+        )
+        self.queued = self._gauge(
+            "writer_queue_completions", "Completions waiting for their commit.", mode="livesum"
+        )
+        self.clusters = self._gauge("clusters", "Clusters with history.")
+        self._scores = {
+            "jobs": self._score("scored_jobs", "Jobs that ended and were scored."),
+            "mean_absolute_error": self._score(
+                "mean_absolute_error_seconds", "Mean absolute error of the method's predictions."
+            ),
+            "underestimation_rate": self._score(
+                "underestimation_ratio", "Share of jobs that ran longer than predicted."
+            ),
+            "accuracy": self._score(
+                "accuracy_ratio", "Mean of min(p, r) / max(p, r) over predictions and runtimes."
+            ),
+            "coverage": self._score("coverage_ratio", "Share of intervals that held the runtime."),
+        }
+
+    def route(self, template: str) -> RouteMetrics:
+        """The metrics of one route, such as /v1/users/{user}/accuracy."""
+        return RouteMetrics(template, self._requests, self._seconds)
+
+    def predicted(self, method: str) -> None:
+        """Count an answer of a method."""
+        counter = self._by_method.get(method)
+        if counter is None:
+            counter = self._by_method[method] = self._predictions.labels(method)
+        counter.inc()
+
+    def failed(self, method: str, while_: str) -> None:
+        """Count an error of a method, while it was to ``answer``, ``shadow`` or ``observe``."""
+        self._failures.labels(method, while_).inc()
+
+    def ingested(self, counts: Ingested) -> None:
+        """Count completions that are durable."""
+        self._completions.labels("accepted").inc(counts.accepted)
+        self._completions.labels("duplicate").inc(counts.duplicates)
+
+    def rejected(self, completions: int) -> None:
+        """Count completions that were refused."""
+        self._completions.labels("rejected").inc(completions)
+
+    def dropped(self, predictions: int) -> None:
+        """Count predictions that could not be recorded."""
+        self._dropped.inc(predictions)
+
+    def committed(self, transactions: int) -> None:
+        """Count write transactions."""
+        self._commits.inc(transactions)
+
+    def scored(self, cluster: str, scores: Iterable[MethodScore]) -> None:
+        """Show how the methods do on a cluster."""
+        for score in scores:
+            for name, gauge in self._scores.items():
+                value = getattr(score, name)
+                if value is not None:
+                    gauge.labels(cluster, score.method).set(value)
+
+    def exposition(self) -> bytes:
+        """Everything as text; of all worker processes, if they share."""
+        if MULTIPROCESS_DIRECTORY not in os.environ:
+            return generate_latest(self.registry)
+        shared = CollectorRegistry()
+        MultiProcessCollector(shared)  # type: ignore[no-untyped-call] # the client has no types there
+        return generate_latest(shared)
+
+    def _counter(self, name: str, description: str, labels: str = "") -> Counter:
+        return Counter(f"{PREFIX}_{name}", description, labels.split(), registry=self.registry)
+
+    def _gauge(self, name: str, description: str, labels: str = "", mode: str = "livemax") -> Gauge:
+        return Gauge(
+            f"{PREFIX}_{name}",
+            description,
+            labels.split(),
+            registry=self.registry,
+            multiprocess_mode=mode,  # type: ignore[arg-type] # a Literal there, checked at run time
+        )
+
+    def _score(self, name: str, description: str) -> Gauge:
+        return self._gauge(name, description, "cluster method", mode="livemostrecent")

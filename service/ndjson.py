@@ -1,0 +1,61 @@
+"""Completions as newline-delimited JSON, a stream of any size."""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from service.errors import InvalidFieldError, InvalidLineError
+from service.schemas import CompletionBody, refusal
+from service.store import ReportedCompletion
+
+LONGEST_LINE = 1 << 16
+"""Bytes of a line; a completion of the longest fields takes less than half of that."""
+
+_validate = TypeAdapter(CompletionBody).validate_json
+
+
+class Line(NamedTuple):
+    """A line that is not blank, and its number in the stream, the first being 1."""
+
+    number: int
+    text: bytes
+
+
+async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
+    """The lines that each block of bytes completes.
+
+    Of a line that is too long only its beginning is kept, enough to refuse it.
+    """
+    number = 0
+    rest = b""
+    async for block in blocks:
+        *complete, tail = block.split(b"\n")
+        if complete:
+            complete[0] = rest + complete[0]
+            yield [Line(n, text) for n, text in enumerate(complete, number + 1) if text.strip()]
+            number += len(complete)
+            rest = b""
+        rest = (rest + tail)[: LONGEST_LINE + 1]
+    if rest.strip():
+        yield [Line(number + 1, rest)]
+
+
+def report_of(line: Line) -> ReportedCompletion:
+    """The completion that a line holds.
+
+    Raises:
+        InvalidLineError: it holds none.
+    """
+    if len(line.text) > LONGEST_LINE:
+        raise InvalidLineError(
+            f"It is longer than {LONGEST_LINE} bytes.", field="line", line=line.number
+        )
+    try:
+        return _validate(line.text).reported()
+    except ValidationError as error:
+        reason: Exception = refusal(error)
+    except InvalidFieldError as error:
+        reason = error
+    field = reason.field if isinstance(reason, InvalidFieldError) else "line"
+    raise InvalidLineError(str(reason), field=field, line=line.number)

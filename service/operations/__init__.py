@@ -1,0 +1,1 @@
+"""The use cases: predict, complete, rank, report. No HTTP here, and no SQL."""

@@ -1,0 +1,153 @@
+"""Taking completions in: one, several, or a stream of any size."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from tempfile import TemporaryFile
+from typing import IO
+
+from service.answers import IngestionAnswer, Rejection, SkippingAnswer
+from service.errors import InvalidFieldError, InvalidLineError
+from service.ndjson import lines_of, report_of
+from service.operations.predicting import check_length
+from service.schemas import CompletionBatch, CompletionBody
+from service.store import Ingested, ReportedCompletion, StoreFullError
+from service.worker import Worker
+
+GROUP = 1000
+"""Completions of a stream that are stored together; others' commits pass in between."""
+
+SLICE = 64
+"""Completions that are checked at a time, so that other requests pass in between."""
+
+BLOCK_BYTES = 1 << 16
+"""How much of a spooled stream is read at a time."""
+
+LISTED_REJECTIONS = 1000
+"""Rejected lines that an answer lists; the others are only counted."""
+
+NOTHING = Ingested(accepted=0, duplicates=0)
+
+
+class Completing:
+    """Stores completions durably, lets this process learn from them, then answers."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    async def complete(self, body: CompletionBody | CompletionBatch) -> IngestionAnswer:
+        """Store one or several completions in one transaction.
+
+        Raises:
+            InvalidFieldError: a run contradicts itself, or there are too many of them.
+            StoreUnavailableError: the same call may succeed later.
+            StoreFullError: the database has no room.
+        """
+        return await self._answer(await self._store(self._reports(body)))
+
+    async def complete_all_or_none(self, chunks: AsyncIterator[bytes]) -> IngestionAnswer:
+        """Store a stream of NDJSON, provided that every line is valid.
+
+        The stream goes to a temporary file while it is checked, so that a bad line at its end
+        leaves nothing stored. Then it is stored in groups: if the store fails in between, the
+        groups before stay, and sending all of it again counts none of them twice.
+
+        Raises:
+            InvalidLineError: a line is no completion; nothing is stored.
+        """
+        with TemporaryFile() as spool:
+            try:
+                async for _ in _groups(_copied(chunks, spool), self._refuse):
+                    pass
+                await asyncio.to_thread(spool.seek, 0)
+            except OSError as error:
+                raise StoreFullError("There is no room to check the stream in.") from error
+            stored = await self._store_groups(_groups(_blocks(spool), self._refuse))
+        return await self._answer(stored)
+
+    async def complete_valid(self, chunks: AsyncIterator[bytes]) -> SkippingAnswer:
+        """Store a stream of NDJSON as it comes, and list the lines that are no completions."""
+        rejections: list[Rejection] = []
+        rejected = 0
+
+        def skip(error: InvalidLineError) -> None:
+            nonlocal rejected
+            rejected += 1
+            self._worker.metrics.rejected(1)
+            if rejected <= LISTED_REJECTIONS:
+                rejections.append(Rejection(error.line, error.field, str(error)))
+
+        counts = await self._answer(await self._store_groups(_groups(chunks, skip)))
+        return SkippingAnswer(
+            accepted=counts.accepted,
+            duplicates=counts.duplicates,
+            rejected=rejected,
+            rejections=rejections,
+        )
+
+    def _reports(self, body: CompletionBody | CompletionBatch) -> list[ReportedCompletion]:
+        """What the body reports, if all of it can be."""
+        if isinstance(body, CompletionBody):
+            return [body.reported()]
+        check_length(body.completions, "completions", self._worker.settings.max_batch)
+        reports = []
+        for place, completion in enumerate(body.completions):
+            try:
+                reports.append(completion.reported())
+            except InvalidFieldError as error:
+                raise error.within(f"completions.{place}") from error
+        return reports
+
+    def _refuse(self, error: InvalidLineError) -> None:
+        self._worker.metrics.rejected(1)
+        raise error
+
+    async def _store_groups(self, groups: AsyncIterator[list[ReportedCompletion]]) -> Ingested:
+        stored = NOTHING
+        async for group in groups:
+            stored += await self._store(group)
+        return stored
+
+    async def _store(self, reports: list[ReportedCompletion]) -> Ingested:
+        """Durably, in one transaction, after the predictions that they may answer."""
+        if not reports:
+            return NOTHING
+        self._worker.recorder.flush()
+        stored = await self._worker.writer.acknowledged(reports)
+        self._worker.metrics.ingested(stored)
+        return stored
+
+    async def _answer(self, stored: Ingested) -> IngestionAnswer:
+        await self._worker.follower.settle()
+        return IngestionAnswer(accepted=stored.accepted, duplicates=stored.duplicates)
+
+
+async def _groups(
+    blocks: AsyncIterator[bytes], on_error: Callable[[InvalidLineError], None]
+) -> AsyncIterator[list[ReportedCompletion]]:
+    """The completions of a stream in groups that are worth a commit of their own."""
+    group: list[ReportedCompletion] = []
+    async for lines in lines_of(blocks):
+        for place, line in enumerate(lines):
+            try:
+                group.append(report_of(line))
+            except InvalidLineError as error:
+                on_error(error)
+            if place % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        if len(group) >= GROUP:
+            yield group
+            group = []
+    yield group
+
+
+async def _copied(blocks: AsyncIterator[bytes], spool: IO[bytes]) -> AsyncIterator[bytes]:
+    """The blocks, each written to the file on its way."""
+    async for block in blocks:
+        await asyncio.to_thread(spool.write, block)
+        yield block
+
+
+async def _blocks(spool: IO[bytes]) -> AsyncIterator[bytes]:
+    """The file's content from where it stands."""
+    while block := await asyncio.to_thread(spool.read, BLOCK_BYTES):
+        yield block

@@ -1,0 +1,102 @@
+"""Ranking users by the accuracy of their requests, and their waiting jobs by priority."""
+
+import asyncio
+from operator import attrgetter
+
+from predictors.psp import Accuracies, aged_priority, group_named
+from service.answers import (
+    GroupAnswer,
+    GroupsAnswer,
+    PrioritiesAnswer,
+    PriorityAnswer,
+    UserAnswer,
+)
+from service.errors import UnknownUserError
+from service.operations.predicting import check_length
+from service.schemas import PriorityRequest, WaitingJob, unix_seconds
+from service.worker import Worker
+
+SLICE = 256
+"""Jobs that are ranked at a time, so that other requests pass in between."""
+
+
+class Ranking:
+    """Accuracy groups and aging priorities (Rocchetti et al.), from memory."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._default = group_named(worker.settings.default_group)
+
+    def user(self, user: str, cluster: str) -> UserAnswer:
+        """One user's accuracy.
+
+        Raises:
+            UnknownUserError: none of their jobs has ended.
+        """
+        known = self._accuracies(cluster).of(user)
+        if known is None:
+            raise UnknownUserError("No completion of this user was reported for this cluster.")
+        return UserAnswer(
+            user=user,
+            cluster=cluster,
+            accuracy=known.accuracy,
+            jobs=known.jobs,
+            group=known.group,
+            priority=known.priority,
+        )
+
+    def groups(self, cluster: str) -> GroupsAnswer:
+        """Who is in which group."""
+        return GroupsAnswer(
+            cluster=cluster,
+            groups=[
+                GroupAnswer(
+                    group=share.group,
+                    lower=share.lower,
+                    upper=share.upper,
+                    priority=share.priority,
+                    users=share.users,
+                    user_share=share.user_share,
+                    jobs=share.jobs,
+                    job_share=share.job_share,
+                )
+                for share in self._accuracies(cluster).groups()
+            ],
+        )
+
+    async def priorities(self, body: PriorityRequest) -> PrioritiesAnswer:
+        """The waiting jobs, highest priority first.
+
+        Raises:
+            InvalidFieldError: there are too many jobs.
+        """
+        check_length(body.jobs, "jobs", self._worker.settings.max_batch)
+        now = self._worker.clock() if body.now is None else unix_seconds(body.now)
+        accuracies = self._accuracies(body.cluster)
+        oldest_first = sorted(body.jobs, key=lambda job: unix_seconds(job.submit_time))
+        ranked: list[PriorityAnswer] = []
+        for start in range(0, len(oldest_first), SLICE):
+            ranked += [
+                self._rank(job, accuracies, now) for job in oldest_first[start : start + SLICE]
+            ]
+            await asyncio.sleep(0)
+        # The sort is stable: among equal priorities the older submission stays first.
+        ranked.sort(key=attrgetter("priority"), reverse=True)
+        return PrioritiesAnswer(priorities=ranked)
+
+    def _rank(self, job: WaitingJob, accuracies: Accuracies, now: float) -> PriorityAnswer:
+        known = accuracies.of(job.user, now)
+        initial = known.priority if known else self._default.priority
+        return PriorityAnswer(
+            job_id=job.job_id,
+            group=known.group if known else self._default.name,
+            initial_priority=initial,
+            priority=aged_priority(
+                initial, now - unix_seconds(job.submit_time), job.requested_walltime
+            ),
+            reason="history" if known else "cold-start",
+        )
+
+    def _accuracies(self, cluster: str) -> Accuracies:
+        self._worker.follower.step()
+        return self._worker.live.of(cluster).accuracies

@@ -1,0 +1,147 @@
+"""The call that takes completions in: one, several, or a stream of them."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter
+from pydantic import TypeAdapter
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as Connection
+
+from service.answers import FieldErrorBody, IngestionAnswer, LineErrorBody, SkippingAnswer
+from service.auth import Scope
+from service.errors import InvalidFieldError
+from service.fast_route import FastRoute, content_type, send_json, to_json
+from service.gate import needs
+from service.openapi import refusals
+from service.operations.completing import Completing
+from service.schemas import CompletionBatch, CompletionBody
+
+NDJSON = "application/x-ndjson"
+
+ON_ERROR = ("refuse", "skip")
+
+_is_batch = re.compile(rb'\s*\{\s*"completions"\s*:').match
+"""A batch has one field only, of this name; a completion has none of this name."""
+
+_RESPONSES = refusals(400, 413, 415, 503) | {
+    422: {
+        "model": FieldErrorBody | LineErrorBody,
+        "description": "A field is missing, unknown, of the wrong type or out of range; "
+        "nothing is stored.",
+    }
+}
+
+_EXTRA = {
+    "requestBody": {
+        "content": {
+            NDJSON: {
+                "schema": {
+                    "type": "string",
+                    "description": "One completion a line. Any size; it is not held in memory.",
+                }
+            }
+        }
+    },
+    "parameters": [
+        {
+            "name": "on_error",
+            "in": "query",
+            "required": False,
+            "description": "For NDJSON: `refuse` stores nothing if any line is invalid; `skip` "
+            "stores the valid lines as they come and lists the others.",
+            "schema": {"type": "string", "enum": list(ON_ERROR), "default": ON_ERROR[0]},
+        }
+    ],
+}
+
+
+class CompletionsRoute(FastRoute):
+    """A fast route that takes NDJSON too, as a stream."""
+
+    def __init__(
+        self, path: str, endpoint: Callable[..., Any], *, completing: Completing, **options: Any
+    ) -> None:
+        self._completing = completing
+        super().__init__(path, endpoint, **options)
+
+    def fast_app(self) -> ASGIApp:
+        """What serves the route: by the body's type."""
+        return partial(by_type, json=super().fast_app(), ndjson=self.take_stream)
+
+    def validator(self) -> Callable[[bytes], Any]:
+        """A validator that knows a batch by its first field, and so complains to the point."""
+        one = TypeAdapter(CompletionBody).validate_json
+        several = TypeAdapter(CompletionBatch).validate_json
+        return lambda body: several(body) if _is_batch(body) else one(body)
+
+    async def take_stream(self, connection: Connection, receive: Receive, send: Send) -> None:
+        """Serve one request with a body of NDJSON."""
+        skips = on_error(connection) == "skip"
+        take = self._completing.complete_valid if skips else self._completing.complete_all_or_none
+        try:
+            answer = await take(chunks_of(receive))
+        except ClientDisconnect:
+            return
+        await send_json(send, 200, to_json(answer))
+
+
+def add(router: APIRouter, completing: Completing) -> None:
+    """Add the call."""
+
+    async def complete(body: CompletionBody | CompletionBatch) -> IngestionAnswer | SkippingAnswer:
+        """Report runs that have ended: one, several, or NDJSON of any length.
+
+        It is answered when they are durable. A run, `(cluster, job_id, start_time)`, counts once
+        however often it is sent.
+        """
+        return await completing.complete(body)
+
+    router.routes.append(
+        CompletionsRoute(
+            "/v1/completions",
+            complete,
+            completing=completing,
+            methods=["POST"],
+            tags=["completions"],
+            response_model=IngestionAnswer | SkippingAnswer,
+            responses=_RESPONSES,
+            openapi_extra=needs(Scope.INGEST) | _EXTRA,
+            max_body_size=router.max_body_size,
+        )
+    )
+
+
+async def by_type(
+    connection: Connection, receive: Receive, send: Send, *, json: ASGIApp, ndjson: ASGIApp
+) -> None:
+    """Serve a request by the type of its body; ``json`` refuses what is neither."""
+    app = ndjson if content_type(connection) == NDJSON.encode() else json
+    await app(connection, receive, send)
+
+
+def on_error(connection: Connection) -> str:
+    """What the query says is to happen to bad lines."""
+    given = parse_qs(connection["query_string"].decode("latin-1")).get("on_error", ON_ERROR[:1])
+    if given[-1] not in ON_ERROR:
+        raise InvalidFieldError("It must be refuse or skip.", "on_error")
+    return given[-1]
+
+
+async def chunks_of(receive: Receive) -> AsyncIterator[bytes]:
+    """The body as it arrives.
+
+    Raises:
+        ClientDisconnect: the caller went away before its end.
+    """
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        yield message.get("body", b"")
+        if not message.get("more_body", False):
+            return

@@ -1,0 +1,52 @@
+"""Calls about the service itself."""
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from service.answers import HealthAnswer, LivenessAnswer
+from service.fast_route import to_json
+from service.gate import needs, open_to_all
+from service.openapi import refusals
+from service.operations.reporting import Reporting
+
+
+def add(router: APIRouter, reporting: Reporting) -> None:
+    """Add the calls."""
+
+    @router.get("/health/live", tags=["health"], openapi_extra=open_to_all())
+    async def live() -> LivenessAnswer:
+        """Whether the process answers."""
+        return LivenessAnswer(status="live")
+
+    @router.get(
+        "/health/ready",
+        tags=["health"],
+        response_model=HealthAnswer,
+        responses={503: {"model": HealthAnswer, "description": "Starting, or failed."}},
+        openapi_extra=open_to_all(),
+    )
+    async def ready() -> Response:
+        """Whether the history has been folded, and how far behind it predictions are.
+
+        A service whose store is away is ready, but stale: it predicts from memory.
+        """
+        health = reporting.health()
+        return Response(
+            to_json(health),
+            status_code=200 if health.status in {"ready", "stale"} else 503,
+            media_type="application/json",
+        )
+
+    @router.get(
+        "/metrics",
+        tags=["health"],
+        response_class=Response,
+        responses={
+            200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}},
+            **refusals(),
+        },
+        openapi_extra=needs(),
+    )
+    async def metrics() -> Response:
+        """Everything that is counted and measured, for Prometheus."""
+        return Response(await reporting.metrics(), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,45 @@
+"""Calls that predict."""
+
+from fastapi import APIRouter
+
+from service.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
+from service.auth import Scope
+from service.gate import needs
+from service.openapi import BODY_REFUSALS
+from service.operations.predicting import Predicting
+from service.schemas import ExtensionRequest, PredictionBatch, PredictionRequest
+
+
+def add(router: APIRouter, predicting: Predicting) -> None:
+    """Add the calls; all of them are fast routes."""
+    extra = needs(Scope.PREDICT)
+
+    @router.post(
+        "/v1/predictions", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
+    )
+    async def predict(body: PredictionRequest) -> PredictionAnswer:
+        """Predict how long a job will run.
+
+        Asking changes nothing that is learned: a submit filter may ask twice.
+        """
+        return predicting.predict(body)
+
+    @router.post(
+        "/v1/predictions/batch", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
+    )
+    async def predict_batch(body: PredictionBatch) -> PredictionsAnswer:
+        """Predict several jobs; the answers come in the order of the submissions."""
+        return await predicting.predict_batch(body)
+
+    @router.post(
+        "/v1/predictions/extend",
+        tags=["predictions"],
+        responses=BODY_REFUSALS,
+        openapi_extra=extra,
+    )
+    async def extend(body: ExtensionRequest) -> ExtensionAnswer:
+        """The next estimate of a job that has outlived its prediction.
+
+        The prediction is doubled until it exceeds the elapsed time or reaches the request.
+        """
+        return predicting.extend(body)

@@ -1,0 +1,167 @@
+"""Serving HTTP: sockets, worker processes, shutdown."""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic import SecretStr
+from uvicorn.supervisors import Multiprocess
+
+from service import logs
+from service.app import create_app
+from service.metrics import MULTIPROCESS_DIRECTORY
+from service.settings import Settings
+from service.store import open_store
+
+GRACE_SECONDS = 10
+"""How long requests may take to finish once the service is told to stop."""
+
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection is kept: a submit filter should not need a new one each time."""
+
+BACKLOG = 2048
+
+
+class NotProtectedError(OSError):
+    """The service would listen beyond this machine without a token."""
+
+
+def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
+    """Serve until SIGTERM or SIGINT, then finish what was begun and write what is queued.
+
+    Args:
+        settings: of the service.
+        announce: is told the address, once connections to it are accepted.
+
+    Raises:
+        NotProtectedError: it would listen beyond loopback, without a token, and without being
+            told that this is wanted.
+        OSError: the address cannot be listened on.
+    """
+    check_protected(settings)
+    logs.configure(settings)
+    with listening(settings) as (listener, address):
+        announce(f"walltimed listens on {address}")
+        sys.stdout.flush()
+        if settings.workers == 1:
+            serve_alone(settings, listener)
+        else:
+            serve_together(settings, listener)
+
+
+def check_protected(settings: Settings) -> None:
+    """Refuse to listen beyond loopback while anybody may call."""
+    if settings.is_loopback or settings.insecure:
+        return
+    store = open_store(settings.database_url.get_secret_value())
+    try:
+        if all(token.revoked_at is not None for token in store.tokens()):
+            raise NotProtectedError(
+                f"Listening on {settings.host} needs a token: issue one with "
+                "`walltimed token issue`, or pass --insecure."
+            )
+    finally:
+        store.close()
+
+
+def serve_alone(settings: Settings, listener: socket.socket) -> None:
+    """Serve in this process."""
+
+    def application() -> FastAPI:
+        return create_app(settings, owns_process=True)
+
+    uvicorn.Server(configuration(application, workers=1)).run(sockets=[listener])
+
+
+def serve_together(settings: Settings, listener: socket.socket) -> None:
+    """Serve in several processes that share the socket, the store, and what they count."""
+    with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
+        os.environ |= environment(settings) | {MULTIPROCESS_DIRECTORY: shared}
+        together = configuration("service.server:worker", workers=settings.workers)
+        Multiprocess(together, sockets=[listener]).run()
+
+
+def worker() -> FastAPI:
+    """The application of one of several processes; its settings come from the environment."""
+    settings = Settings()
+    logs.configure(settings)
+    return create_app(settings, owns_process=True)
+
+
+def configuration(application: str | Callable[[], FastAPI], *, workers: int) -> uvicorn.Config:
+    """How uvicorn runs an application."""
+    return uvicorn.Config(
+        application,
+        factory=True,
+        workers=workers,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The settings as environment variables, for processes that are started anew."""
+    prefix = settings.model_config["env_prefix"]
+    return {
+        f"{prefix}{name}".upper(): text
+        for name, value in settings
+        if (text := _text(value)) is not None
+    }
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[tuple[socket.socket, str]]:
+    """A socket that accepts connections already, and its address as a URL."""
+    if settings.unix_socket is not None:
+        with unix_listener(settings.unix_socket) as listener:
+            yield listener, f"unix:{settings.unix_socket}"
+        return
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.create_server(
+        (settings.host, settings.port), family=family, backlog=BACKLOG
+    ) as listener:
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        yield listener, f"http://{host}:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def unix_listener(path: Path) -> Iterator[socket.socket]:
+    """A Unix socket in place of one that a killed service may have left behind."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        if path.is_socket() and not _answers(path):
+            path.unlink()
+        listener.bind(str(path))
+        listener.listen(BACKLOG)
+        try:
+            yield listener
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(path)) == 0

@@ -1,0 +1,164 @@
+"""What one serving process consists of, and how it starts and stops."""
+
+import asyncio
+import gc
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from service.auth import Guard
+from service.follower import Follower
+from service.live import Live
+from service.metrics import Metrics
+from service.recorder import Recorder
+from service.settings import Settings
+from service.store import LogReader, RecordedPrediction, Store, StoreError, open_store
+from service.writer import Writer
+
+log = structlog.get_logger()
+
+HOUSEKEEPING_SECONDS = 1.0
+"""How often tokens are read again and gauges set."""
+
+SWITCH_SECONDS = 0.001
+"""How long a thread may keep the event loop waiting; Python's default of 5 ms ruins p99."""
+
+DAY = 86400.0
+
+
+class Worker:
+    """One serving process: store, live state, the log's follower, the writer.
+
+    Several of them may share a store; the log of completions is all they have in common.
+
+    Attributes:
+        owns_process: whether the process does nothing else, so that its garbage collector and
+            thread switching are ours to set.
+        writer: from ``start`` on.
+        history_length: completions in the store when the process started.
+        failure: a bug that ended one of the background tasks; such a process is not ready.
+    """
+
+    writer: Writer
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.time,
+        owns_process: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.owns_process = owns_process
+        self.metrics = Metrics()
+        self.guard = Guard(always=not (settings.is_loopback or settings.insecure))
+        self.store: Store = open_store(
+            settings.database_url.get_secret_value(),
+            sqlite_synchronous=settings.sqlite_synchronous,
+        )
+        self.live = Live(settings, self.metrics)
+        self.follower = Follower(self.live, clock)
+        self.recorder = Recorder(
+            record=self._record, share=settings.shadow_share, metrics=self.metrics, clock=clock
+        )
+        self.history_length = 0
+        self.failure: BaseException | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._seen_drops = 0
+        self._seen_commits = 0
+
+    async def start(self) -> None:
+        """Start serving; the history is folded meanwhile, and ``follower.started`` tells when.
+
+        Raises:
+            SchemaOutdatedError: the database must be upgraded first.
+            StoreUnavailableError: it cannot be reached.
+        """
+        await asyncio.to_thread(self.store.check)
+        self.guard.update(await asyncio.to_thread(self.store.tokens))
+        self.history_length = await asyncio.to_thread(self.store.history_length)
+        self.writer = Writer(
+            self.store,
+            before_acknowledging=self.follower.refresh,
+            retention_seconds=self.settings.prediction_retention_days * DAY,
+        )
+        self._tasks = [asyncio.create_task(self._learn()), asyncio.create_task(self._keep_house())]
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Write what is queued, then let go of everything."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.recorder.flush()
+        await asyncio.to_thread(self.writer.close)
+        self.follower.close()
+        await asyncio.to_thread(self.store.close)
+
+    def set_gauges(self) -> None:
+        """Show in the metrics how this process is doing."""
+        self.metrics.ready.set(self.follower.started)
+        self.metrics.lag.set(self.follower.lag())
+        self.metrics.stale_seconds.set(self.follower.stale_seconds())
+        self.metrics.queued.set(self.writer.queued)
+        self.metrics.clusters.set(len(self.live.clusters))
+        dropped, commits = self.writer.dropped_predictions, self.writer.commits
+        self.metrics.dropped(dropped - self._seen_drops)
+        self.metrics.committed(commits - self._seen_commits)
+        self._seen_drops, self._seen_commits = dropped, commits
+
+    def _record(self, prediction: RecordedPrediction) -> None:
+        self.writer.record(prediction)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (failure := task.exception()):
+            self.failure = failure
+            log.error("a background task failed", exc_info=failure)
+
+    async def _learn(self) -> None:
+        """Fold the history, then follow the log."""
+        started = time.perf_counter()
+        learned, reader = await self._fold_until_it_works()
+        self.live.adopt(learned)
+        self.follower.start(reader)
+        if self.owns_process:
+            settle_process()
+        self.metrics.ready.set(1)
+        log.info("ready", seconds=round(time.perf_counter() - started, 3))
+        await self.follower.run()
+
+    async def _fold_until_it_works(self) -> tuple[Live, LogReader]:
+        while True:
+            try:
+                return await asyncio.to_thread(self._fold)
+            except StoreError as error:
+                log.warning("the history cannot be folded yet", reason=str(error))
+                await asyncio.sleep(HOUSEKEEPING_SECONDS)
+
+    def _fold(self) -> tuple[Live, LogReader]:
+        """What the history teaches; in a thread, so that the process answers meanwhile."""
+        live = Live(self.settings, self.metrics)
+        live.rehearse()
+        reader, completions = self.store.warm_start(live.memory, self.clock())
+        live.apply(completions)
+        return live, reader
+
+    async def _keep_house(self) -> None:
+        """Read tokens again, set gauges: what is issued or revoked counts within seconds."""
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            self.set_gauges()
+            with suppress(StoreError):
+                self.guard.update(await asyncio.to_thread(self.store.tokens))
+
+
+def settle_process() -> None:
+    """Keep long pauses away from requests: what was learned so far is not garbage-collected."""
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(SWITCH_SECONDS)
