@@ -1,0 +1,51 @@
+-- Slurm's cli_filter/lua plugin for walltimed: tells users at sbatch how long such jobs ran.
+-- Copy it beside slurm.conf with walltimed.lua and walltimed_cli_config.lua (which users can read:
+-- no token that matters), and set CliFilterPlugins=lua. It runs as the user, outside slurmctld.
+
+local directory = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
+local is_loaded, advise = pcall(function()
+  return dofile(directory .. "/walltimed.lua").adviser(directory)
+end)
+
+local LONGEST_DAYS = 366 -- Slurm up to 23.02 shows an unset time as 2982616 days
+
+-- Seconds of [days-]hours:minutes:seconds.
+local function seconds(time)
+  if type(time) ~= "string" then return nil end
+  local days, rest = time:match("^(%d+)-(.*)$")
+  local hours, minutes, secs = (rest or time):match("^(%d+):(%d+):(%d+)$")
+  if not hours or tonumber(days or 0) > LONGEST_DAYS then return nil end
+  local total = ((tonumber(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
+  return total > 0 and total or nil
+end
+
+local function submission_of(options)
+  return {
+    user = os.getenv("USER"),
+    project = options["account"],
+    queue = options["partition"],
+    application = options["job-name"],
+    comment = options["comment"],
+    requested_walltime = seconds(options["time"]),
+    requested_processors = (tonumber(options["ntasks"]) or 1)
+      * (tonumber(options["cpus-per-task"]) or 1),
+  }
+end
+
+function slurm_cli_setup_defaults(_, _)
+  return slurm.SUCCESS
+end
+
+function slurm_cli_pre_submit(options, _)
+  pcall(function()
+    if not is_loaded or os.getenv("WALLTIMED") == "off" then return end
+    local submission = submission_of(options)
+    local line = submission.requested_walltime and advise(submission)
+    if line then slurm.log_info("%s", line) end
+  end)
+  return slurm.SUCCESS
+end
+
+function slurm_cli_post_submit(_, _, _)
+  return slurm.SUCCESS
+end

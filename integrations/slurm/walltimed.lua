@@ -1,0 +1,322 @@
+-- Asks walltimed how long a job will run. Runs inside slurmctld (job_submit.lua), under its locks,
+-- and inside sbatch (cli_filter.lua). Lua 5.1 to 5.4; needs luasocket (lua-socket) and nothing else.
+--
+-- Whatever goes wrong, the job passes unchanged: one exchange within a total budget, a pause after
+-- a failure, no error ever leaves this file (Slurm from 26.05 rejects a job whose script raised one).
+
+local DEFAULTS = {
+  mode = "observe",        -- off, observe, advise, soft, default-limit: see docs/slurm.md
+  host = "127.0.0.1",      -- an address, never a name: looking one up has no time limit
+  port = 8580,
+  unix_socket = nil,       -- "/run/walltimed/walltimed.sock" instead of host and port
+  token = nil,             -- with scope predict, where the service asks for one
+  cluster = nil,           -- ClusterName of the slurm.conf beside this file
+  budget_ms = 200,         -- for the whole exchange, connecting included
+  pause_seconds = 15,      -- without a call after a failure
+  users = nil, accounts = nil, partitions = nil, -- lists; nil means all
+  opt_out = "walltimed=off", -- jobs with this in their comment are left alone
+  slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
+}
+local LADDER = { off = 0, observe = 1, advise = 2, soft = 3, ["default-limit"] = 4 }
+local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
+local LONGEST_NAME, LARGEST_ANSWER, MOST_HEADERS = 255, 65536, 64
+local SOFT_LIMIT_SINCE = { 25, 5, 4 }
+
+-- Values -----------------------------------------------------------------------------------------
+
+local function number(value)
+  if type(value) ~= "number" or value ~= value or value < 0 then return nil end
+  if value == NO_VAL or value == NO_VAL16 or value >= INFINITE then return nil end
+  return value
+end
+
+local function text(value)
+  if type(value) == "string" and value ~= "" then return value:sub(1, LONGEST_NAME) end
+end
+
+local function escape(char) return ("\\u%04x"):format(char:byte()) end
+
+-- A JSON object of strings and numbers; nil and everything else is left out.
+local function encode(fields)
+  local parts = {}
+  for name, value in pairs(fields) do
+    if type(value) == "string" then
+      parts[#parts + 1] = ('"%s":"%s"'):format(name, (value:gsub('[%c"\\\127]', escape)))
+    elseif type(value) == "number" then
+      parts[#parts + 1] = ('"%s":%.0f'):format(name, value)
+    end
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+-- What the answer says, or nil if it is none. It holds no text of a user's, so patterns can read it.
+local function decode(body)
+  local function seconds(field, from)
+    local value = tonumber(((from or body):match('"' .. field .. '"%s*:%s*(-?[%d.eE+-]+)')))
+    return value and value > 0 and value < 1e9 and value or nil
+  end
+  local predicted = seconds("predicted_walltime")
+  if not predicted then return nil end
+  local interval = body:match('"interval"%s*:%s*(%b{})')
+  return {
+    predicted = predicted,
+    upper = interval and seconds("upper", interval),
+    id = body:match('"prediction_id"%s*:%s*"([%w_-]+)"'),
+    jobs = seconds("jobs"),
+  }
+end
+
+-- The exchange -----------------------------------------------------------------------------------
+
+local function open(socket, config)
+  if not config.unix_socket then return socket.tcp() end
+  local unix = require("socket.unix")
+  return (type(unix) == "function" and unix or unix.stream or unix.tcp)()
+end
+
+local function connect(connection, config)
+  if config.unix_socket then return assert(connection:connect(config.unix_socket)) end
+  assert(config.host:match("^[%d.]+$") or config.host:match("^[%x:]+$"), "host is no address")
+  assert(connection:connect(config.host, config.port))
+  connection:setoption("tcp-nodelay", true)
+end
+
+local function request(config, body)
+  local lines = {
+    "POST /v1/predictions HTTP/1.1", "Host: walltimed", "Content-Type: application/json",
+    "Content-Length: " .. #body,
+  }
+  if config.token then lines[#lines + 1] = "Authorization: Bearer " .. config.token end
+  return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
+end
+
+-- Status, body and whether the connection stays open. `receive` keeps to the deadline.
+local function answer(receive)
+  local status = tonumber(receive("*l"):match("^HTTP/1%.%d (%d%d%d)"))
+  local length, stays = nil, true
+  for _ = 1, MOST_HEADERS do
+    local header = receive("*l"):lower()
+    if header == "" then
+      assert(status and length and length <= LARGEST_ANSWER, "not an answer")
+      return status, receive(length), stays
+    end
+    length = tonumber(header:match("^content%-length:%s*(%d+)")) or length
+    stays = stays and not header:match("^connection:%s*close")
+  end
+  error("too many headers", 0)
+end
+
+-- One question over the connection kept from last time, or a new one if that has gone stale.
+local function exchanger(config, socket)
+  local kept
+  local function attempt(connection, is_new, message, deadline)
+    local function within()
+      connection:settimeout(math.max(0.001, deadline - socket.gettime()), "t")
+    end
+    local function receive(pattern)
+      within()
+      local data, why = connection:receive(pattern)
+      return assert(data, why)
+    end
+    if is_new then within(); connect(connection, config) end
+    within()
+    assert(connection:send(message))
+    return answer(receive)
+  end
+  return function(body)
+    local deadline = socket.gettime() + config.budget_ms / 1000
+    local message, is_new = request(config, body), kept == nil
+    while true do
+      local connection = kept or open(socket, config)
+      kept = nil
+      local ok, status, data, stays = pcall(attempt, connection, is_new, message, deadline)
+      if ok and stays then kept = connection else connection:close() end
+      if ok then return status, data end
+      if is_new or socket.gettime() >= deadline then error(status, 0) end
+      is_new = true
+    end
+  end
+end
+
+-- The submission ---------------------------------------------------------------------------------
+
+local function partition_of(job, partitions)
+  if job.partition then return partitions[job.partition:match("^[^,]+")] end
+  for _, partition in pairs(partitions) do
+    if partition.flag_default == 1 then return partition end
+  end
+end
+
+-- Minutes of the limit this job will have, and whether the user gave it; nil if there is none.
+local function limit_of(job, partition)
+  if job.time_limit ~= NO_VAL then return number(job.time_limit), true end
+  if not partition then return nil, false end
+  local default = partition.default_time
+  if default == nil or default == NO_VAL then default = partition.max_time end
+  return number(default), false
+end
+
+local function processors_of(job)
+  local tasks = (number(job.num_tasks) or 1) * (number(job.cpus_per_task) or 1)
+  return math.max(1, number(job.min_cpus) or 1, tasks)
+end
+
+-- KiB per processor.
+local function memory_of(job, processors)
+  local per_core, per_node = number(job.min_mem_per_cpu), number(job.min_mem_per_node)
+  if per_core and per_core > 0 then return per_core * 1024 end
+  if per_node and per_node > 0 then
+    return per_node * 1024 * (number(job.min_nodes) or 1) / processors
+  end
+end
+
+local function submission_of(job, partition, minutes, config)
+  local processors = processors_of(job)
+  return {
+    cluster = config.cluster,
+    user = text(job.user_name),
+    project = text(job.account) or text(job.default_account),
+    queue = partition and text(partition.name) or text(job.partition),
+    application = text(job.name),
+    requested_walltime = minutes * 60,
+    requested_processors = processors,
+    requested_memory = memory_of(job, processors),
+    submit_time = os.time(),
+  }
+end
+
+-- The answer -------------------------------------------------------------------------------------
+
+local function duration(seconds)
+  local minutes = math.ceil(seconds / 60)
+  if minutes < 120 then return ("%d min"):format(minutes) end
+  return ("%d h %02d min"):format(math.floor(minutes / 60), minutes % 60)
+end
+
+local function advice(found, minutes)
+  return ("walltimed: jobs like this one ran about %s; this one may run %s"):format(
+    duration(found.predicted), duration(minutes * 60))
+end
+
+-- What the site's rung of the ladder allows; a limit that the user gave is never touched.
+local function apply(job, found, minutes, is_given, config)
+  local rung = LADDER[config.mode]
+  if found.id then
+    local noted = text(job.admin_comment)
+    job.admin_comment = (noted and noted .. ";" or "") .. "wtp=" .. found.id
+  end
+  local predicted = math.max(1, math.ceil(found.predicted / 60))
+  if rung >= LADDER.advise and found.jobs and predicted < minutes then
+    slurm.log_user("%s", advice(found, minutes))
+  end
+  if rung >= LADDER["default-limit"] and not is_given and found.upper then
+    minutes = math.min(minutes, math.max(1, math.ceil(found.upper / 60)))
+    job.time_limit = minutes
+  end
+  local is_free = job.time_min == nil or job.time_min == NO_VAL
+  if rung >= LADDER.soft and config.soft_is_safe and is_free and predicted < minutes then
+    job.time_min = predicted
+  end
+end
+
+-- Settings ---------------------------------------------------------------------------------------
+
+local function slurm_conf(path)
+  local file = io.open(path)
+  local lines = file and file:read("*a") or ""
+  if file then file:close() end
+  local function value(key)
+    for line in ("\n" .. lines):gmatch("\n%s*([^#\n]*)") do
+      local found = line:lower():match("^" .. key .. "%s*=%s*(%S+)")
+      if found then return found end
+    end
+  end
+  return { cluster = value("clustername"), scheduler = value("schedulerparameters") or "" }
+end
+
+-- Below 25.05.4, or without the option, time_min lets the backfill scheduler lower the hard limit.
+local function soft_is_safe(version, scheduler)
+  local major, minor, micro = tostring(version):match("(%d+)%.(%d+)%.(%d+)")
+  if not major or not scheduler:find("time_min_as_soft_limit", 1, true) then return false end
+  local wanted = SOFT_LIMIT_SINCE
+  for index, part in ipairs({ major, minor, micro }) do
+    if tonumber(part) ~= wanted[index] then return tonumber(part) > wanted[index] end
+  end
+  return true
+end
+
+local function settings(directory, name)
+  local config = {}
+  for key, value in pairs(DEFAULTS) do config[key] = value end
+  for key, value in pairs(dofile(directory .. "/" .. name)) do config[key] = value end
+  assert(LADDER[config.mode], "no such mode: " .. tostring(config.mode))
+  local site = slurm_conf(directory .. "/slurm.conf")
+  config.cluster = config.cluster or site.cluster
+  config.soft_is_safe = soft_is_safe(config.slurm_version, site.scheduler)
+  return config
+end
+
+local function allows(list, name)
+  if not list then return true end
+  for _, allowed in ipairs(list) do
+    if allowed == name then return true end
+  end
+  return false
+end
+
+local function concerns(config, job, submission)
+  local comment = text(job.comment) or ""
+  return not comment:find(config.opt_out, 1, true) and allows(config.users, submission.user)
+    and allows(config.accounts, submission.project) and allows(config.partitions, submission.queue)
+end
+
+-- What the hooks call ----------------------------------------------------------------------------
+
+-- An asker: a function of a submission that gives the answer, or nil. Failures begin a pause.
+local function asker(config, log)
+  local exchange = exchanger(config, require("socket"))
+  local silent_until = 0
+  return function(submission)
+    if os.time() < silent_until then return nil end
+    local ok, status, body = pcall(exchange, encode(submission))
+    -- A name that is no UTF-8 is one job's trouble, and no reason to leave the others alone.
+    if ok and (status == 400 or status == 422) then return nil end
+    local found = ok and status == 200 and decode(body)
+    if found then return found end
+    silent_until = os.time() + config.pause_seconds
+    log("walltimed: %s; no predictions for %d s",
+      ok and "HTTP " .. tostring(status) .. " without a prediction" or tostring(status),
+      config.pause_seconds)
+  end
+end
+
+local walltimed = {}
+
+-- A function of a job description and the partitions that does all there is to do at submission.
+function walltimed.submitter(directory, config_name)
+  local config = settings(directory, config_name or "walltimed_config.lua")
+  if config.mode == "off" then return function() end end
+  local ask = asker(config, slurm.log_error)
+  return function(job, partitions)
+    local partition = partition_of(job, partitions)
+    local minutes, is_given = limit_of(job, partition)
+    if not minutes or minutes < 1 then return end
+    local submission = submission_of(job, partition, minutes, config)
+    local found = concerns(config, job, submission) and ask(submission)
+    if found then apply(job, found, minutes, is_given, config) end
+  end
+end
+
+-- A function of a submission that gives a line of advice for its user, or nil.
+function walltimed.adviser(directory, config_name)
+  local config = settings(directory, config_name or "walltimed_cli_config.lua")
+  local ask = config.mode ~= "off" and asker(config, function() end)
+  return function(submission)
+    submission.cluster, submission.submit_time = config.cluster, os.time()
+    local found = ask and concerns(config, submission, submission) and ask(submission)
+    local minutes = submission.requested_walltime / 60
+    if found and found.jobs and found.predicted < minutes * 60 then return advice(found, minutes) end
+  end
+end
+
+return walltimed

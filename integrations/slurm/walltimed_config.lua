@@ -1,0 +1,9 @@
+-- Settings of walltimed.lua; all of them and their defaults stand at its top.
+-- slurmctld reads this file again when job_submit.lua changes: touch that one after editing.
+return {
+  mode = "observe",        -- off, observe, advise, soft, default-limit
+  -- users = { "alice" },  -- begin with the people who asked for it
+  -- partitions = { "short" },
+  -- token = "wt_…",
+  -- slurm_version = "25.05.4",
+}

@@ -1,0 +1,84 @@
+"""cli_filter.lua in a stand-alone Lua: advice at sbatch, never in the way."""
+
+import pytest
+from fake_service import GARBAGE, fake_service, prediction
+from slurm_scripts import LUAS, Site
+
+pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
+OPTIONS = {"time": "01:00:00", "job-name": "relax", "partition": "short", "ntasks": "2"}
+
+
+@pytest.fixture(params=LUAS)
+def site(request, tmp_path):
+    return Site(tmp_path, request.param)
+
+
+def submit(site, service, options=OPTIONS, environment=None, **config):
+    site.configure("walltimed_cli_config.lua", port=service.port, mode="advise", **config)
+    (done,) = site.submit(
+        options, script="cli_filter.lua", environment={"USER": "carol"} | (environment or {})
+    )
+    return done
+
+
+def test_the_user_is_told_how_long_such_jobs_ran(site):
+    with fake_service(prediction()) as service:
+        done = submit(site, service)
+    assert done.told == ["walltimed: jobs like this one ran about 8 min; this one may run 60 min"]
+    (asked,) = service.requests
+    assert asked.pop("submit_time")
+    assert asked == {
+        "cluster": "hill",
+        "user": "carol",
+        "queue": "short",
+        "application": "relax",
+        "requested_walltime": 3600,
+        "requested_processors": 2,
+    }
+    assert (done.result, done.changes) == (0, {})
+
+
+@pytest.mark.parametrize("time", [None, "", "60", "2982616-04:14:00", "00:00:00", "UNLIMITED"])
+def test_nothing_is_asked_without_a_limit(site, time):
+    options = {key: value for key, value in OPTIONS.items() if key != "time"}
+    with fake_service(prediction()) as service:
+        done = submit(site, service, options if time is None else options | {"time": time})
+    assert (done.result, done.told, service.requests) == (0, [], [])
+
+
+def test_days_count(site):
+    with fake_service(prediction()) as service:
+        submit(site, service, OPTIONS | {"time": "2-00:00:30"})
+    assert service.requests[0]["requested_walltime"] == 2 * 86400 + 30
+
+
+@pytest.mark.parametrize(
+    ("options", "environment"),
+    [(OPTIONS | {"comment": "walltimed=off"}, {}), (OPTIONS, {"WALLTIMED": "off"})],
+)
+def test_a_user_can_opt_out(site, options, environment):
+    with fake_service(prediction()) as service:
+        done = submit(site, service, options, environment)
+    assert (done.result, done.told, service.requests) == (0, [], [])
+
+
+@pytest.mark.parametrize(
+    "answer", [{"basis": {"jobs": 0, "reason": "cold-start"}}, {"predicted_walltime": 3600}]
+)
+def test_without_anything_to_say_it_is_silent(site, answer):
+    with fake_service(prediction(**answer)) as service:
+        assert submit(site, service).told == []
+
+
+@pytest.mark.parametrize("answer", [None, *GARBAGE.values()])
+def test_a_service_that_is_not_well_holds_nobody_up(site, answer):
+    with fake_service(answer, hangs_up=answer is not None) as service:
+        done = submit(site, service)
+    assert (done.result, done.told, done.errors) == (0, [], [])
+    assert done.seconds < 0.35
+
+
+def test_a_broken_configuration_is_silent(site):
+    (site.directory / "walltimed_cli_config.lua").write_text("return {")
+    (done,) = site.submit(OPTIONS, script="cli_filter.lua")
+    assert (done.result, done.told, done.errors) == (0, [], [])
