@@ -1,0 +1,64 @@
+"""A service of a command's own: in a child process, on this machine's loopback."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import environ
+
+from service.cli.console import CommandError, ExitCode
+
+STOP_SECONDS = 30
+"""How long a service may take to write what is queued."""
+
+ANNOUNCEMENT = "walltimed listens on "
+
+
+class PrivateService:
+    """A running child process and the URL at which it takes requests."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def wait(self) -> None:
+        """Stay until it ends, by ctrl-C for example."""
+        self.process.wait()
+
+
+@contextmanager
+def private_service(*options: str, settings: Mapping[str, str]) -> Iterator[PrivateService]:
+    """Start `walltimed serve` on a free port; it ends with the block.
+
+    Args:
+        options: of `walltimed serve`, after those that make it private.
+        settings: environment variables; the caller's own settings do not reach the service.
+
+    Raises:
+        CommandError: it does not start.
+    """
+    ours = {name: value for name, value in environ.items() if not name.startswith("WALLTIMED_")}
+    process = subprocess.Popen(  # noqa: S603 - our own program, with arguments from above
+        [sys.executable, "-P", "-m", "service.cli", "serve", "--host", "127.0.0.1", *options],
+        env={**ours, "WALLTIMED_PORT": "0", "WALLTIMED_LOG_LEVEL": "warning", **settings},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield PrivateService(process, announced(process))
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def announced(process: subprocess.Popen[str]) -> str:
+    """The address that the service prints once it accepts connections."""
+    line = process.stdout.readline() if process.stdout else ""
+    if not line.startswith(ANNOUNCEMENT):
+        raise CommandError("The private service did not start; it says why above.", ExitCode.FAILED)
+    return line.removeprefix(ANNOUNCEMENT).strip()
