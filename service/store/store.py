@@ -1,10 +1,17 @@
 """The history store: everything that outlives the process, behind domain types."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal
+
+from sqlalchemy import delete, func, make_url, select
 
 from predictors.base import Memory
 from predictors.jobs import Completion
+from service.store import schema, scoring, tokens, warm_start, writing
+from service.store.database import Database
 from service.store.log import LogReader
+from service.store.postgres import PostgresDatabase
 from service.store.records import (
     Ingested,
     MethodScore,
@@ -12,81 +19,130 @@ from service.store.records import (
     ReportedCompletion,
     Token,
 )
+from service.store.sqlite import SqliteDatabase
+from service.store.tables import OPEN, completions, predictions
 
 
 class Store:
     """History, recorded predictions, scores and tokens in one database.
 
-    Every method may raise StoreUnavailableError, every writing one StoreFullError. The methods
-    block: call them from a thread that may wait. All of them are safe to call from any thread.
+    The methods block: call them from a thread that may wait, which may be any. Each may raise
+    StoreUnavailableError, and SchemaOutdatedError before ``upgrade``; those that write also
+    StoreFullError.
     """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def upgrade(self) -> None:
         """Bring the schema up to this release's; safe from several processes at once."""
-        raise NotImplementedError
+        schema.upgrade(self._database)
 
     def check(self) -> None:
         """Raise SchemaOutdatedError unless the schema is this release's."""
-        raise NotImplementedError
+        schema.check(self._database)
 
     def close(self) -> None:
-        """Let go of all connections."""
-        raise NotImplementedError
+        """Let go of all connections that are not in use."""
+        self._database.engine.dispose()
 
     def write(
         self,
         groups: Sequence[Sequence[ReportedCompletion]],
         predictions: Sequence[RecordedPrediction] = (),
     ) -> list[Ingested]:
-        """Store predictions, then completions, in one durable transaction; one count a group."""
-        raise NotImplementedError
+        """Store predictions, then completions, in one transaction; return one count a group.
+
+        All of it is durable on return, or, after an error, none of it was acknowledged. Writing
+        the same again stores nothing twice and scores nothing twice.
+
+        Raises:
+            RefusedRecordError: the database cannot hold a value, so that nothing was stored.
+        """
+        with self._database.writing() as connection:
+            counts = writing.write(connection, groups, predictions)
+        if any(count.accepted for count in counts):
+            self._database.announce()
+        return counts
 
     def import_completions(
         self, completions: Iterable[Completion], *, batch: int = 5000
     ) -> Iterator[Ingested]:
-        """Store old completions in bulk; yields after each durable batch."""
-        raise NotImplementedError
+        """Store a history in transactions of ``batch`` runs; yields after each durable one."""
+        remaining = iter(completions)
+        while runs := [ReportedCompletion(completion=run) for run in islice(remaining, batch)]:
+            yield self.write([runs])[0]
 
-    def reader(self, after: int = 0) -> LogReader:
-        """A place in the log behind its first ``after`` completions."""
-        raise NotImplementedError
+    def reader(self) -> LogReader:
+        """Follow the log from its beginning."""
+        return self._database.follow()
 
     def warm_start(self, memory: Memory, now: float) -> tuple[LogReader, Iterator[Completion]]:
         """The part of the log that ``memory`` asks for, cluster by cluster in log order.
 
-        Returns it with a reader placed where it ends.
+        Args:
+            memory: what the predictors remember.
+            now: Unix seconds; later end times do not move the window.
+
+        Returns:
+            A reader of what is stored after this moment, and that part of what was before.
         """
-        raise NotImplementedError
+        horizon = self._database.horizon()
+        part = warm_start.read_memory(self._database, horizon, memory, now)
+        return self._database.follow(horizon), part
 
     def history_length(self) -> int:
         """How many completions are stored."""
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return connection.execute(select(func.count()).select_from(completions)).scalar_one()
 
     def clusters(self) -> list[str]:
-        """The clusters that completions were stored of."""
-        raise NotImplementedError
+        """The clusters that have a history, by name."""
+        with self._database.reading() as connection:
+            return warm_start.read_clusters(connection)
 
     def scores(self, cluster: str) -> list[MethodScore]:
         """How each method did on this cluster, by name."""
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return scoring.read_scores(connection, cluster)
 
     def drop_stale_predictions(self, before: float) -> int:
-        """Forget predictions recorded earlier whose job never ended; says how many."""
-        raise NotImplementedError
+        """Forget predictions recorded earlier whose job never ended; returns how many."""
+        stale = delete(predictions).where(OPEN, predictions.c.recorded_at < before)
+        with self._database.writing() as connection:
+            return connection.execute(stale).rowcount
 
     def issue_token(self, name: str, scopes: Iterable[str], now: float) -> tuple[Token, str]:
         """Make a token; the text is what its bearer presents and cannot be shown again."""
-        raise NotImplementedError
+        with self._database.writing() as connection:
+            return tokens.issue(connection, name, scopes, now)
 
     def revoke_token(self, token_id: str, now: float) -> bool:
         """Make a token worthless; False if there is no valid token of that id."""
-        raise NotImplementedError
+        with self._database.writing() as connection:
+            return tokens.revoke(connection, token_id, now)
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked ones too, oldest first."""
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return tokens.read_all(connection)
 
 
-def open_store(url: str, *, sqlite_synchronous: str = "full") -> Store:
-    """Open the store at a SQLAlchemy URL, without touching its schema."""
-    raise NotImplementedError
+def open_store(url: str, *, sqlite_synchronous: Literal["full", "normal"] = "full") -> Store:
+    """Open the store at a SQLAlchemy URL, without touching its schema.
+
+    Args:
+        url: `sqlite:///FILE` or `postgresql+psycopg://USER@HOST/DATABASE`.
+        sqlite_synchronous: `full` survives power loss, `normal` the end of the process.
+
+    Raises:
+        ValueError: the URL names no database that is known here.
+    """
+    parsed = make_url(url)
+    match parsed.get_backend_name():
+        case "sqlite":
+            return Store(SqliteDatabase(parsed, sqlite_synchronous))
+        case "postgresql":
+            return Store(PostgresDatabase(parsed))
+        case other:
+            raise ValueError(f"A database is sqlite or postgresql, not {other!r}.")

@@ -1,0 +1,104 @@
+"""SQL statements over batches of rows.
+
+Python's database drivers let go of the interpreter lock once per call. Their ``executemany`` does
+so for every row and has to win the lock back from a busy event loop each time: 2,000 rows a second
+instead of 40,000, measured with SQLite. A statement here takes some hundred rows per call.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, CursorResult
+
+Rows = Sequence[tuple[Any, ...]]
+
+# Large enough to share the cost of a call, small enough to hold the lock for a millisecond at most.
+_SLICE = 256
+
+
+class BatchStatement:
+    """A statement that sees a batch of rows as the table ``incoming``.
+
+    Args:
+        columns: PostgreSQL's type by name, for each column of ``incoming``.
+        sql: the statement, without parameters of its own.
+    """
+
+    def __init__(self, columns: Mapping[str, str], sql: str) -> None:
+        self._names = ", ".join(columns)
+        self._types = tuple(columns.values())
+        self._sql = sql
+        self._texts: dict[tuple[str, int], str] = {}
+
+    def execute(self, connection: Connection, rows: Rows) -> int:
+        """Run it over ``rows`` and say how many rows it changed."""
+        return sum(result.rowcount for result in self._run(connection, rows))
+
+    def fetch(self, connection: Connection, rows: Rows) -> list[tuple[Any, ...]]:
+        """Run it over ``rows`` and return the rows that it yields."""
+        results = self._run(connection, rows)
+        return [tuple(row) for result in results for row in result.fetchall()]
+
+    def _run(self, connection: Connection, rows: Rows) -> Iterator[CursorResult[Any]]:
+        form = _FORMS[connection.dialect.name]
+        for part in form.slices(rows):
+            key = (connection.dialect.name, form.width(part))
+            if key not in self._texts:
+                self._texts[key] = self._text(form, part)
+            yield connection.exec_driver_sql(self._texts[key], form.parameters(part))
+
+    def _text(self, form: "_Form", part: Rows) -> str:
+        return (
+            f"WITH incoming ({self._names}) AS ({form.table(self._types, len(part))}) {self._sql}"
+        )
+
+
+class _Form(Struct, frozen=True):
+    """How a database is given rows.
+
+    Attributes:
+        slices: cuts a batch into the parts of one call each.
+        width: what the text of the statement depends on.
+        table: the table expression over a number of rows.
+        parameters: one part as the parameters of that expression.
+    """
+
+    slices: Callable[[Rows], Iterator[Rows]]
+    width: Callable[[Rows], int]
+    table: Callable[[Sequence[str], int], str]
+    parameters: Callable[[Rows], tuple[Any, ...]]
+
+
+def _slices_of_few_lengths(rows: Rows) -> Iterator[Rows]:
+    """Cut into powers of two, so that SQLite prepares no more than nine statements."""
+    start = 0
+    while start < len(rows):
+        length = min(_SLICE, 1 << ((len(rows) - start).bit_length() - 1))
+        yield rows[start : start + length]
+        start += length
+
+
+def _values(types: Sequence[str], count: int) -> str:
+    row = f"({', '.join('?' * len(types))})"
+    return f"VALUES {', '.join([row] * count)}"
+
+
+def _slices(rows: Rows) -> Iterator[Rows]:
+    return (rows[start : start + _SLICE] for start in range(0, len(rows), _SLICE))
+
+
+def _unnest(types: Sequence[str], _: int) -> str:
+    arrays = ", ".join(f"%s::{name}[]" for name in types)
+    return f"SELECT * FROM unnest({arrays})"  # noqa: S608 - of names of types
+
+
+def _columns(part: Rows) -> tuple[Any, ...]:
+    return tuple(list(column) for column in zip(*part, strict=True))
+
+
+_FORMS = {
+    "sqlite": _Form(_slices_of_few_lengths, len, _values, lambda part: tuple(chain(*part))),
+    "postgresql": _Form(_slices, lambda _: 0, _unnest, _columns),
+}

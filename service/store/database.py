@@ -1,0 +1,85 @@
+"""What the databases do differently, apart from the forms of statements."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from service.store.errors import RefusedRecordError, StoreError, StoreUnavailableError
+from service.store.log import LogReader
+
+
+class Database(ABC):
+    """One database, reached through its engine's connection pool.
+
+    Attributes:
+        engine: hands out connections.
+        log_order: columns that sort completions as they are read from the log.
+        settled: condition on completions: is the row behind ``:horizon``, where nothing appears
+            any more?
+    """
+
+    engine: Engine
+    log_order: str
+    settled: str
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes; durable when the block has been left without an error."""
+        with self.errors(), self.engine.begin() as connection:
+            self.start_writing(connection)
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read through."""
+        with self.errors(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn the driver's errors into the store's own."""
+        try:
+            yield
+        except DBAPIError as error:
+            raise self.meaning(error.orig or error) from error
+        except PoolTimeoutError as error:
+            raise StoreUnavailableError("All connections to the database are busy.") from error
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise RefusedRecordError(f"The database cannot hold a value: {error}.") from error
+
+    @abstractmethod
+    def meaning(self, error: BaseException) -> StoreError:
+        """What an error of the driver means."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """Make the database if it is not there and this is ours to do."""
+
+    @abstractmethod
+    def start_writing(self, connection: Connection) -> None:
+        """Do what has to come first in a transaction that writes."""
+
+    @abstractmethod
+    def keep_schema(self, connection: Connection) -> None:
+        """Within a transaction that writes, keep others from changing the schema meanwhile."""
+
+    @abstractmethod
+    def forget_old_server(self, connection: Connection) -> None:
+        """Make a history that was brought here from another server readable."""
+
+    @abstractmethod
+    def announce(self) -> None:
+        """Tell other workers that there is something new in the log."""
+
+    @abstractmethod
+    def horizon(self) -> Any:
+        """A point in the log behind which nothing appears any more, and now as late as can be."""
+
+    @abstractmethod
+    def follow(self, horizon: Any | None = None) -> LogReader:
+        """Read the log from ``horizon`` on, or from its beginning."""

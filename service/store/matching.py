@@ -1,0 +1,151 @@
+"""Finding the recorded prediction whose job a completion is the end of."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from predictors.jobs import Completion
+from service.store.batches import BatchStatement
+from service.store.records import ReportedCompletion
+
+TOLERANCE_SECONDS = 2.0
+"""How far apart the clocks of a submit filter and of the resource manager may be."""
+
+
+class OpenPrediction(Struct, frozen=True, gc=False):
+    """A recorded prediction whose job has not ended yet; its fields are the columns of `_FIND`."""
+
+    prediction_id: str
+    cluster: str
+    job_id: str | None
+    user: str | None
+    application: str | None
+    queue: str | None
+    submit_time: float
+    requested_walltime: float
+    method: str
+    estimates: str
+    lower: float | None
+    upper: float | None
+
+    def seconds_by_method(self) -> dict[str, float]:
+        """What each method predicted."""
+        return msgspec.json.decode(self.estimates, type=dict[str, float])
+
+
+_Index = defaultdict[tuple[str | None, ...], list[OpenPrediction]]
+
+
+class Match(Struct, frozen=True):
+    """A completion's prediction, and the ids of others that the job's end leaves pointless."""
+
+    prediction: OpenPrediction
+    superseded: list[str]
+
+
+# CROSS JOIN tells SQLite, which has no statistics, to start from the few incoming rows. On
+# PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
+_FIND = f"""
+    SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
+        requested_walltime, method, estimates, lower_bound, upper_bound
+    FROM predictions AS found
+    WHERE outcome IS NULL AND prediction_id IN (
+        SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p
+        WHERE p.prediction_id = i.prediction_id AND p.outcome IS NULL
+        UNION
+        SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p
+        WHERE p.cluster = i.cluster AND p.job_id = i.job_id AND p.outcome IS NULL
+        UNION
+        SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p
+        WHERE p.cluster = i.cluster AND p.user_name = i.user_name AND p.job_id IS NULL
+            AND p.submit_time BETWEEN i.submit_time - {TOLERANCE_SECONDS}
+                AND i.submit_time + {TOLERANCE_SECONDS}
+            AND p.outcome IS NULL
+    )
+    ORDER BY recorded_at, prediction_id"""  # noqa: S608 - of constants alone
+_SOUGHT = {
+    "cluster": "text",
+    "prediction_id": "text",
+    "job_id": "text",
+    "user_name": "text",
+    "submit_time": "float8",
+}
+_FIND_AND_KEEP = {
+    "sqlite": BatchStatement(_SOUGHT, _FIND),
+    "postgresql": BatchStatement(_SOUGHT, f"{_FIND} FOR UPDATE OF found"),
+}
+_OLDEST = "SELECT min(submit_time) FROM predictions WHERE outcome IS NULL"
+
+
+def find_matches(
+    connection: Connection, reported: Sequence[ReportedCompletion]
+) -> list[Match | None]:
+    """The recorded prediction that each completion is the end of, where there is one.
+
+    By the prediction id that it carries, else by job id, else by user, application, queue and
+    submit time; the oldest first, and none twice. Nothing that was submitted after the run had
+    ended can be meant: job ids come round again.
+    """
+    oldest = connection.exec_driver_sql(_OLDEST).scalar()
+    if oldest is None or all(_ended_before(oldest, item.completion) for item in reported):
+        return [None] * len(reported)
+    sought = [_sought(item) for item in reported]
+    rows = _FIND_AND_KEEP[connection.dialect.name].fetch(connection, sought)
+    candidates = _Candidates([OpenPrediction(*row) for row in rows])
+    return [candidates.take(item) for item in reported]
+
+
+def _ended_before(submit_time: float, run: Completion) -> bool:
+    return run.end_time + TOLERANCE_SECONDS < submit_time
+
+
+def _sought(item: ReportedCompletion) -> tuple[str, str | None, str | None, str | None, float]:
+    job = item.completion.submission
+    return job.cluster, item.prediction_id, job.job_id, job.user, job.submit_time
+
+
+class _Candidates:
+    """Open predictions, oldest first, each to be taken once."""
+
+    def __init__(self, predictions: Sequence[OpenPrediction]) -> None:
+        self._taken: set[str] = set()
+        self._by_id = {prediction.prediction_id: prediction for prediction in predictions}
+        self._by_job: _Index = defaultdict(list)
+        self._by_submitter: _Index = defaultdict(list)
+        for p in self._by_id.values():
+            if p.job_id is None:
+                self._by_submitter[p.cluster, p.user, p.application, p.queue].append(p)
+            else:
+                self._by_job[p.cluster, p.job_id].append(p)
+
+    def take(self, item: ReportedCompletion) -> Match | None:
+        """The prediction of this run; it and the job's other ones are gone from then on."""
+        run = item.completion
+        fitting = (p for p in self._ranked(item) if not _ended_before(p.submit_time, run))
+        chosen = next((p for p in fitting if p.prediction_id not in self._taken), None)
+        if chosen is None:
+            return None
+        self._taken.add(chosen.prediction_id)
+        superseded = [
+            p.prediction_id
+            for p in self._by_job[run.submission.cluster, run.submission.job_id]
+            if p.prediction_id not in self._taken and not _ended_before(p.submit_time, run)
+        ]
+        self._taken.update(superseded)
+        return Match(chosen, superseded)
+
+    def _ranked(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
+        """What could be meant, the best evidence first."""
+        job = item.completion.submission
+        named = self._by_id.get(item.prediction_id or "")
+        if named is not None and named.cluster == job.cluster:
+            yield named
+        yield from self._by_job[job.cluster, job.job_id]
+        if job.user is None:
+            return
+        for p in self._by_submitter[job.cluster, job.user, job.application, job.queue]:
+            if abs(p.submit_time - job.submit_time) <= TOLERANCE_SECONDS:
+                yield p

@@ -1,0 +1,98 @@
+"""PostgreSQL: several workers and machines on one history."""
+
+from typing import Any
+
+import psycopg
+from sqlalchemy import URL, Connection, create_engine
+
+from service.store.database import Database
+from service.store.errors import (
+    RefusedRecordError,
+    SchemaOutdatedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from service.store.log import LogReader
+from service.store.postgres_log import CHANNEL, PostgresLogReader
+
+# A server that vanished without a word is noticed within seconds, not TCP's quarter of an hour.
+_CONNECTING: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 6000,
+    "application_name": "walltimed",
+    "options": "-c lock_timeout=10s",
+}
+_SCHEMA_LOCK = 0x77616C6C  # any number that nobody else in this database uses
+_FULL = "53100"
+_MISSING = frozenset({"42P01", "42703", "3F000"})  # table, column, schema
+_REFUSAL_CLASSES = frozenset({"22", "23"})  # data exception, constraint violation
+
+
+class PostgresDatabase(Database):
+    """A PostgreSQL database."""
+
+    log_order = "xid, seq"
+    settled = "xid < CAST(:horizon AS xid8)"
+
+    def __init__(self, url: URL) -> None:
+        self._url = url.set(drivername="postgresql+psycopg")
+        # Asking first costs a fiftieth of a commit, and saves the first write after a restart of
+        # the server from failing.
+        self.engine = create_engine(self._url, connect_args=_CONNECTING, pool_pre_ping=True)
+
+    def create(self) -> None:
+        """A database is made by its administrator."""
+
+    def start_writing(self, connection: Connection) -> None:
+        """Nothing comes first."""
+
+    def keep_schema(self, connection: Connection) -> None:
+        """Hold a lock of our own until the transaction ends."""
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+
+    def forget_old_server(self, connection: Connection) -> None:
+        """Settle rows that a dump brought along from a server with higher transaction ids.
+
+        They would look like rows of transactions to come, and never be read.
+        """
+        connection.exec_driver_sql(
+            "UPDATE completions SET xid = '0' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())"
+        )
+
+    def announce(self) -> None:
+        """Wake the workers that listen.
+
+        After the commit, not within it: a transaction that notifies holds a lock over its commit
+        that lets no other such transaction of the database commit at the same time.
+        """
+        with self.errors(), self.engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql(f"NOTIFY {CHANNEL}")
+
+    def meaning(self, error: BaseException) -> StoreError:
+        """By SQLSTATE; errors without one are those of the connection."""
+        state = getattr(error, "sqlstate", None) or ""
+        sentence = str(error).strip().split("\n", maxsplit=1)[0]
+        if state == _FULL:
+            return StoreFullError(f"No room for the database: {sentence}.")
+        if state in _MISSING:
+            return SchemaOutdatedError(f"{sentence}; run `walltimed db upgrade`.")
+        if state[:2] in _REFUSAL_CLASSES or isinstance(error, psycopg.DataError):
+            return RefusedRecordError(f"The database refuses a value: {sentence}.")
+        return StoreUnavailableError(f"The database cannot be used now: {sentence}.")
+
+    def horizon(self) -> str:
+        """The oldest transaction that may still add rows."""
+        with self.reading() as connection:
+            oldest = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
+            return str(connection.exec_driver_sql(oldest).scalar_one())
+
+    def follow(self, horizon: str | None = None) -> LogReader:
+        """Read the rows of that transaction and of later ones."""
+        _, arguments = self.engine.dialect.create_connect_args(self._url)
+        connect = {**arguments, **_CONNECTING, "autocommit": True}
+        return PostgresLogReader(connect, self.meaning, horizon or "0")

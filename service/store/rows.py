@@ -1,0 +1,106 @@
+"""Domain types as database rows, and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from predictors.jobs import Completion, Status, Submission
+from service.store.records import RecordedPrediction
+
+# Column names and PostgreSQL's types, in the order of the rows.
+SUBMISSION: Mapping[str, str] = {
+    "cluster": "text",
+    "job_id": "text",
+    "user_name": "text",
+    "group_name": "text",
+    "project": "text",
+    "queue": "text",
+    "application": "text",
+    "requested_walltime": "float8",
+    "requested_processors": "int8",
+    "requested_memory": "float8",
+    "submit_time": "float8",
+}
+COMPLETION: Mapping[str, str] = {
+    **SUBMISSION,
+    "start_time": "float8",
+    "end_time": "float8",
+    "runtime": "float8",
+    "status": "text",
+}
+PREDICTION: Mapping[str, str] = {
+    **SUBMISSION,
+    "prediction_id": "text",
+    "recorded_at": "float8",
+    "method": "text",
+    "predicted_walltime": "float8",
+    "estimates": "text",
+    "lower_bound": "float8",
+    "upper_bound": "float8",
+    "coverage": "float8",
+}
+
+_STATUSES = {status.value: status for status in Status}
+
+
+def submission_row(job: Submission) -> tuple[Any, ...]:
+    """A submission in the order of SUBMISSION."""
+    return (
+        job.cluster,
+        job.job_id,
+        job.user,
+        job.group,
+        job.project,
+        job.queue,
+        job.application,
+        job.requested_walltime,
+        job.requested_processors,
+        job.requested_memory,
+        job.submit_time,
+    )
+
+
+def completion_row(run: Completion) -> tuple[Any, ...]:
+    """A completion in the order of COMPLETION."""
+    end = (run.start_time, run.end_time, run.runtime, run.status.value)
+    return submission_row(run.submission) + end
+
+
+def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
+    """A recorded prediction in the order of PREDICTION."""
+    interval = prediction.interval
+    return (
+        *submission_row(prediction.submission),
+        prediction.prediction_id,
+        prediction.recorded_at,
+        prediction.method,
+        prediction.predicted_walltime,
+        msgspec.json.encode(prediction.estimates).decode(),
+        interval.lower if interval else None,
+        interval.upper if interval else None,
+        interval.coverage if interval else None,
+    )
+
+
+def completion_of(row: tuple[Any, ...]) -> Completion:
+    """A completion from a row in the order of COMPLETION; later columns are ignored."""
+    return Completion(
+        submission=Submission(
+            cluster=row[0],
+            job_id=row[1],
+            user=row[2],
+            group=row[3],
+            project=row[4],
+            queue=row[5],
+            application=row[6],
+            requested_walltime=row[7],
+            requested_processors=row[8],
+            requested_memory=row[9],
+            submit_time=row[10],
+        ),
+        start_time=row[11],
+        end_time=row[12],
+        runtime=row[13],
+        status=_STATUSES[row[14]],
+    )

@@ -1,0 +1,115 @@
+"""How each method did, as running sums over the jobs that have ended."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from msgspec import Struct
+from sqlalchemy import Connection, select
+
+from service.store.batches import BatchStatement
+from service.store.matching import Match, OpenPrediction
+from service.store.records import MethodScore
+from service.store.tables import scores
+
+
+class _Sums(Struct):
+    """Over the scored jobs of one cluster and method; its fields are columns of `scores`."""
+
+    jobs: int = 0
+    absolute_error: float = 0.0
+    underestimated: int = 0
+    accuracy: float = 0.0
+    intervals: int = 0
+    covered: int = 0
+
+    def add(self, predicted: float, runtime: float) -> None:
+        """Compare one prediction with the truth, both in seconds."""
+        self.jobs += 1
+        self.absolute_error += abs(predicted - runtime)
+        self.underestimated += predicted < runtime
+        self.accuracy += accuracy(predicted, runtime)
+
+    def add_interval(self, lower: float, upper: float, runtime: float) -> None:
+        """Compare one interval with the truth."""
+        self.intervals += 1
+        self.covered += lower <= runtime <= upper
+
+
+def accuracy(predicted: float, runtime: float) -> float:
+    """How near a prediction came, from 0 to 1 (Tang et al. 2013, Eq 3)."""
+    return max(0.0, min(predicted, runtime)) / max(predicted, runtime)
+
+
+_CLOSE = BatchStatement(
+    {"prediction_id": "text", "outcome": "text", "runtime": "float8"},
+    """UPDATE predictions SET outcome = incoming.outcome, runtime = incoming.runtime
+    FROM incoming WHERE predictions.prediction_id = incoming.prediction_id""",
+)
+_ADD = BatchStatement(
+    {
+        "cluster": "text",
+        "method": "text",
+        "jobs": "int8",
+        "absolute_error": "float8",
+        "underestimated": "int8",
+        "accuracy": "float8",
+        "intervals": "int8",
+        "covered": "int8",
+    },
+    """INSERT INTO scores (
+        cluster, method, jobs, absolute_error, underestimated, accuracy, intervals, covered)
+    SELECT cluster, method, jobs, absolute_error, underestimated, accuracy, intervals, covered
+    FROM incoming WHERE true
+    ON CONFLICT (cluster, method) DO UPDATE SET
+        jobs = scores.jobs + excluded.jobs,
+        absolute_error = scores.absolute_error + excluded.absolute_error,
+        underestimated = scores.underestimated + excluded.underestimated,
+        accuracy = scores.accuracy + excluded.accuracy,
+        intervals = scores.intervals + excluded.intervals,
+        covered = scores.covered + excluded.covered""",
+)
+
+
+def score(connection: Connection, matches: Iterable[tuple[Match, float]]) -> None:
+    """Close the predictions of jobs that ended with these runtimes, and add up how they did."""
+    closed: list[tuple[str, str, float | None]] = []
+    sums: dict[tuple[str, str], _Sums] = defaultdict(_Sums)
+    for match, runtime in matches:
+        closed.append((match.prediction.prediction_id, "scored", runtime))
+        closed.extend((other, "superseded", None) for other in match.superseded)
+        _compare(match.prediction, runtime, sums)
+    _CLOSE.execute(connection, closed)
+    # In one order everywhere, or two workers could wait for each other's rows.
+    _ADD.execute(connection, [(*key, *_values(sums[key])) for key in sorted(sums)])
+
+
+def _compare(
+    prediction: OpenPrediction, runtime: float, sums: dict[tuple[str, str], _Sums]
+) -> None:
+    for method, seconds in prediction.seconds_by_method().items():
+        sums[prediction.cluster, method].add(seconds, runtime)
+    if prediction.lower is not None and prediction.upper is not None:
+        answering = sums[prediction.cluster, prediction.method]
+        answering.add_interval(prediction.lower, prediction.upper, runtime)
+
+
+def _values(sums: _Sums) -> tuple[float, ...]:
+    return tuple(getattr(sums, name) for name in sums.__struct_fields__)
+
+
+def read_scores(connection: Connection, cluster: str) -> list[MethodScore]:
+    """The scores of one cluster, by method."""
+    found = connection.execute(
+        select(scores).where(scores.c.cluster == cluster).order_by(scores.c.method)
+    )
+    return [
+        MethodScore(
+            method=row.method,
+            jobs=row.jobs,
+            mean_absolute_error=row.absolute_error / row.jobs,
+            underestimation_rate=row.underestimated / row.jobs,
+            accuracy=row.accuracy / row.jobs,
+            coverage=row.covered / row.intervals if row.intervals else None,
+        )
+        for row in found
+    ]

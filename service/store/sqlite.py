@@ -1,0 +1,124 @@
+"""SQLite: one file in WAL mode, one writer at a time."""
+
+import os
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, QueuePool, create_engine, event
+from sqlalchemy.exc import DisconnectionError
+
+from service.store.database import Database
+from service.store.errors import (
+    RefusedRecordError,
+    SchemaOutdatedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from service.store.log import LogReader
+from service.store.sqlite_log import SqliteLogReader, file_identity
+
+_BUSY_SECONDS = 5.0
+_CACHE_KIB = 65_536
+_LAST = "SELECT coalesce(max(seq), 0) FROM completions"
+_REFUSALS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG})
+_PRIMARY_CODE = 0xFF  # an error code's lower byte; the rest are details
+
+
+class SqliteDatabase(Database):
+    """A SQLite file.
+
+    Args:
+        url: `sqlite:///FILE`; a file, because several connections share it.
+        synchronous: `full` survives power loss, `normal` the end of the process.
+    """
+
+    log_order = "seq"
+    settled = "seq <= :horizon"
+
+    def __init__(self, url: URL, synchronous: str) -> None:
+        if not url.database or url.database == ":memory:":
+            raise ValueError("The store needs a file: sqlite:///FILE.")
+        if synchronous not in {"full", "normal"}:
+            raise ValueError(f"synchronous is full or normal, not {synchronous!r}.")
+        self.file = Path(url.database).absolute()
+        self._synchronous = synchronous
+        self.engine = create_engine("sqlite://", creator=self._connect, poolclass=QueuePool)
+        event.listen(self.engine, "connect", self._remember_file)
+        event.listen(self.engine, "checkout", self._check_file)
+
+    def _connect(self, busy_seconds: float = _BUSY_SECONDS) -> sqlite3.Connection:
+        """Open the file, which has to exist; transactions begin where we say so."""
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.file))}?mode=rw",
+            uri=True,
+            timeout=busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute("PRAGMA temp_store = memory")
+        return connection
+
+    # A connection to a file that was removed or replaced goes on working, on a file that nobody
+    # will ever see again: better none.
+    def _remember_file(self, _: Any, record: Any) -> None:
+        record.info["file"] = file_identity(self.file)
+
+    def _check_file(self, _: Any, record: Any, __: Any) -> None:
+        if record.info["file"] != file_identity(self.file):
+            raise DisconnectionError
+
+    def create(self) -> None:
+        """Make the file, readable to its owner alone, unless it is there; and turn on WAL."""
+        try:
+            os.close(os.open(self.file, os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StoreUnavailableError(f"{self.file} cannot be made: {error.strerror}.") from error
+        with self.reading() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = wal")
+
+    def start_writing(self, connection: Connection) -> None:
+        """Take the write lock at once: a reader that turns writer could not be made to wait."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def keep_schema(self, connection: Connection) -> None:
+        """The write lock suffices."""
+
+    def forget_old_server(self, connection: Connection) -> None:
+        """Nothing in the file depends on where it was written."""
+
+    def announce(self) -> None:
+        """Everybody sees a commit by `data_version`."""
+
+    def meaning(self, error: BaseException) -> StoreError:
+        """By SQLite's error code."""
+        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+        if code == sqlite3.SQLITE_FULL:
+            return StoreFullError(f"No room for the database {self.file}.")
+        if code in _REFUSALS:
+            return RefusedRecordError(f"The database refuses a value: {error}.")
+        if "no such table" in str(error) or "no such column" in str(error):
+            return SchemaOutdatedError(f"{self.file}: {error}; run `walltimed db upgrade`.")
+        if not self.file.exists():
+            return StoreUnavailableError(
+                f"There is no {self.file}: `walltimed db upgrade` makes it."
+            )
+        return StoreUnavailableError(f"The database {self.file} cannot be used now: {error}.")
+
+    def horizon(self) -> int:
+        """The end of the log: with one writer at a time, nothing appears before it."""
+        with self.reading() as connection:
+            return int(connection.exec_driver_sql(_LAST).scalar_one())
+
+    def follow(self, horizon: int | None = None) -> LogReader:
+        """Read on behind a place in the log."""
+        try:
+            connect = partial(self._connect, busy_seconds=0.0)
+            return SqliteLogReader(self.file, connect, self.meaning, after=horizon or 0)
+        except sqlite3.Error as error:
+            raise self.meaning(error) from error

@@ -1,0 +1,155 @@
+"""The tables of the history store; the migrations build exactly these."""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Sequence,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import GenericFunction
+from sqlalchemy.types import UserDefinedType
+
+metadata = MetaData(
+    naming_convention={"pk": "pk_%(table_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s"}
+)
+
+SEQ = Sequence("completions_seq", metadata=metadata)
+"""Where PostgreSQL's places in the log come from; SQLite counts on from the last row."""
+
+OPEN = text("outcome IS NULL")
+"""Of a recorded prediction: its job has not ended yet, as far as we know."""
+
+
+class TransactionId(UserDefinedType[int]):
+    """PostgreSQL's ``xid8``: 64-bit transaction ids, which never wrap around."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Its name in SQL."""
+        return "XID8"
+
+
+class this_transaction(GenericFunction[int]):  # noqa: N801 - it is the name of a SQL function
+    """The id of the transaction that inserts a row; 0 on SQLite, which has one writer at a time."""
+
+    inherit_cache = True
+
+
+@compiles(this_transaction)
+def _no_transaction_id(*_: Any, **__: Any) -> str:
+    return "0"
+
+
+@compiles(this_transaction, "postgresql")
+def _current_transaction_id(*_: Any, **__: Any) -> str:
+    return "pg_current_xact_id()"
+
+
+def _submission_columns(*, job_id_known: bool) -> list[Column[Any]]:
+    """What is known of a job at submission, in the units of the domain types."""
+    return [
+        Column("cluster", Text, nullable=False),
+        Column("job_id", Text, nullable=not job_id_known),
+        Column("user_name", Text),
+        Column("group_name", Text),
+        Column("project", Text),
+        Column("queue", Text),
+        Column("application", Text),
+        Column("requested_walltime", Double, nullable=False),
+        Column("requested_processors", BigInteger),
+        Column("requested_memory", Double),
+        Column("submit_time", Double, nullable=False),
+    ]
+
+
+# The log: rows are only ever added, and its order is (xid, seq).
+completions = Table(
+    "completions",
+    metadata,
+    # Only a column of type INTEGER becomes SQLite's row id.
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), autoincrement=False),
+    Column(
+        "xid",
+        BigInteger().with_variant(TransactionId, "postgresql"),
+        nullable=False,
+        server_default=this_transaction(),
+    ),
+    *_submission_columns(job_id_known=True),
+    Column("start_time", Double, nullable=False),
+    Column("end_time", Double, nullable=False),
+    Column("runtime", Double, nullable=False),
+    Column("status", Text, nullable=False),
+    PrimaryKeyConstraint("seq"),
+    UniqueConstraint("cluster", "job_id", "start_time"),
+    Index("ix_completions_user_end", "cluster", "user_name", "end_time"),
+    Index("ix_completions_end", "cluster", "end_time"),
+    Index("ix_completions_log", "xid", "seq").ddl_if(dialect="postgresql"),
+)
+
+# What was answered, until it can be compared with the truth, and how it compared.
+predictions = Table(
+    "predictions",
+    metadata,
+    Column("prediction_id", Text),
+    *_submission_columns(job_id_known=False),
+    Column("recorded_at", Double, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("predicted_walltime", Double, nullable=False),
+    Column("estimates", Text, nullable=False),  # JSON: seconds by method
+    Column("lower_bound", Double),
+    Column("upper_bound", Double),
+    Column("coverage", Double),
+    Column("outcome", Text),  # NULL while open, then 'scored' or 'superseded'
+    Column("runtime", Double),
+    PrimaryKeyConstraint("prediction_id"),
+    # Few predictions are open at any time: the indexes hold those alone.
+    *(
+        Index(f"ix_predictions_open_{name}", *columns, sqlite_where=OPEN, postgresql_where=OPEN)
+        for name, columns in {
+            "job": ("cluster", "job_id"),
+            "user": ("cluster", "user_name", "submit_time"),
+            "submitted": ("submit_time",),
+            "recorded": ("recorded_at",),
+        }.items()
+    ),
+)
+
+# Running sums of how each method did, so that reading a score does not read its jobs.
+scores = Table(
+    "scores",
+    metadata,
+    Column("cluster", Text),
+    Column("method", Text),
+    Column("jobs", BigInteger, nullable=False),
+    Column("absolute_error", Double, nullable=False),  # sum, seconds
+    Column("underestimated", BigInteger, nullable=False),
+    Column("accuracy", Double, nullable=False),  # sum over jobs
+    Column("intervals", BigInteger, nullable=False),
+    Column("covered", BigInteger, nullable=False),
+    PrimaryKeyConstraint("cluster", "method"),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("token_id", Text),
+    Column("name", Text, nullable=False),
+    Column("scopes", Text, nullable=False),  # separated by blanks
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("revoked_at", Double),
+    PrimaryKeyConstraint("token_id"),
+)

@@ -1,0 +1,74 @@
+"""API tokens: `wt_<id>_<secret>`, of which the store keeps a hash of the secret."""
+
+import secrets
+from collections.abc import Iterable
+from hashlib import sha256
+
+from sqlalchemy import Connection, Row, select
+
+from service.store.records import Token
+from service.store.tables import tokens
+
+SCOPES = frozenset({"predict", "ingest", "admin"})
+_PREFIX = "wt"
+
+
+def parse_token(text: str) -> tuple[str, str] | None:
+    """Split what a bearer presents into token id and secret; None if it is no token at all."""
+    prefix, _, rest = text.partition("_")
+    token_id, _, secret = rest.partition("_")
+    return (token_id, secret) if prefix == _PREFIX and token_id and secret else None
+
+
+def issue(
+    connection: Connection, name: str, scopes: Iterable[str], now: float
+) -> tuple[Token, str]:
+    """Store a new token and return it with its text.
+
+    Raises:
+        ValueError: there are no scopes, or unknown ones.
+    """
+    wanted = frozenset(scopes)
+    if not wanted or not wanted <= SCOPES:
+        raise ValueError(f"A token's scopes are some of {', '.join(sorted(SCOPES))}.")
+    secret = secrets.token_hex(32)
+    token = Token(
+        token_id=secrets.token_hex(6),
+        name=name,
+        scopes=wanted,
+        secret_hash=sha256(secret.encode()).digest(),
+        created_at=now,
+    )
+    connection.execute(
+        tokens.insert().values(
+            token_id=token.token_id,
+            name=name,
+            scopes=" ".join(sorted(wanted)),
+            secret_hash=token.secret_hash,
+            created_at=now,
+        )
+    )
+    return token, f"{_PREFIX}_{token.token_id}_{secret}"
+
+
+def revoke(connection: Connection, token_id: str, now: float) -> bool:
+    """Mark a valid token as revoked; False if there is none of that id."""
+    valid = (tokens.c.token_id == token_id) & tokens.c.revoked_at.is_(None)
+    return connection.execute(tokens.update().where(valid).values(revoked_at=now)).rowcount == 1
+
+
+def read_all(connection: Connection) -> list[Token]:
+    """All tokens, oldest first."""
+    found = connection.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.token_id))
+    return [_token(row) for row in found]
+
+
+def _token(row: Row[tuple[object, ...]]) -> Token:
+    return Token(
+        token_id=row.token_id,
+        name=row.name,
+        scopes=frozenset(row.scopes.split()),
+        secret_hash=row.secret_hash,
+        created_at=row.created_at,
+        revoked_at=row.revoked_at,
+    )

@@ -1,0 +1,106 @@
+"""Reading the part of the log that can still change an answer, without reading the rest."""
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, CursorResult, text
+
+from predictors.base import Memory
+from predictors.jobs import Completion
+from service.store.database import Database
+from service.store.rows import COMPLETION, completion_of
+
+_ROWS_AT_ONCE = 1000
+
+# Jumps from one value to the next larger through an index, instead of reading every row.
+_CLUSTERS = """
+    WITH RECURSIVE found (name) AS (
+        SELECT min(cluster) FROM completions
+        UNION ALL
+        SELECT (SELECT min(cluster) FROM completions WHERE cluster > found.name)
+        FROM found WHERE found.name IS NOT NULL
+    )
+    SELECT name FROM found WHERE name IS NOT NULL"""
+
+# Users by the same jumps, and of each the runs that ended no earlier than the last one needed.
+# Others of the same second come along: more of the log than is needed never does harm.
+_PART_OF_LOG = """
+    WITH RECURSIVE users (name) AS (
+        SELECT min(user_name) FROM completions WHERE cluster = :cluster
+        UNION ALL
+        SELECT (SELECT min(user_name) FROM completions
+                WHERE cluster = :cluster AND user_name > users.name)
+        FROM users WHERE users.name IS NOT NULL
+    ), wanted (seq) AS (
+        SELECT own.seq FROM users CROSS JOIN completions AS own
+        WHERE own.cluster = :cluster AND own.user_name = users.name
+            AND own.end_time >= coalesce(
+                (SELECT end_time FROM completions
+                 WHERE cluster = :cluster AND user_name = users.name AND {settled}
+                 ORDER BY end_time DESC LIMIT 1 OFFSET :newer_of_user), :ever)
+        UNION
+        SELECT seq FROM completions WHERE cluster = :cluster AND end_time >= :since
+    )
+    SELECT {columns} FROM completions
+    WHERE seq IN (SELECT seq FROM wanted) AND {settled} ORDER BY {log_order}"""
+_WHOLE_LOG = """
+    SELECT {columns} FROM completions WHERE cluster = :cluster AND {settled} ORDER BY {log_order}"""
+_END_OF_NEWEST = """
+    SELECT end_time FROM completions WHERE cluster = :cluster AND {settled}
+    ORDER BY end_time DESC LIMIT 1 OFFSET :newer"""
+
+
+def read_clusters(connection: Connection) -> list[str]:
+    """The clusters that have a history, by name."""
+    return list(connection.execute(text(_CLUSTERS)).scalars())
+
+
+def read_memory(
+    database: Database, horizon: Any, memory: Memory, now: float
+) -> Iterator[Completion]:
+    """What ``memory`` asks for of the log before ``horizon``, cluster by cluster in log order."""
+    words = {
+        "settled": database.settled,
+        "log_order": database.log_order,
+        "columns": ", ".join(COMPLETION),
+    }
+    with database.reading() as connection:
+        for cluster in read_clusters(connection):
+            log = _Log(connection, words, {"cluster": cluster, "horizon": horizon})
+            for rows in _remembered(log, memory, now).partitions(_ROWS_AT_ONCE):
+                yield from map(completion_of, rows)
+
+
+class _Log(Struct, frozen=True):
+    """The log of one cluster before a horizon."""
+
+    connection: Connection
+    words: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    def run(self, template: str, **parameters: Any) -> CursorResult[Any]:
+        """Query it; rows come as they are asked for."""
+        query = text(template.format(**self.words))
+        options = {"yield_per": _ROWS_AT_ONCE}
+        return self.connection.execute(
+            query, {**self.parameters, **parameters}, execution_options=options
+        )
+
+    def end_of_newest(self, newer: int) -> float | None:
+        """When the run ended that ``newer`` others ended after; None if there is none."""
+        return self.run(_END_OF_NEWEST, newer=newer).scalar()
+
+
+def _remembered(log: _Log, memory: Memory, now: float) -> CursorResult[Any]:
+    newest = log.end_of_newest(0)
+    if newest is None or memory.window_seconds == inf:
+        return log.run(_WHOLE_LOG)
+    since = min(now, newest) - memory.window_seconds
+    if memory.latest_jobs:
+        last = log.end_of_newest(memory.latest_jobs - 1)
+        since = -inf if last is None else min(since, last)
+    return log.run(
+        _PART_OF_LOG, newer_of_user=max(memory.jobs_per_user, 1) - 1, ever=-inf, since=since
+    )

@@ -1,0 +1,111 @@
+"""The write transaction: record, match, append, score."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import itemgetter
+
+import msgspec
+from sqlalchemy import Connection
+
+from predictors.jobs import Completion
+from service.store.batches import BatchStatement, Rows
+from service.store.errors import RefusedRecordError
+from service.store.matching import Match, find_matches
+from service.store.records import Ingested, RecordedPrediction, ReportedCompletion
+from service.store.rows import COMPLETION, PREDICTION, completion_row, prediction_row
+from service.store.scoring import score
+
+Groups = Sequence[Sequence[ReportedCompletion]]
+
+
+def _insert(table: str, columns: Mapping[str, str]) -> BatchStatement:
+    names = ", ".join(columns)
+    sql = f"INSERT INTO {table} ({names}) SELECT {names} FROM incoming WHERE true"  # noqa: S608
+    return BatchStatement(columns, f"{sql} ON CONFLICT DO NOTHING")
+
+
+_RECORD = _insert("predictions", PREDICTION)
+_APPEND = _insert("completions", {"seq": "int8", **COMPLETION})
+_PRESENT = BatchStatement(
+    {"seq": "int8"}, "SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq"
+)
+_LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM completions"
+_NEXT_PLACES = "SELECT nextval('completions_seq') FROM generate_series(1, %s)"
+_RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEND
+
+
+def write(
+    connection: Connection, groups: Groups, predictions: Sequence[RecordedPrediction]
+) -> list[Ingested]:
+    """Do all of it within the transaction that ``connection`` is in."""
+    _RECORD.execute(connection, [prediction_row(prediction) for prediction in predictions])
+    owners, reported = _first_reports(groups)
+    if not reported:
+        return [Ingested(accepted=0, duplicates=0) for _ in groups]
+    matches = find_matches(connection, reported)
+    accepted = _append(connection, [_stated(*pair) for pair in zip(reported, matches, strict=True)])
+    ended = compress(zip(matches, reported, strict=True), accepted)
+    score(connection, [(match, item.completion.runtime) for match, item in ended if match])
+    new = Counter(compress(owners, accepted))
+    return [
+        Ingested(accepted=new[index], duplicates=len(group) - new[index])
+        for index, group in enumerate(groups)
+    ]
+
+
+def _first_reports(groups: Groups) -> tuple[list[int], list[ReportedCompletion]]:
+    """The first report of every run, in the order they came, and the index of its group."""
+    first: dict[tuple[str, str, float], tuple[int, ReportedCompletion]] = {}
+    for index, group in enumerate(groups):
+        for item in group:
+            first.setdefault(_run_of(item.completion), (index, item))
+    return [index for index, _ in first.values()], [item for _, item in first.values()]
+
+
+def _run_of(run: Completion) -> tuple[str, str, float]:
+    job = run.submission
+    if job.job_id is None:
+        raise RefusedRecordError("A completion cannot be stored without its job id.")
+    return job.cluster, job.job_id, run.start_time
+
+
+def _stated(item: ReportedCompletion, match: Match | None) -> Completion:
+    """The run with the walltime that was requested at submission, where that was recorded.
+
+    Resource managers report the limit as it was at the end, after extensions.
+    """
+    run = item.completion
+    if match is None:
+        return run
+    request = match.prediction.requested_walltime
+    job = msgspec.structs.replace(run.submission, requested_walltime=request)
+    return msgspec.structs.replace(run, submission=job)
+
+
+def _append(connection: Connection, runs: Sequence[Completion]) -> list[bool]:
+    """Add runs to the log and say of each whether it was new."""
+    places = _places(connection, len(runs))
+    rows: Rows = [(seq, *completion_row(run)) for seq, run in zip(places, runs, strict=True)]
+    if _APPEND.execute(connection, _ordered(connection, rows)) == len(rows):
+        return [True] * len(rows)
+    present = {seq for (seq,) in _PRESENT.fetch(connection, [(seq,) for seq in places])}
+    return [seq in present for seq in places]
+
+
+def _places(connection: Connection, count: int) -> Sequence[int]:
+    """Growing sequence numbers that nobody else has."""
+    if connection.dialect.name == "sqlite":
+        last = connection.exec_driver_sql(_LAST_PLACE).scalar_one()
+        return range(last + 1, last + 1 + count)
+    return [seq for (seq,) in connection.exec_driver_sql(_NEXT_PLACES, (count,))]
+
+
+def _ordered(connection: Connection, rows: Rows) -> Rows:
+    """The rows in an order that all workers share, or two of them could wait for each other.
+
+    SQLite has one writer at a time, and is faster in the order of the log.
+    """
+    if connection.dialect.name == "sqlite":
+        return rows
+    return sorted(rows, key=_RUN)
