@@ -80,10 +80,11 @@ class RankedWindow:
         self._first, self._stop = first, stop
 
     def _slide(self, first: int, stop: int) -> None:
-        for value in self._values[self._stop : stop] + self._values[first : self._first]:
-            insort(self._ranked, value)
-        for value in self._values[self._first : first] + self._values[stop : self._stop]:
-            del self._ranked[bisect_left(self._ranked, value)]
+        values, ranked = self._values, self._ranked
+        for place in (*range(self._stop, stop), *range(first, self._first)):
+            insort(ranked, values[place])
+        for place in (*range(self._first, first), *range(stop, self._stop)):
+            del ranked[bisect_left(ranked, values[place])]
 
     def _sort(self, first: int, stop: int) -> None:
         self._ranked = array("d", np.sort(self._values[first:stop]).tobytes())

@@ -113,14 +113,15 @@ def test_jobs_and_keys_out_of_every_window_are_forgotten(ended):
     assert len(predictor._groups["ann"]) < 100
 
 
-def test_trimming_leaves_a_question_about_the_past_exact(submitted, ended):
+def test_trimming_leaves_a_question_about_the_day_before_exact(submitted, ended):
     predictor = Percentile(key="user", window_days=1, min_jobs=1, percentile=100, lower_bound=0)
-    for hour in range(1000):
-        usage = 1.0 if hour == 952 else 0.5
-        predictor.observe(ended(end=hour * 3600, runtime=usage * 3600))
-    newest = 999 * 3600
+    newest = 2999 * 300
+    first_inside = newest - GRACE_SECONDS - DAY
+    for end in range(0, newest + 1, 300):
+        predictor.observe(ended(end=end, runtime=3600 if end == first_inside else 1800))
     prediction = predictor.predict(submitted(at=newest - GRACE_SECONDS))
-    assert (prediction.basis.jobs, prediction.predicted_walltime) == (25, 3600)
+    assert (prediction.basis.jobs, prediction.predicted_walltime) == (289, 3600)
+    assert len(predictor._groups["ann"]) < 1000
 
 
 def test_a_few_end_times_in_the_far_future_erase_nothing(submitted, ended):

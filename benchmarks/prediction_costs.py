@@ -1,0 +1,165 @@
+"""What one prediction and one observation cost in process, after histories of three lengths.
+
+    .venv/bin/python benchmarks/prediction_costs.py
+
+A seeded stream of completions, 250 a day from 250 users who repeat themselves (as in the logs
+of the Parallel Workloads Archive), is observed by every registered method. When 10^3, 10^5 and
+10^6 of them have been observed, the next 500 jobs are predicted and observed one by one, each
+call timed alone (the timer's own 0.1 us included). Garbage collection is as in the service:
+what is there before is frozen. The table shows medians over those calls, of predictions only
+those that rest on history; then the 99th percentile after the longest history, and how many
+times the median after the shortest history the one after the longest is.
+"""
+
+import argparse
+import gc
+from collections.abc import Iterator
+from itertools import accumulate, islice
+from random import Random
+from statistics import median, quantiles
+from time import perf_counter_ns
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from predictors.base import Predictor
+from predictors.jobs import Completion, Submission
+from predictors.psp import Accuracies
+from predictors.registry import PREDICTORS, create
+
+USERS = 250
+SECONDS_BETWEEN_ENDS = 86400 / 250
+MEASURED_JOBS = 500
+TARGETS = {"max-usage": 5, "last-two": 5, "percentile": 20, "knn": 100}
+"""Microseconds per prediction that a method may take."""
+
+FLAT = 1.5
+"""How many times longer a prediction may take after the longest history than after the shortest."""
+
+
+class Costs(Struct):
+    """Nanoseconds of every measured call of one method after one length of history."""
+
+    predict: list[int]
+    observe: list[int]
+
+
+class Accuracy:
+    """PSP's accuracies behind the two verbs, so that they are measured as the predictors are."""
+
+    def __init__(self) -> None:
+        self._accuracies = Accuracies()
+        self.observe = self._accuracies.observe
+
+    def predict(self, submission: Submission) -> object:
+        """The user's accuracy."""
+        return self._accuracies.of(submission.user)
+
+
+def stream(seed: int = 1) -> Iterator[Completion]:
+    """Completions in order of their ends; a user has few projects, applications and requests."""
+    random = Random(seed)  # noqa: S311 - no secret: a stream that can be repeated
+    weights = list(accumulate(1 / rank for rank in range(1, USERS + 1)))
+    now = 1.7e9
+    while True:
+        now += SECONDS_BETWEEN_ENDS
+        user = random.choices(range(USERS), cum_weights=weights)[0]
+        habit = random.randrange(3)
+        request = (1800.0, 7200.0, 86400.0)[(user + habit) % 3]
+        runtime = request * random.betavariate(0.6, 1.2)
+        submission = Submission(
+            requested_walltime=request,
+            submit_time=now - runtime - random.expovariate(1 / 1800),
+            user=f"user{user}",
+            group=f"group{user % 40}",
+            project=f"project{user % 60}",
+            queue=f"queue{habit}",
+            application=f"application{user % 20}.{habit}",
+            requested_processors=2 ** random.randrange(8),
+        )
+        yield Completion(
+            submission=submission, start_time=now - runtime, end_time=now, runtime=runtime
+        )
+
+
+def contestants() -> dict[str, Predictor | Accuracy]:
+    """Every registered method, the widest percentile, and the accuracies of PSP."""
+    every_job_of_a_user = create("percentile", key="user", window_days=None)
+    return {
+        **{name: create(name) for name in PREDICTORS},
+        "percentile, user, all": every_job_of_a_user,
+        "psp accuracy": Accuracy(),
+    }
+
+
+def costs(contestant: Predictor | Accuracy, jobs: list[Completion]) -> Costs:
+    """Predict and observe the jobs one by one, each predicted as if submitted at its end."""
+    measured = Costs(predict=[], observe=[])
+    for job in jobs:
+        submission = replace(job.submission, submit_time=job.end_time)
+        began = perf_counter_ns()
+        prediction = contestant.predict(submission)
+        predicted = perf_counter_ns()
+        contestant.observe(job)
+        observed = perf_counter_ns()
+        measured.observe.append(observed - predicted)
+        basis = getattr(prediction, "basis", None)
+        if basis is None or basis.reason in {"history", "request"}:
+            measured.predict.append(predicted - began)
+    return measured
+
+
+def measure(sizes: list[int]) -> dict[str, list[Costs]]:
+    """Costs of every contestant after each length of history."""
+    running = contestants()
+    jobs = stream()
+    seen = 0
+    found: dict[str, list[Costs]] = {name: [] for name in running}
+    for size in sizes:
+        for job in islice(jobs, size - seen):
+            for contestant in running.values():
+                contestant.observe(job)
+        block = list(islice(jobs, MEASURED_JOBS))
+        seen = size + MEASURED_JOBS
+        gc.collect()
+        gc.freeze()
+        for name, contestant in running.items():
+            found[name].append(costs(contestant, block))
+        print(f"measured after {size:,} completions", flush=True)
+    return found
+
+
+def line(name: str, found: list[Costs]) -> str:
+    """One row of the table, in microseconds."""
+    cells = [f"{name:<22}"]
+    for verb in ("predict", "observe"):
+        calls = [getattr(cost, verb) for cost in found]
+        medians = [median(call) / 1000 for call in calls]
+        cells += [f"{value:8.2f}" for value in medians]
+        cells.append(f"{quantiles(calls[-1], n=100)[-1] / 1000:8.2f}")
+        cells.append(f"{medians[-1] / medians[0]:6.2f}x")
+    target = TARGETS.get(name)
+    if target:
+        predict = [median(cost.predict) / 1000 for cost in found]
+        reached = predict[-1] <= target and predict[-1] <= FLAT * predict[0]
+        cells.append(f"  <= {target} us, flat: {'reached' if reached else 'MISSED'}")
+    return "".join(cells)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "sizes", nargs="*", type=int, default=[10**3, 10**5, 10**6], help="lengths of history"
+    )
+    sizes = parser.parse_args().sizes
+    found = measure(sizes)
+    heads = "".join(f"{size:8.0e}" for size in sizes) + "     p99  ratio"
+    print(f"{'us per call':<22}{'predict':<{len(heads)}}observe")
+    print(f"{'':<22}{heads}{heads}")
+    for name, measured in found.items():
+        print(line(name, measured))
+
+
+if __name__ == "__main__":
+    main()
