@@ -98,8 +98,12 @@ class FakeService:
         if not lengths:
             return False
         self.headers.append(b"".join(head).decode())
-        self.requests.append(json.loads(reader.read(int(lengths[0]))))
+        self.requests.append(self._parsed(reader.read(int(lengths[0]))))
         return True
+
+    @staticmethod
+    def _parsed(body: bytes) -> dict[str, Any]:
+        return json.loads(body) if body.startswith(b"{") else {"text": body.decode()}
 
     def close(self) -> None:
         self.is_closed.set()

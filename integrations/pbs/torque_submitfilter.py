@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Torque's submit filter: tells users at qsub how long such jobs ran. The script passes as it is.
+
+    SUBMITFILTER /usr/share/walltimed/torque_submitfilter.py     # in torque.cfg
+
+Torque has no soft walltime. With ``"set_default": true`` a job that asks for no walltime at all
+gets the upper end of its prediction, if the prediction has one: that is a limit that kills.
+qsub may run the filter several times for one job, as its user; exit code 0 whatever happens.
+Python 3.6 or newer, standard library only.
+"""
+
+import contextlib
+import getpass
+import http.client
+import json
+import math
+import os
+import re
+import signal
+import sys
+
+CONFIG = os.environ.get("WALLTIMED_SUBMITFILTER", "/etc/walltimed/submitfilter.json")
+DEFAULTS = {
+    "mode": "advise",  # off, advise
+    "set_default": False,
+    "host": "127.0.0.1",
+    "port": 8580,
+    "token": None,  # every user can read the file: a token that allows predictions only
+    "cluster": "default",
+    "budget_seconds": 0.2,
+    "assumed_walltime": 86400,  # what the queue allows a job that asks for nothing
+}
+OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
+
+
+def settings():
+    """The defaults and what the site changes."""
+    with open(CONFIG) as file:
+        return dict(DEFAULTS, **json.load(file))
+
+
+def options_of(script, arguments):
+    """Options of the script's ``#PBS`` lines, then those of the command line, which win."""
+    words = []
+    for line in script.splitlines():
+        if line.startswith("#PBS"):
+            words += line[4:].split("#")[0].split()
+        elif line.strip() and not line.startswith("#"):
+            break
+    found = {"l": {}}
+    for option, value in pairs(words + arguments):
+        if option == "l":
+            found["l"].update(part.partition("=")[::2] for part in value.split(","))
+        else:
+            found[option] = value
+    return found
+
+
+def pairs(words):
+    """Options and their values."""
+    rest = iter(words)
+    for word in rest:
+        if len(word) < 2 or word[0] != "-":
+            continue
+        option, value = word[1], word[2:]
+        if not value and option in OPTIONS_WITH_VALUE:
+            value = next(rest, "")
+        yield option, value
+
+
+def seconds(walltime):
+    """Seconds of ``[[[days:]hours:]minutes:]seconds``."""
+    if not re.match(r"\d+(:\d+){0,3}$", walltime or ""):
+        return None
+    total = 0
+    for part, size in zip(reversed(walltime.split(":")), (1, 60, 3600, 86400)):
+        total += int(part) * size
+    return total or None
+
+
+def cores(nodes):
+    """Cores of ``2:ppn=8+1``."""
+    total = 0
+    for chunk in (nodes or "1").split("+"):
+        machines = re.match(r"\d+", chunk)
+        each = re.search(r"ppn=(\d+)", chunk)
+        total += (int(machines.group()) if machines else 1) * (int(each.group(1)) if each else 1)
+    return max(1, total)
+
+
+def submission_of(options, config):
+    """The job in the words of the API."""
+    limits = options["l"]
+    fields = {
+        "cluster": config["cluster"],
+        "user": getpass.getuser(),
+        "project": options.get("A"),
+        "queue": options.get("q"),
+        "application": options.get("N"),
+        "requested_walltime": seconds(limits.get("walltime")) or config["assumed_walltime"],
+        "requested_processors": cores(limits.get("nodes")),
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def ask(submission, config):
+    """The service's answer, within the budget or not at all."""
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, config["budget_seconds"])
+    try:
+        connection = http.client.HTTPConnection(config["host"], config["port"])
+        headers = {"Content-Type": "application/json"}
+        if config["token"]:
+            headers["Authorization"] = "Bearer " + config["token"]
+        connection.request("POST", "/v1/predictions", json.dumps(submission), headers)
+        answer = connection.getresponse()
+        if answer.status != http.client.OK:
+            raise ValueError(f"HTTP {answer.status}")
+        return json.loads(answer.read(65536).decode())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def out_of_time(*_):
+    """The budget is used up."""
+    raise TimeoutError
+
+
+def clock(duration):
+    """Hours, minutes and seconds, rounded up."""
+    whole = math.ceil(duration)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def with_limit(script, limit):
+    """The script with a walltime of its own, behind the line that names its shell."""
+    directive = f"#PBS -l walltime={clock(limit)}\n"
+    if not script.startswith("#!"):
+        return directive + script
+    first, _, rest = script.partition("\n")
+    return first + "\n" + directive + rest
+
+
+def filtered(script, arguments):
+    """The script as Torque shall have it; advice goes to the terminal."""
+    config = settings()
+    if config["mode"] == "off":
+        return script
+    options = options_of(script, arguments)
+    asked = seconds(options["l"].get("walltime"))
+    answer = ask(submission_of(options, config), config)
+    predicted = float(answer["predicted_walltime"])
+    if asked and answer["basis"]["jobs"] and 0 < predicted < asked:
+        told = f"ran about {clock(predicted)}; this one may run {clock(asked)}"
+        print(f"walltimed: jobs like this one {told}", file=sys.stderr)
+    upper = (answer.get("interval") or {}).get("upper")
+    if config["set_default"] and not options["l"].get("walltime") and upper and upper >= 60:
+        return with_limit(script, min(float(upper), config["assumed_walltime"]))
+    return script
+
+
+def main():
+    """Script in, script out."""
+    data = sys.stdin.buffer.read()
+    with contextlib.suppress(Exception):  # no error may reach qsub, and none is the user's business
+        script = filtered(data.decode("utf-8", "surrogateescape"), sys.argv[1:])
+        data = script.encode("utf-8", "surrogateescape")
+    sys.stdout.buffer.write(data)
+
+
+if __name__ == "__main__":
+    main()

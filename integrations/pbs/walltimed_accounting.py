@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Follows the accounting log of PBS or Torque and reports every run that ends to walltimed.
+
+    walltimed_accounting.py --directory /var/spool/pbs/server_priv/accounting
+
+Only reads, beside the server and not in it. What the service has not acknowledged is sent again;
+what was sent twice counts once. Python 3.6 or newer, standard library only.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+MOST_LINES = 500
+DAY_FILE = re.compile(r"\d{8}")
+RUN_ENDED = re.compile(rb"[^;]*;[ER];")
+LONGEST_PAUSE = 60.0
+
+
+class Position:
+    """How far the log was reported: a day's file and a byte in it, kept in a file of ours."""
+
+    def __init__(self, path, first_day):
+        self.path = path
+        self.day, self.offset = first_day, 0
+        if os.path.exists(path):
+            with open(path) as file:
+                kept = json.load(file)
+            self.day, self.offset = str(kept["day"]), int(kept["offset"])
+
+    def move(self, day, offset):
+        """Remember a new position, so that a crash leaves the old one or the new one."""
+        self.day, self.offset = day, offset
+        with open(self.path + ".new", "w") as file:
+            json.dump({"day": day, "offset": offset}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(self.path + ".new", self.path)
+
+
+def batches(directory, position):
+    """Records not reported yet, with the day and byte behind them; whole lines only."""
+    days = sorted(name for name in os.listdir(directory) if DAY_FILE.fullmatch(name))
+    for day in days:
+        if day < position.day:
+            continue
+        offset = position.offset if day == position.day else 0
+        with open(os.path.join(directory, day), "rb") as file:
+            file.seek(offset)
+            records, read = [], 0
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                offset += len(line)
+                read += 1
+                if RUN_ENDED.match(line):
+                    records.append(line)
+                if len(records) == MOST_LINES:
+                    yield day, offset, records
+                    records, read = [], 0
+            if read:
+                yield day, offset, records
+
+
+def report(records, url, token, timeout=30.0):
+    """Send records; returns when the service has stored them."""
+    request = urllib.request.Request(url, data=b"".join(records), method="POST")
+    request.add_header("Content-Type", "text/plain; charset=utf-8")
+    if token:
+        request.add_header("Authorization", "Bearer " + token)
+    with urllib.request.urlopen(request, timeout=timeout) as answer:
+        answer.read()
+
+
+def follow_once(directory, position, url, token):
+    """Report everything that is new; how many records that were."""
+    reported = 0
+    for day, offset, records in batches(directory, position):
+        if records:
+            report(records, url, token)
+        position.move(day, offset)
+        reported += len(records)
+    return reported
+
+
+def follow(options, token, stop):
+    """Report until told to stop; after a failure wait ever longer, up to a minute."""
+    url = (
+        options.url.rstrip("/")
+        + "/v1/adapters/pbs/accounting?"
+        + urllib.parse.urlencode({"cluster": options.cluster, "utc_offset": time.strftime("%z")})
+    )
+    position = Position(options.state, options.since)
+    pause = options.interval
+    while True:
+        try:
+            reported = follow_once(options.directory, position, url, token)
+            pause = options.interval
+            if reported:
+                print(f"reported {reported} records", file=sys.stderr)
+        except (OSError, ValueError) as error:
+            print(f"will try again: {error}", file=sys.stderr)
+            pause = min(LONGEST_PAUSE, pause * 2 + 1)
+            if options.once:
+                return 1
+        if options.once or stop.wait(pause):
+            return 0
+
+
+def parsed(arguments):
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--directory", required=True, help="the server's accounting directory")
+    parser.add_argument("--url", default="http://127.0.0.1:8580")
+    parser.add_argument("--cluster", default="default")
+    parser.add_argument("--token-file", help="file with a token of scope ingest")
+    parser.add_argument("--state", default="/var/lib/walltimed/pbs-accounting.json")
+    parser.add_argument(
+        "--since", default=time.strftime("%Y%m%d"), help="first day to report, at the first start"
+    )
+    parser.add_argument("--interval", type=float, default=5.0, help="seconds between looks")
+    parser.add_argument("--once", action="store_true", help="report what is new and end")
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None):
+    """Follow the log until told to stop."""
+    options = parsed(arguments)
+    token = None
+    if options.token_file:
+        with open(options.token_file) as file:
+            token = file.read().strip()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    return follow(options, token, stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""A stand-in for the ``pbs`` module that PBS gives its hooks, as far as the hook uses it."""
+
+import json
+import sys
+import time
+import types
+from pathlib import Path
+
+HOOK = Path(__file__).parent.parent / "integrations" / "pbs" / "walltimed_hook.py"
+RESOURCES = ("walltime", "soft_walltime", "min_walltime", "max_walltime", "ncpus", "mem", "select")
+
+
+class Duration(int):
+    """``pbs.duration``: made of seconds or of text, compared and printed as PBS does."""
+
+    def __new__(cls, value):
+        if isinstance(value, str):
+            hours, minutes, seconds = value.split(":")
+            value = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+        return super().__new__(cls, value)
+
+
+class Resources(dict):
+    """``Resource_List``: None for what was not asked for, an error for what does not exist."""
+
+    def __init__(self, *, is_marked: bool, **wanted):
+        super().__init__(dict.fromkeys([*RESOURCES, *["walltimed_prediction"] * is_marked]))
+        self.update(wanted)
+
+    def __setitem__(self, name, value):
+        if name not in self:
+            raise KeyError(f"no such resource: {name}")
+        super().__setitem__(name, value)
+
+
+class Job:
+    """A job as ``queuejob`` shows it; ``runjob`` knows its id and owner too."""
+
+    def __init__(self, *, is_marked: bool = True, **wanted):
+        self.id = None
+        self.Job_Name, self.Account_Name, self.project = "relax", "zeolite", "_pbs_project_default"
+        self.queue = types.SimpleNamespace(name="batch")
+        self.Job_Owner = None
+        self.qtime = None
+        self.Resource_List = Resources(is_marked=is_marked, **wanted)
+
+
+class Event:
+    """What happened; ``accept`` and ``reject`` end the hook by SystemExit, as the real ones do."""
+
+    def __init__(self, kind, job, requestor="carol"):
+        self.type, self.job, self.requestor = kind, job, requestor
+        self.verdict = None
+
+    def accept(self):
+        self.verdict = "accepted"
+        raise SystemExit
+
+    def reject(self, _message=""):
+        self.verdict = "rejected"
+        raise SystemExit
+
+
+QUEUEJOB, RUNJOB = 1, 2
+
+
+class Run:
+    """One run of the hook: the verdict, what it logged, how long it took."""
+
+    def __init__(self, event, config_file):
+        module = types.ModuleType("pbs")
+        self.log = []
+        module.event = lambda: event
+        module.duration = Duration
+        module.QUEUEJOB, module.RUNJOB = QUEUEJOB, RUNJOB
+        module.LOG_DEBUG, module.LOG_WARNING = 7, 4
+        module.logmsg = lambda level, message: self.log.append((level, message))
+        module.hook_config_filename = config_file
+        began = time.monotonic()
+        sys.modules["pbs"] = module
+        try:
+            exec(compile(HOOK.read_text(), HOOK, "exec"), {"__name__": "__main__"})
+        except SystemExit:
+            pass
+        except BaseException:  # noqa: BLE001  what escapes a hook rejects the job
+            event.verdict = "rejected"
+        finally:
+            del sys.modules["pbs"]
+        self.seconds = time.monotonic() - began
+        self.verdict, self.resources = event.verdict, event.job.Resource_List
+        self.warnings = [message for level, message in self.log if level == module.LOG_WARNING]
+
+
+def run_hook(directory, event, **config) -> Run:
+    """Run the hook on an event, configured as a site does."""
+    file = directory / "hook.json"
+    file.write_text(json.dumps(config))
+    return Run(event, str(file))
