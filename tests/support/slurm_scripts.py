@@ -6,9 +6,9 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-HERE = Path(__file__).parent
-SCRIPTS = HERE.parent / "integrations" / "slurm"
-PLAYER = HERE / "integrations" / "slurmctld.lua"
+TESTS = Path(__file__).parents[1]
+SCRIPTS = TESTS.parent / "integrations" / "slurm"
+PLAYER = TESTS / "integrations" / "slurmctld.lua"
 UNSET, UNLIMITED = 4294967294, 4294967295
 JOB = {
     "user_name": "carol",

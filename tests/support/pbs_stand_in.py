@@ -6,7 +6,7 @@ import time
 import types
 from pathlib import Path
 
-HOOK = Path(__file__).parent.parent / "integrations" / "pbs" / "walltimed_hook.py"
+HOOK = Path(__file__).parents[2] / "integrations" / "pbs" / "walltimed_hook.py"
 RESOURCES = ("walltime", "soft_walltime", "min_walltime", "max_walltime", "ncpus", "mem", "select")
 
 

@@ -1,0 +1,235 @@
+"""A private Slurm on this machine, for tests: munged, slurmctld and slurmd in one directory.
+
+Runs as root or as any one ordinary user, needs nothing configured, and leaves nothing behind.
+"""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Self
+
+from running_service import eventually
+
+DAEMONS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged")
+FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+
+CONF = """\
+ClusterName=private
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={directory}/munge/socket
+StateSaveLocation={directory}/state
+SlurmdSpoolDir={directory}/spool/%n
+SlurmctldPidFile={directory}/run/slurmctld.pid
+SlurmdPidFile={directory}/run/slurmd.%n.pid
+SlurmctldLogFile={directory}/log/slurmctld.log
+SlurmdLogFile={directory}/log/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,sched_interval=5
+PriorityType=priority/basic
+SlurmdParameters=config_overrides
+DebugFlags=NO_CONF_HASH
+ReturnToService=2
+KillWait=2
+MinJobAge=300
+JobSubmitPlugins=lua
+JobCompType=jobcomp/elasticsearch
+JobCompLoc={jobcomp}
+{nodes}
+PartitionName=short Nodes=ALL Default=YES MaxTime=60 DefaultTime=10 State=UP
+PartitionName=long Nodes=ALL MaxTime=UNLIMITED DefaultTime=60 State=UP
+"""
+
+
+def reason_to_skip() -> str | None:
+    """Why there can be no private Slurm here; None if there can."""
+    missing = [daemon for daemon in DAEMONS if not Path(daemon).exists()]
+    for plugin in ("job_submit_lua.so", "jobcomp_elasticsearch.so"):
+        if not list(Path("/").glob(f"usr/lib/*/slurm-wlm/{plugin}")):
+            missing.append(plugin)
+    return f"needs {', '.join(missing)} (make slurm)" if missing else None
+
+
+class PrivateSlurm:
+    """A running cluster; use it in a ``with`` block.
+
+    Args:
+        scripts: files that lie beside slurm.conf, job_submit.lua among them.
+        jobcomp: the URL that completions go to.
+        nodes: of eight processors each.
+    """
+
+    def __init__(self, scripts: list[Path], jobcomp: str, nodes: int = 2) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="slurm-"))
+        self.directory.chmod(0o755)  # munged refuses a socket below a closed directory
+        self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+        for part in ("etc", "munge", "log", "state", "run", *(f"spool/n{i}" for i in range(nodes))):
+            (self.directory / part).mkdir(parents=True, mode=0o755)
+        for script in scripts:
+            shutil.copy(script, self.directory / "etc")
+        self.conf = self.directory / "etc" / "slurm.conf"
+        self.nodes = nodes
+        self.conf.write_text(self._conf(jobcomp))
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH"))}
+        self.environment = inherited | {"SLURM_CONF": str(self.conf), "LC_ALL": "C.UTF-8"}
+        self.version = self.run("sinfo", "--version").split()[-1]
+        if tuple(map(int, self.version.split(".")[:2])) >= (23, 2):
+            (self.conf.parent / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+
+    def _conf(self, jobcomp: str) -> str:
+        host = socket.gethostname().partition(".")[0]
+        controller, *ports = free_ports(1 + self.nodes)
+        nodes = (
+            f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=8 "
+            "RealMemory=4000 State=UNKNOWN"
+            for i, port in enumerate(ports)
+        )
+        return CONF.format(
+            directory=self.directory,
+            host=host,
+            port=controller,
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            jobcomp=jobcomp,
+            nodes="\n".join(nodes),
+        )
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self) -> None:
+        munge = self.directory / "munge"
+        key = munge / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        self._spawn(
+            "munged", "/usr/sbin/munged", "--foreground", f"--key-file={key}",
+            f"--socket={munge / 'socket'}", f"--pid-file={munge / 'pid'}",
+            f"--log-file={munge / 'log'}", f"--seed-file={munge / 'seed'}",
+        )  # fmt: skip
+        eventually((munge / "socket").exists)
+        self.start_controller()
+        for i in range(self.nodes):
+            self._spawn(f"n{i}", "/usr/sbin/slurmd", "-D", "-f", str(self.conf), "-N", f"n{i}")
+        eventually(self._is_idle, seconds=60)
+
+    def start_controller(self) -> None:
+        """Start slurmctld; Debian's links need this name, which slurmctld looks at."""
+        self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", "-f", str(self.conf))
+        eventually(lambda: "UP" in self.run("scontrol", "ping", check=False), seconds=60)
+        # Slurm 22.05 else holds the events of its first 30 s: its thread waits for a signal.
+        self.daemons["slurmctld"].send_signal(signal.SIGUSR2)
+
+    def _spawn(self, name: str, *command: str) -> None:
+        with (self.directory / "log" / f"{name}.out").open("ab") as output:
+            self.daemons[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=self.environment, cwd=self.directory,
+            )  # fmt: skip
+
+    def _is_idle(self) -> bool:
+        dead = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
+        assert not dead, f"{dead} ended: {self.log()[-2000:]}"
+        states = self.run("sinfo", "-h", "-N", "-p", "short", "-o", "%T", check=False).split()
+        return states.count("idle") == self.nodes
+
+    def __exit__(self, *exception: object) -> None:
+        if self._runs("slurmctld"):
+            with contextlib.suppress(Exception):
+                self._cancel_all()
+        for daemon in reversed(self.daemons.values()):
+            if daemon.poll() is None:
+                daemon.terminate()
+        for daemon in reversed(self.daemons.values()):
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+        self._kill_orphans()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _runs(self, name: str) -> bool:
+        return name in self.daemons and self.daemons[name].poll() is None
+
+    def _cancel_all(self) -> None:
+        """Jobs outlive the daemons: they are ended first."""
+        if jobs := self.run("squeue", "-h", "-o", "%A", timeout=10).split():
+            self.run("scancel", "-f", *jobs, timeout=10, check=False)
+            self.run("scancel", "-s", "KILL", *jobs, timeout=10, check=False)
+        eventually(lambda: not self.run("squeue", "-h", "-t", "R,S,CG"), seconds=10)
+
+    def _kill_orphans(self) -> None:
+        """End what steps this cluster, and no other, has left behind."""
+        mark = f"SLURM_CONF={self.conf}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (process / "environ").read_bytes().split(b"\0")
+                if mark in words and int(process.name) != os.getpid():
+                    os.kill(int(process.name), signal.SIGKILL)
+
+    def run(self, *command: str, check: bool = True, timeout: float = 60) -> str:
+        """A command of Slurm's and what it printed."""
+        done = subprocess.run(
+            list(map(str, command)), env=self.environment, capture_output=True, check=False,
+            timeout=timeout, cwd=self.directory,
+        )  # fmt: skip
+        assert not check or done.returncode == 0, f"{command}: {done.stderr.decode()}"
+        return done.stdout.decode("utf-8", "replace")
+
+    def sbatch(self, *arguments: str, script: str = "true") -> int:
+        """Submit a job; its id."""
+        return int(
+            self.run("sbatch", "--parsable", "-o", "/dev/null", *arguments, "--wrap", script).split(
+                ";"
+            )[0]
+        )
+
+    def job(self, job_id: int) -> dict[str, str]:
+        """What scontrol shows of a job."""
+        shown = self.run("scontrol", "-o", "show", "job", str(job_id), check=False)
+        return dict(pair.partition("=")[::2] for pair in shown.split() if "=" in pair)
+
+    def await_end(self, *job_ids: int, seconds: float = 60) -> None:
+        """Wait until jobs have ended."""
+        for job_id in job_ids:
+            eventually(
+                lambda job_id=job_id: self.job(job_id).get("JobState", "").startswith(FINAL),
+                seconds=seconds,
+            )
+
+    def log(self) -> str:
+        """What slurmctld wrote."""
+        logs = [*self.directory.glob("log/slurmctld.log"), *self.directory.glob("log/*.out")]
+        return "".join(log.read_text(errors="replace") for log in logs)
+
+
+def free_ports(wanted: int) -> list[int]:
+    """Ports that nobody used a moment ago, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(wanted)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
