@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from service.cli.console import CommandError, ExitCode
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -13,12 +14,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(settings: Settings) -> "Iterator[Store]":
-    """The store that the settings name, closed at the end; its schema is not looked at."""
+    """The store that the settings name, closed at the end; its schema is not looked at.
+
+    Raises:
+        CommandError: the database URL names no store.
+    """
+    from sqlalchemy.exc import ArgumentError
+
     from service.store import open_store
 
-    store = open_store(
-        settings.database_url.get_secret_value(), sqlite_synchronous=settings.sqlite_synchronous
-    )
+    try:
+        store = open_store(
+            settings.database_url.get_secret_value(),
+            sqlite_synchronous=settings.sqlite_synchronous,
+        )
+    except (ArgumentError, ValueError) as error:
+        raise CommandError(f"The database URL is refused: {error}", ExitCode.USAGE) from error
     try:
         yield store
     finally:
