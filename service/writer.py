@@ -1,27 +1,73 @@
 """The one thread that writes: what gathers while it commits shares the next commit."""
 
+import asyncio
+import threading
+import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 
-from service.store import Ingested, RecordedPrediction, ReportedCompletion, Store
+import structlog
+from msgspec import Struct
+
+from service.store import (
+    Ingested,
+    RecordedPrediction,
+    RefusedRecordError,
+    ReportedCompletion,
+    Store,
+    StoreError,
+    StoreUnavailableError,
+)
+
+log = structlog.get_logger()
+
+COMPLETIONS_QUEUED = 50_000
+"""With more than this waiting, completions are turned away: they could not be answered in time."""
+
+PREDICTIONS_BUFFERED = 20_000
+"""With more than this waiting, predictions are dropped and counted."""
+
+PATIENCE_SECONDS = 0.25
+"""How long a prediction waits for a completion to share its commit with."""
+
+_COMPLETIONS_AT_ONCE = 1000  # in a transaction, unless one group alone is larger
+_PREDICTIONS_AT_ONCE = 2000
+_HOUSEKEEPING_SECONDS = 3600.0
+
+Outcome = Ingested | Exception
+
+
+class _Waiting(Struct, frozen=True):
+    """Completions that somebody awaits the commit of."""
+
+    group: Sequence[ReportedCompletion]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Ingested]
 
 
 class Writer:
-    """Commits completions and predictions in groups, in the order they came.
+    """Commits completions and predictions in groups.
+
+    Under a store that takes four milliseconds to make a commit durable, sixty-four requests at a
+    time are acknowledged in five, not in two hundred and fifty.
+
+    A prediction is committed before every completion that was queued after it.
+
+    Args:
+        store: what to write to; its schema is up to date.
+        before_acknowledging: called in the writer's thread between a commit with completions and
+            its acknowledgement; a log reader's ``refresh`` belongs here.
+        retention_seconds: predictions whose job never ended are dropped after this.
+        clock: Unix seconds.
 
     Attributes:
         queued: completions waiting for their commit.
         commits: transactions committed.
-        dropped_predictions: predictions lost to a full buffer or a database that was away.
+        dropped_predictions: predictions lost for want of room, or refused by the database.
         last_flush_seconds: how long the last transaction took.
         failure: why the last transaction failed; None after one that succeeded.
     """
-
-    queued: int = 0
-    commits: int = 0
-    dropped_predictions: int = 0
-    last_flush_seconds: float = 0.0
-    failure: Exception | None = None
 
     def __init__(
         self,
@@ -29,34 +75,173 @@ class Writer:
         *,
         before_acknowledging: Callable[[], None] = lambda: None,
         retention_seconds: float = 90 * 86400.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """Start the thread.
-
-        Args:
-            before_acknowledging: called in the writer's thread after each commit with
-                completions; a log reader's ``refresh`` belongs here.
-            retention_seconds: predictions whose job never ended are dropped after this.
-        """
-        raise NotImplementedError
-
-    def complete(self, group: Sequence[ReportedCompletion]) -> Future[Ingested]:
-        """Queue completions; the future resolves when all of them are durable.
-
-        Use ``asyncio.wrap_future`` for one at a time, or ``await acknowledged(group)``.
-
-        Raises:
-            StoreUnavailableError: too much is waiting already, or the writer is closed.
-        """
-        raise NotImplementedError
+        self.queued = 0
+        self.commits = 0
+        self.dropped_predictions = 0
+        self.last_flush_seconds = 0.0
+        self.failure: Exception | None = None
+        self._store = store
+        self._before_acknowledging = before_acknowledging
+        self._retention_seconds = retention_seconds
+        self._clock = clock
+        self._completions: deque[_Waiting] = deque()
+        self._predictions: deque[RecordedPrediction] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
 
     async def acknowledged(self, group: Sequence[ReportedCompletion]) -> Ingested:
-        """Queue completions and wait until they are durable; wakes the event loop once a commit."""
-        raise NotImplementedError
+        """Queue completions and wait until all of them are durable.
+
+        Raises:
+            StoreUnavailableError: too much is waiting already, the database is away, or the
+                writer is closed. Nothing was acknowledged; the same again may succeed later.
+            StoreFullError: there is no room for them.
+            RefusedRecordError: the database cannot hold one of them, so none was stored.
+        """
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(group, loop, loop.create_future())
+        self._queue(waiting)
+        return await waiting.future
 
     def record(self, prediction: RecordedPrediction) -> None:
-        """Queue a prediction and return at once; it is dropped and counted if there is no room."""
-        raise NotImplementedError
+        """Queue a prediction and return at once. Nobody is woken: its turn comes soon enough."""
+        if len(self._predictions) >= PREDICTIONS_BUFFERED or self._closing:
+            self.dropped_predictions += 1
+        else:
+            self._predictions.append(prediction)
 
     def close(self) -> None:
         """Commit what is queued, then stop."""
-        raise NotImplementedError
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _queue(self, waiting: _Waiting) -> None:
+        with self._changed:
+            if self._closing:
+                raise StoreUnavailableError("The service is stopping.")
+            if self.queued and self.queued + len(waiting.group) > COMPLETIONS_QUEUED:
+                raise StoreUnavailableError(f"{self.queued} completions wait for the database.")
+            self.queued += len(waiting.group)
+            self._completions.append(waiting)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        housekeeping_at = 0.0
+        while not self._is_done():
+            waiting = self._next_completions()
+            self._flush(waiting, self._next_predictions())
+            if time.monotonic() >= housekeeping_at:
+                housekeeping_at = time.monotonic() + _HOUSEKEEPING_SECONDS
+                self._drop_stale()
+
+    def _is_done(self) -> bool:
+        with self._changed:
+            return self._closing and not self._completions and not self._predictions
+
+    def _next_completions(self) -> list[_Waiting]:
+        """Some groups, oldest first; none if none came while predictions were waiting."""
+        with self._changed:
+            if not self._completions and not self._closing:
+                self._changed.wait(PATIENCE_SECONDS)
+            taken: list[_Waiting] = []
+            size = 0
+            while self._completions and (not taken or size < _COMPLETIONS_AT_ONCE):
+                taken.append(self._completions.popleft())
+                size += len(taken[-1].group)
+            self.queued -= size
+            return taken
+
+    def _next_predictions(self) -> list[RecordedPrediction]:
+        return [self._predictions.popleft() for _ in range(len(self._predictions))]
+
+    def _flush(
+        self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
+    ) -> None:
+        """Commit all of it together and tell who waits."""
+        if not waiting and not predictions:
+            return
+        try:
+            counts = self._write(waiting, predictions)
+        except RefusedRecordError as error:
+            self._flush_apart(waiting, predictions, error)
+        except StoreError as error:
+            self._give_up(waiting, predictions, error)
+        except Exception as error:
+            log.exception("the writer failed")
+            self.dropped_predictions += len(predictions)
+            self._give_up(waiting, (), error)
+        else:
+            _tell(list(zip(waiting, counts, strict=True)))
+
+    def _write(
+        self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
+    ) -> list[Ingested]:
+        started = time.perf_counter()
+        counts = self._store.write([item.group for item in waiting], predictions)
+        self.last_flush_seconds = time.perf_counter() - started
+        self.commits += 1
+        self.failure = None
+        if waiting:
+            self._before_acknowledging()
+        return counts
+
+    def _flush_apart(
+        self,
+        waiting: Sequence[_Waiting],
+        predictions: Sequence[RecordedPrediction],
+        error: RefusedRecordError,
+    ) -> None:
+        """Halve what the database refuses, so that one bad value harms nobody else."""
+        if len(waiting) + len(predictions) == 1:
+            self.dropped_predictions += len(predictions)
+            _tell([(item, error) for item in waiting])
+            return
+        middle = len(predictions) // 2 if len(predictions) > 1 else len(predictions)
+        half = len(waiting) // 2 if not predictions else 0
+        self._flush(waiting[:half], predictions[:middle])
+        self._flush(waiting[half:], predictions[middle:])
+
+    def _give_up(
+        self,
+        waiting: Sequence[_Waiting],
+        predictions: Sequence[RecordedPrediction],
+        error: Exception,
+    ) -> None:
+        """Turn the waiting away; keep the predictions for the next attempt, if there is one."""
+        self.failure = error
+        _tell([(item, error) for item in waiting])
+        if self._closing:
+            self.dropped_predictions += len(predictions)
+        else:
+            self._predictions.extendleft(reversed(predictions))
+
+    def _drop_stale(self) -> None:
+        with suppress(StoreError):
+            self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
+
+
+def _tell(outcomes: Sequence[tuple[_Waiting, Outcome]]) -> None:
+    """Hand over the outcomes, waking each event loop once."""
+    by_loop = defaultdict(list)
+    for waiting, outcome in outcomes:
+        by_loop[waiting.loop].append((waiting.future, outcome))
+    for loop, settled in by_loop.items():
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, settled)
+
+
+def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Outcome]]) -> None:
+    for future, outcome in settled:
+        if future.done():  # whoever waited has gone
+            continue
+        if isinstance(outcome, Ingested):
+            future.set_result(outcome)
+        else:
+            # One exception each: a traceback grows in every task that raises it.
+            future.set_exception(type(outcome)(*outcome.args))
