@@ -6,7 +6,7 @@ import numpy as np
 
 from predictors import neighbours
 from predictors.jobs import Completion, Submission
-from predictors.neighbours import ANY, ATTRIBUTES, BLOCK, END, FEATURES
+from predictors.neighbours import ANY, ATTRIBUTES, BLOCK, END, FEATURES, Columns
 
 TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 """What a template can be made of (Xu et al. 2019, section 1), in the order of the columns."""
@@ -85,6 +85,18 @@ class RecentJobs:
     def __len__(self) -> int:
         """How many jobs are kept now."""
         return self._stop - self._first
+
+    @property
+    def columns(self) -> Columns:
+        """The arrays themselves; the rows begin at 0 as long as no job has been left behind."""
+        return self._columns
+
+    def ids_of(self, submission: Submission) -> tuple[int, ...]:
+        """What a job's attributes are in the columns; UNKNOWN for those no kept job has."""
+        return tuple(
+            interned.find(getattr(submission, attribute))
+            for interned, attribute in zip(self._interned, TEMPLATE_ATTRIBUTES, strict=True)
+        )
 
     def add(self, completion: Completion) -> None:
         """Keep a job that has ended, unless as many newer ones are kept already."""

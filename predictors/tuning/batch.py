@@ -1,0 +1,123 @@
+"""A stretch of history on which parameters of knn are tried."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from predictors.base import SHORTEST
+from predictors.jobs import Completion
+from predictors.knn import LONGEST_HISTORY, KnnParameters
+from predictors.neighbours import RUNTIME, Floats, Ids
+from predictors.recent_jobs import TEMPLATE_ATTRIBUTES, UNKNOWN, RecentJobs, features_of
+from predictors.tuning.lists import Lists, build_lists, statistics
+from predictors.tuning.objective import Errors
+
+MOST_NEIGHBOURS = 50
+"""Largest K that tuning tries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Jobs that parameters are tried on, and what knn would know at the submission of each.
+
+    Every trial job sees the completions that had ended before its own submission, other trial
+    jobs among them, exactly as :class:`predictors.knn.Knn` does; its errors under any parameters
+    come from neighbour lists that are built once.
+
+    Attributes:
+        requests: of the trial jobs, in seconds.
+        runtimes: of the trial jobs, in seconds.
+        usable_attributes: those that any trial job has; a template with another matches nothing.
+        longest_history: the largest N that can be asked for.
+        scaling: over how many of the most recent completions features are scaled.
+        past_runtimes: of all completions, in order of their end.
+        lists: the neighbours of the trial jobs.
+    """
+
+    requests: Floats
+    runtimes: Floats
+    usable_attributes: tuple[str, ...]
+    longest_history: int
+    scaling: int
+    past_runtimes: Floats
+    lists: Lists
+
+    def __len__(self) -> int:
+        return len(self.runtimes)
+
+    def select(self, chosen: Any) -> "Batch":
+        """Some of the trial jobs, by a slice or an array of indices; the lists are shared."""
+        rows, begins, stops = self.lists
+        return replace(
+            self,
+            requests=self.requests[chosen],
+            runtimes=self.runtimes[chosen],
+            lists=(rows, begins[chosen], stops[chosen]),
+        )
+
+    def neighbours(
+        self, template: Sequence[str], history: int, ladder: Sequence[int]
+    ) -> tuple[Floats, Floats]:
+        """Mean and deviation of the neighbours' runtimes, for each K of the ladder and each job."""
+        bits = sum(1 << TEMPLATE_ATTRIBUTES.index(name) for name in template)
+        steps = np.array(ladder, dtype=np.int64)
+        return statistics(self.lists, self.past_runtimes, bits, history, steps)
+
+    def predictions(self, parameters: KnnParameters) -> Floats:
+        """What knn with these parameters predicts for each trial job, in seconds."""
+        (means,), (deviations,) = self.neighbours(
+            parameters.template, parameters.history, [parameters.neighbours]
+        )
+        seconds: Floats = means + parameters.alpha * deviations + parameters.beta * self.requests
+        return np.minimum(self.requests, np.maximum(SHORTEST, seconds))
+
+    def errors(self, parameters: KnnParameters) -> Errors:
+        """How far knn with these parameters is off over the trial jobs."""
+        predictions = self.predictions(parameters)
+        return Errors(
+            mean_absolute_error=float(np.abs(predictions - self.runtimes).mean()),
+            underestimated=float((predictions < self.runtimes).mean()),
+        )
+
+
+def batch_of(
+    completions: Sequence[Completion],
+    trials: Sequence[Completion],
+    *,
+    longest_history: int = LONGEST_HISTORY,
+    scaling: int = LONGEST_HISTORY,
+) -> Batch:
+    """Find the neighbours of the trial jobs among the completions.
+
+    Args:
+        completions: the history, the trial jobs included, in the order of their observation.
+        trials: the jobs whose runtimes are to be predicted; at least one.
+        longest_history: the largest N that can be asked for.
+        scaling: over how many of the most recent completions features are scaled.
+    """
+    past = RecentJobs(len(completions))
+    for completion in completions:
+        past.add(completion)
+    submissions = [trial.submission for trial in trials]
+    times = np.array([job.submit_time for job in submissions], dtype=np.float64)
+    features = np.array([features_of(job) for job in submissions])
+    ids = np.array([past.ids_of(job) for job in submissions], dtype=np.int32)
+    sizes = (longest_history, MOST_NEIGHBOURS, scaling)
+    usable = usable_columns(ids)
+    bits = sum(1 << column for column in usable)
+    return Batch(
+        requests=np.array([job.requested_walltime for job in submissions], dtype=np.float64),
+        runtimes=np.array([trial.runtime for trial in trials], dtype=np.float64),
+        usable_attributes=tuple(TEMPLATE_ATTRIBUTES[column] for column in usable),
+        longest_history=longest_history,
+        scaling=scaling,
+        past_runtimes=past.columns[0][RUNTIME],
+        lists=build_lists(past.columns, len(past), sizes, (times, features, ids), bits),
+    )
+
+
+def usable_columns(ids: Ids) -> list[int]:
+    """The columns of attributes that any job has."""
+    return [column for column, known in enumerate((ids != UNKNOWN).any(axis=0)) if known]

@@ -1,0 +1,96 @@
+"""The genetic search of Xu et al. 2019 (section 2.3), with the operators of pymoo."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+from pymoo.algorithms.soo.nonconvex.ga import GA
+from pymoo.core.problem import Problem
+from pymoo.problems.static import StaticProblem
+
+from predictors.knn import KnnParameters
+from predictors.neighbours import Floats
+from predictors.recent_jobs import TEMPLATE_ATTRIBUTES
+from predictors.tuning.batch import Batch
+from predictors.tuning.search import (
+    ALPHAS,
+    BETAS,
+    MOST_NEIGHBOURS,
+    SHORTEST_HISTORY,
+    Found,
+    Progress,
+    Report,
+    untold,
+)
+
+POPULATION = 50
+GENERATIONS = 100
+
+PATIENCE = 20
+IMPROVEMENT = 1e-3
+"""The search has converged when so many generations improved the cost by less than this share."""
+
+GENES = len(TEMPLATE_ATTRIBUTES) + 4
+
+
+def genetic(
+    batch: Batch,
+    penalty: float,
+    *,
+    seed: int = 0,
+    report: Report = untold,
+    generations: int = GENERATIONS,
+) -> Found:
+    """The parameters of least cost that a population finds; the same seed finds the same.
+
+    Args:
+        batch: the jobs they are tried on.
+        penalty: price of underestimating; see Errors.cost.
+        seed: of the random numbers.
+        report: is told after each generation.
+        generations: at most so many.
+    """
+    problem = Problem(n_var=GENES, n_obj=1, xl=0.0, xu=1.0)
+    evolution = GA(pop_size=POPULATION)
+    evolution.setup(problem, termination=("n_gen", generations), seed=seed)
+    costs: list[float] = []
+    evaluations = 0
+    while evolution.has_next() and not converged(costs):
+        individuals = evolution.ask()
+        tried = [batch.errors(decode(genome, batch)) for genome in individuals.get("X")]
+        fitness = np.array([errors.cost(penalty) for errors in tried])
+        evolution.evaluator.eval(StaticProblem(problem, F=fitness[:, np.newaxis]), individuals)
+        evolution.tell(infills=individuals)
+        evaluations += len(tried)
+        best = evolution.opt[0]
+        costs.append(float(best.F[0]))
+        parameters = decode(best.X, batch)
+        report(Progress(step=len(costs), steps=generations, cost=costs[-1], parameters=parameters))
+    return Found(parameters=parameters, cost=costs[-1], costs=tuple(costs), evaluations=evaluations)
+
+
+def converged(costs: Sequence[float]) -> bool:
+    """Whether the last PATIENCE generations brought next to nothing."""
+    return len(costs) > PATIENCE and costs[-1] > (1 - IMPROVEMENT) * costs[-1 - PATIENCE]
+
+
+def decode(genome: Floats, batch: Batch) -> KnnParameters:
+    """What a genome stands for: x1 to x4, N, K (both on a logarithmic scale), alpha, beta.
+
+    An attribute that no trial job has is left out of the template whatever its bit says.
+    """
+    bits, (history, neighbours, alpha, beta) = genome[:-4] >= 0.5, genome[-4:]
+    usable = batch.usable_attributes
+    chosen = zip(TEMPLATE_ATTRIBUTES, bits, strict=True)
+    return replace(
+        KnnParameters(scaling=batch.scaling),
+        template=tuple(name for name, bit in chosen if bit and name in usable),
+        history=round(_between(SHORTEST_HISTORY, batch.longest_history, history)),
+        neighbours=round(_between(1, MOST_NEIGHBOURS, neighbours)),
+        alpha=float(ALPHAS[0] + alpha * (ALPHAS[1] - ALPHAS[0])),
+        beta=float(BETAS[0] + beta * (BETAS[1] - BETAS[0])),
+    )
+
+
+def _between(least: float, most: float, share: float) -> float:
+    return float(least * (most / least) ** share)
