@@ -106,7 +106,7 @@ class Accuracies:
         default_group: the group of users without history.
 
     Reference:
-        E. Rocchetti et al. 2017, "Penalty Scheduling Policy Applying User Estimates and Aging
+        N. Rocchetti et al. 2017, "Penalty Scheduling Policy Applying User Estimates and Aging
         for Supercomputing Centers", section 3.
     """
 
@@ -223,7 +223,7 @@ def aged_priority(initial: float, waiting_seconds: float, requested_walltime: fl
     if not isfinite(waiting_seconds):
         raise ValueError(f"waiting_seconds must be finite, not {waiting_seconds}.")
     steps = min(max(floor(waiting_seconds / STEP_SECONDS), 1), LONGEST_WAIT_STEPS)
-    return _aged(float(initial), steps - 1, STEP_SECONDS / requested_walltime)
+    return aged(float(initial), steps - 1, STEP_SECONDS / requested_walltime)
 
 
 def warm_up() -> None:
@@ -232,11 +232,12 @@ def warm_up() -> None:
 
 
 @compiled
-def _aged(initial: float, steps: int, step: float) -> float:
+def aged(initial: float, steps: int, step: float) -> float:
     """Sum up initial * (1 + steps*step + steps*(steps-1)*step^2 + ...), at most CEILING.
 
     The terms rise while their quotient ``steps * step`` exceeds 1, then fall ever faster: the
-    sum takes a number of terms that grows with the square root of ``steps`` at most.
+    sum takes a number of terms that grows with the square root of ``steps`` at most. This is
+    ``aged_priority`` without its checks, for loops that are compiled themselves.
     """
     total = initial
     term = initial
