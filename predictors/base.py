@@ -51,6 +51,9 @@ class Predictor(Protocol):
     - The answers depend on the completions and the order in which they were observed alone;
       "most recent" means the latest end time, and among equal ones the latest observed.
     - The time of either call does not grow with the length of the history.
+
+    What it is given is sane: times and durations are finite and requests positive. The edges of
+    the system refuse anything else, so that it is checked once.
     """
 
     @property

@@ -20,8 +20,8 @@ class RecentRuns:
     """One number for each of the most recently ended runs of every user.
 
     Runs are ordered by end time, and those that ended together by the order in which they were
-    added. A run of an unknown user (None) is not kept, so unknown users share no history. Per
-    user it holds ``window + SLACK`` runs, and takes logarithmic time in that.
+    added. A run of an unknown user (None) is not kept, so unknown users share no history. For
+    every user ever seen it holds up to ``window + SLACK`` runs, however many there were.
     """
 
     def __init__(self, window: int) -> None:
