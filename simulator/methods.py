@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from predictors.base import Predictor
-from predictors.registry import create
+from predictors.registry import UnknownMethodError, create
+
+
+class MethodSpecError(ValueError):
+    """A method was asked for with parameters that it cannot have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +34,14 @@ class MethodSpec:
         A value is a number, true, false or null, and else text; ``all`` and ``none`` are null.
 
         Raises:
-            ValueError: a parameter has no value.
+            MethodSpecError: a parameter has no value.
         """
         name, _, rest = text.partition(":")
         parameters = {}
         for pair in rest.split(",") if rest else ():
             key, equals, value = pair.partition("=")
             if not (key and equals and value):
-                raise ValueError(f"{pair!r} in {text!r} is not of the form parameter=value.")
+                raise MethodSpecError(f"{pair!r} in {text!r} is not of the form parameter=value.")
             parameters[key] = _value(value)
         return cls(text, name, parameters)
 
@@ -46,9 +50,14 @@ class MethodSpec:
 
         Raises:
             UnknownMethodError: there is no such method.
-            ValueError: a parameter is unknown or out of range.
+            MethodSpecError: a parameter is unknown or out of range.
         """
-        return create(self.name, **self.parameters)
+        try:
+            return create(self.name, **self.parameters)
+        except UnknownMethodError:
+            raise
+        except ValueError as error:
+            raise MethodSpecError(f"{self.label}: {error}") from error
 
 
 def _value(text: str) -> Any:

@@ -30,7 +30,7 @@ class RemoteError(Exception):
 
 
 class ServiceUnreachableError(ConnectionError):
-    """Nothing answers at the service's address."""
+    """Nothing answers at the service's address, or it says that it cannot serve now."""
 
 
 class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -143,7 +143,7 @@ class Client:
 
         Raises:
             RemoteError: the service answered with an error.
-            ServiceUnreachableError: it did not answer.
+            ServiceUnreachableError: it did not answer, or with 503.
         """
         payload = None if body is None else msgspec.json.encode(body)
         try:
@@ -155,6 +155,8 @@ class Client:
             self.close()
             raise self._unreachable(error) from error
         answer, status = response
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            raise ServiceUnreachableError(f"{self.url} cannot serve now: {_detail(answer)}")
         if status >= HTTPStatus.BAD_REQUEST:
             raise RemoteError(status, _detail(answer))
         return answer

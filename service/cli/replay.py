@@ -1,0 +1,227 @@
+"""``walltimed replay``: how good each method would have been on a log."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from predictors.jobs import DEFAULT_CLUSTER
+from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
+from service.cli.importing import LISTED, OnError
+from service.cli.players import opened
+
+if TYPE_CHECKING:
+    from predictors.jobs import Completion
+    from simulator.methods import MethodSpec
+    from simulator.replay import Replay
+    from simulator.summary import MethodSummary
+    from simulator.sweep import Swept
+
+METHODS = ("requested", "last-two", "max-usage", "percentile:key=user+walltime", "knn")
+"""Asked unless the caller says which. SWF has no projects, so percentile needs another key."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What is played: the usable jobs of a trace, and why the others are not."""
+
+    name: str
+    runs: "Sequence[Completion]"
+    left_out: dict[str, int]
+    rejected: list[dict[str, str | int]]
+
+
+def replay(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="SWF; plain, gzip, xz; - is stdin.")
+    ],
+    *,
+    url: Annotated[
+        str | None, typer.Option(help="Of a running service; else a private one is started.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="WALLTIMED_TOKEN", help="For --url; predict and ingest.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Name of the history at --url; by default a new one.")
+    ] = None,
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="Play to bare predictors, without any service.")
+    ] = False,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", help="Such as max-usage or percentile:percentile=90."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Play the first so many jobs.")] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help="A further cleaning rule, such as zero-run.")
+    ] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
+    ] = OnError.REFUSE,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Compare the percentile method's schemes as well.")
+    ] = False,
+    predictions: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write one line per job and method.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a log in simulated time, and measure every method's predictions.
+
+    Each submission asks each method, each completion is told when it happened; at equal times
+    completions come first. The predictions are the same over HTTP and in process; only the
+    latency differs. At --url the parameters are the service's own.
+
+    For example:
+
+        walltimed replay SDSC-SP2-1998-4.2-cln.swf.gz --report sdsc
+        walltimed replay ANL-Intrepid-2009-1.swf.gz --in-process --sweep
+        walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
+    """
+    from simulator.methods import MethodSpec
+    from simulator.summary import LEGEND, summarise, summary_table
+
+    specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or METHODS)]
+    log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
+    played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)
+    summaries = summarise(played)
+    swept = compare_schemes(log, quiet=as_json) if sweep else None
+    if predictions:
+        from simulator.prediction_file import write_predictions
+
+        write_predictions(played, predictions)
+    facts = facts_of(log, played, "in process" if in_process else f"over HTTP, {url or 'private'}")
+    if report:
+        from simulator.report import Report
+
+        Report(
+            title=f"Replay of {log.name}",
+            facts=facts,
+            played=played,
+            summaries=summaries,
+            by_percentile=compare_schemes(log, quiet=as_json, figure_only=True),
+            swept=swept,
+        ).write(report)
+        err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
+    if as_json:
+        print_json(as_data(log, played, summaries, swept))
+    else:
+        for name, fact in facts.items():
+            out.print(escape(f"{name}: {fact}"), soft_wrap=True)
+        out.print(f"\n{escape(summary_table(summaries))}\n{LEGEND}", soft_wrap=True)
+        if swept:
+            from simulator.sweep import sweep_table
+
+            out.print(escape(sweep_table(swept)), soft_wrap=True)
+    if log.rejected:
+        raise typer.Exit(ExitCode.PARTIAL)
+
+
+def cluster_of(url: str | None, cluster: str | None) -> str:
+    """A history of its own: what a service knows already would not be causal."""
+    if cluster:
+        return cluster
+    return time.strftime("replay-%Y%m%dT%H%M%SZ", time.gmtime()) if url else DEFAULT_CLUSTER
+
+
+def read_log(
+    file: str, limit: int | None, further_rules: Sequence[str], on_error: OnError, cluster: str
+) -> Log:
+    """Read and clean a trace.
+
+    Raises:
+        CommandError: nothing is left to play.
+    """
+    from simulator.cleaning import REPLAY_RULES, clean
+    from simulator.runs import completions
+    from simulator.swf import read_swf
+
+    trace = read_swf(file, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    cleaned, removed = clean(trace, (*REPLAY_RULES, *further_rules))
+    log = Log(
+        name=Path(file).name if file != "-" else "standard input",
+        runs=list(completions(cleaned.select(slice(limit)), cluster=cluster)),
+        left_out={rule: jobs for rule, jobs in removed.items() if jobs},
+        rejected=[{"line": reject.line, "reason": reject.reason} for reject in trace.rejects],
+    )
+    if not log.runs:
+        raise CommandError(f"{log.name} has no job that can be played.", ExitCode.USAGE)
+    return log
+
+
+def play(
+    log: Log,
+    specs: "Sequence[MethodSpec]",
+    *,
+    url: str | None,
+    token: str | None,
+    in_process: bool,
+    quiet: bool,
+) -> "Replay":
+    """Play the log with a progress bar."""
+    from simulator.replay import replay as play_to
+
+    with (
+        opened(specs, url=url, token=token, in_process=in_process) as player,
+        progress_bar("jobs", quiet=quiet) as progress,
+    ):
+        task = progress.add_task(escape(log.name), total=len(log.runs))
+        return play_to(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
+
+
+def compare_schemes(log: Log, *, quiet: bool, figure_only: bool = False) -> "Swept":
+    """Play the log to the percentile method's schemes, in process."""
+    from simulator import sweep
+
+    keys = sweep.usable_keys(log.runs)
+    schemes = (
+        sweep.schemes(keys, windows=[None], lower_bounds=[0.0])
+        if figure_only
+        else sweep.schemes(keys)
+    )
+    with progress_bar("jobs", quiet=quiet) as progress:
+        task = progress.add_task(f"{len(schemes)} schemes", total=len(log.runs))
+        return sweep.sweep(log.runs, schemes, progress=lambda jobs: progress.advance(task, jobs))
+
+
+def facts_of(log: Log, played: "Replay", way: str) -> dict[str, str]:
+    """What is to be known of a replay besides its numbers."""
+    left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in log.left_out.items())
+    facts = {
+        "trace": log.name,
+        "played": f"{len(log.runs):,} jobs, {way}, {played.seconds:,.1f} s",
+        "left out": left_out or "nothing",
+    }
+    if log.rejected:
+        lines = ", ".join(str(reject["line"]) for reject in log.rejected[:LISTED])
+        more = " and more; --json lists them all" if len(log.rejected) > LISTED else ""
+        facts["malformed lines"] = f"{len(log.rejected):,}: {lines}{more}"
+    return facts
+
+
+def as_data(
+    log: Log,
+    played: "Replay",
+    summaries: "Sequence[MethodSummary]",
+    swept: "Swept | None",
+) -> dict[str, Any]:
+    """For machines."""
+    from simulator.sweep import as_records
+
+    return {
+        "trace": log.name,
+        "jobs": len(log.runs),
+        "left_out": log.left_out,
+        "rejected": log.rejected,
+        "seconds": played.seconds,
+        "methods": [summary.as_dict() for summary in summaries],
+        "sweep": as_records(swept) if swept else None,
+    }

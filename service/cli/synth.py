@@ -1,0 +1,52 @@
+"""``walltimed synth``: traces from published models."""
+
+from typing import Annotated
+
+import typer
+
+from service.cli.console import AsJson, CommandError, ExitCode, err, print_json
+
+
+def synth(
+    *,
+    jobs: Annotated[int, typer.Option(min=1, max=10_000_000, help="How many.")] = 5000,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal traces.")] = 1,
+    processors: Annotated[int, typer.Option(min=1, max=2**30, help="Of the machine.")] = 128,
+    users: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many submit.")] = 60,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", help="Interactive jobs arrive as well.")
+    ] = False,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="Compressed if it ends in .gz or .xz; - is stdout."),
+    ] = "-",
+    as_json: AsJson = False,
+) -> None:
+    """Make a synthetic SWF trace of users who run the same applications again and again.
+
+    Arrivals, sizes and runtimes follow Lublin and Feitelson (2003), requests are modal after
+    Tsafrir et al. (2005). The header says everything that is needed to make the trace again.
+
+    For example:
+
+        walltimed synth --jobs 10000 --seed 7 -o synthetic.swf.gz
+        walltimed synth --jobs 1000 | walltimed replay - --in-process
+    """
+    from simulator.compressed import STANDARD_INPUT
+    from simulator.swf import write_swf
+    from simulator.synth import Workload, synthesise
+
+    if as_json and output == STANDARD_INPUT:
+        raise CommandError(
+            "--json needs --output: the trace is on standard output.", ExitCode.USAGE
+        )
+    workload = Workload(
+        jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive
+    )
+    trace = synthesise(workload)
+    write_swf(trace, output)
+    days = float(trace.submit[-1]) / 86400
+    if as_json:
+        print_json({"file": output, "jobs": len(trace), "days": days, "command": workload.command})
+    elif output != STANDARD_INPUT:
+        err.print(f"{output}: {len(trace):,} jobs over {days:,.1f} days", soft_wrap=True)

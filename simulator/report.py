@@ -1,0 +1,145 @@
+"""A replay as a directory to look at: a page with tables and pictures, and their data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from simulator import pictures
+from simulator.prediction_measures import accuracy
+from simulator.replay import Replay
+from simulator.summary import LEGEND, MethodSummary, summary_table
+from simulator.sweep import Swept, as_records, sweep_table
+
+DISTRIBUTIONS = "distributions.png"
+ERRORS_PER_USER = "errors-per-user.png"
+ACCURACY_BY_PERCENTILE = "accuracy-by-percentile.png"
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+  body {{ font: 16px/1.5 system-ui, sans-serif; color: #1b1b1b; max-width: 62rem;
+         margin: 2rem auto; padding: 0 1rem; }}
+  h1 {{ font-size: 1.5rem; }}
+  h2 {{ font-size: 1.15rem; margin-top: 2.5rem; }}
+  pre {{ overflow-x: auto; background: #f6f6f6; padding: 1rem; font-size: 0.8rem; }}
+  img {{ max-width: 100%; height: auto; }}
+  dt {{ float: left; clear: left; width: 11rem; color: #5a5a5a; }}
+  dd {{ margin: 0 0 0 11rem; }}
+  p.note {{ color: #5a5a5a; font-size: 0.9rem; }}
+</style>
+<h1>{title}</h1>
+<dl>{facts}</dl>
+{sections}
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a replay came to.
+
+    Attributes:
+        title: names the trace.
+        facts: what else is to be known of the replay, by name.
+        played: the replay.
+        summaries: of its methods.
+        by_percentile: the schemes of the picture of accuracy by percentile and key.
+        swept: further schemes, if they were compared.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    played: Replay
+    summaries: Sequence[MethodSummary]
+    by_percentile: Swept
+    swept: Swept | None = None
+
+    def write(self, directory: Path) -> None:
+        """Write the page, ``table.txt``, ``report.json`` and the pictures."""
+        directory.mkdir(parents=True, exist_ok=True)
+        pictures.distributions(self.played, directory / DISTRIBUTIONS)
+        pictures.errors_per_user(self.played, directory / ERRORS_PER_USER)
+        if self.by_percentile:
+            of_requests = accuracy(self.played.requested, self.played.actual).mean()
+            pictures.accuracy_by_percentile(
+                self.by_percentile, float(of_requests), directory / ACCURACY_BY_PERCENTILE
+            )
+        (directory / "table.txt").write_text(self._text(), encoding="utf-8")
+        (directory / "report.json").write_bytes(
+            msgspec.json.format(msgspec.json.encode(self._data()), indent=2) + b"\n"
+        )
+        (directory / "index.html").write_text(self._page(directory), encoding="utf-8")
+
+    def _text(self) -> str:
+        facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
+        text = f"{self.title}\n{facts}\n{summary_table(self.summaries)}\n{LEGEND}"
+        return f"{text}\n{sweep_table(self.swept)}" if self.swept else text
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "facts": self.facts,
+            "seconds": self.played.seconds,
+            "methods": [summary.as_dict() for summary in self.summaries],
+            "accuracy_by_percentile": as_records(self.by_percentile),
+            "sweep": as_records(self.swept) if self.swept else None,
+        }
+
+    def _page(self, directory: Path) -> str:
+        facts = "".join(
+            f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in self.facts.items()
+        )
+        sections = [
+            _section("Methods", _pre(summary_table(self.summaries)) + _note(LEGEND)),
+            _picture(
+                directory,
+                "Distributions of walltimes",
+                DISTRIBUTIONS,
+                "The closer a method's line is to the black one, the better its predictions are "
+                "as a whole. After Klusáček and Soysal 2020, Figure 2.",
+            ),
+            _picture(
+                directory,
+                "Errors of every user",
+                ERRORS_PER_USER,
+                "Red: average absolute error of a user's requests; in front of it that of the "
+                "predictions. After Klusáček and Soysal 2020, Figures 3 and 4.",
+            ),
+            _picture(
+                directory,
+                "Accuracy by percentile and similarity key",
+                ACCURACY_BY_PERCENTILE,
+                "All history, no lower bound, the percentile method in process. After Tang et "
+                "al. 2013, Figure 4.",
+            ),
+        ]
+        if self.swept:
+            sections.append(_section("Schemes", _pre(sweep_table(self.swept))))
+        return _PAGE.format(title=escape(self.title), facts=facts, sections="\n".join(sections))
+
+
+def _section(title: str, content: str) -> str:
+    return f"<h2>{escape(title)}</h2>\n{content}"
+
+
+def _pre(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>\n"
+
+
+def _note(text: str) -> str:
+    return f'<p class="note">{escape(text)}</p>'
+
+
+def _picture(directory: Path, title: str, name: str, note: str) -> str:
+    """A section with a picture; none if the picture was not drawn."""
+    if not (directory / name).exists():
+        return ""
+    return _section(title, f'<img src="{name}" alt="{escape(title)}">\n{_note(note)}')

@@ -1,0 +1,41 @@
+"""What users ask for: few round values, and often the most there is.
+
+Reference:
+    D. Tsafrir, Y. Etsion and D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005:
+    some twenty values serve nine jobs in ten, the maximum is one of the most popular ones, and
+    the share of the request that is used is spread about evenly.
+"""
+
+from bisect import bisect_left
+
+from numpy.random import Generator
+
+HOUR = 3600
+
+POPULAR = (
+    *(minutes * 60 for minutes in (5, 10, 15, 20, 30, 45)),
+    *(round(hours * HOUR) for hours in (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 24, 48)),
+)
+"""The twenty values in seconds; the last is the maximum."""
+
+MAXIMUM = POPULAR[-1]
+
+MAXIMUM_SHARE = 0.15
+"""Users who take the most there is without thinking."""
+
+ODD_SHARE = 0.08
+"""Users who ask for any number of minutes."""
+
+LEAST_USAGE = 0.02
+"""Nobody means to use less of a request than this."""
+
+
+def request(expected: float, random: Generator) -> int:
+    """Seconds that a user asks for who expects a job to run ``expected`` seconds."""
+    habit = random.random()
+    if habit < MAXIMUM_SHARE:
+        return MAXIMUM
+    wanted = expected / random.uniform(LEAST_USAGE, 1.0)
+    if habit > 1.0 - ODD_SHARE:
+        return min(60 * (int(wanted) // 60 + 1), MAXIMUM)
+    return POPULAR[min(bisect_left(POPULAR, wanted), len(POPULAR) - 1)]

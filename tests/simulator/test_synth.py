@@ -1,0 +1,175 @@
+import gzip
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+
+from predictors.registry import create
+from simulator.compressed import read_bytes
+from simulator.prediction_measures import measure
+from simulator.replay import InProcess, replay
+from simulator.runs import completions
+from simulator.swf import read_swf, write_swf
+from simulator.synth import Workload, lublin, synthesise
+from simulator.synth.requests import MAXIMUM, POPULAR, request
+
+SHIPPED = files("simulator") / "data" / "synthetic.swf.gz"
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return synthesise(Workload(jobs=6000, seed=11, processors=256))
+
+
+def rng(seed=5):
+    return Generator(PCG64(seed))
+
+
+def test_the_shipped_trace_is_made_again_byte_for_byte_by_its_own_header(tmp_path):
+    shipped = read_bytes(str(SHIPPED))
+    write_swf(synthesise(Workload(jobs=4000, seed=1)), tmp_path / "again.swf.gz")
+    # Unpacked: how zlib packs is its own affair, and differs between its versions.
+    assert gzip.decompress((tmp_path / "again.swf.gz").read_bytes()) == shipped
+    command = "walltimed synth --jobs 4000 --seed 1 --processors 128 --users 60"
+    assert f"; Note: made by: {command}\n".encode() in shipped
+
+
+def test_the_shipped_trace_is_small_and_whole():
+    assert len(SHIPPED.read_bytes()) < 100_000
+    trace = read_swf(str(SHIPPED))
+    assert len(trace) == 4000
+    assert trace.unix_start == 1704067200
+
+
+def test_equal_seeds_make_equal_traces_and_others_do_not():
+    one, same, other = (synthesise(Workload(jobs=300, seed=seed)) for seed in (3, 3, 4))
+    assert one.submit.tolist() == same.submit.tolist()
+    assert one.run.tolist() == same.run.tolist()
+    assert one.run.tolist() != other.run.tolist()
+
+
+def test_a_longer_trace_begins_with_the_same_arrivals():
+    short, long = (synthesise(Workload(jobs=jobs, seed=3)) for jobs in (100, 200))
+    assert long.run[:100].tolist() == short.run.tolist()
+
+
+def test_jobs_are_numbered_ascending_in_time_and_fit_the_machine(trace):
+    assert trace.job.tolist() == list(range(1, 6001))
+    assert (np.diff(trace.submit) >= 0).all()
+    assert trace.processors.min() >= 1
+    assert trace.processors.max() <= 256
+    assert trace.max_processors == 256
+    assert (trace.run >= 1).all()
+    assert (trace.wait == -1).all()
+
+
+def test_no_job_outruns_its_request_and_those_killed_at_it_have_failed(trace):
+    assert (trace.run <= trace.requested_time).all()
+    killed = trace.run == trace.requested_time
+    assert 0.001 < killed.mean() < 0.1
+    assert (trace.status[killed & (trace.run > 60)] == 0).mean() > 0.9
+
+
+def test_requests_are_modal_as_in_real_logs(trace):
+    values, counts = np.unique(trace.requested_time, return_counts=True)
+    shares = np.sort(counts)[::-1] / len(trace)
+    assert shares[:20].sum() > 0.88
+    assert set(values[np.argsort(-counts)[:12]].tolist()) <= set(POPULAR)
+    assert values.max() == MAXIMUM
+    assert counts[-1] / len(trace) > 0.1
+
+
+def test_requests_are_never_below_what_is_expected_up_to_the_maximum():
+    random = rng()
+    for expected in (1.0, 299.0, 3600.0, 86399.0):
+        requests = [request(expected, random) for _ in range(500)]
+        assert min(requests) >= expected
+        assert max(requests) == MAXIMUM
+    assert request(10.0 * MAXIMUM, random) == MAXIMUM
+
+
+@pytest.mark.parametrize("kind", [lublin.BATCH, lublin.INTERACTIVE], ids=lambda kind: kind.name)
+def test_arrivals_have_the_published_gaps_and_daily_cycle(kind):
+    times = lublin.arrivals(kind, 40_000, rng())
+    gaps = np.diff(times)
+    assert (gaps >= 0).all()
+    # In the busy hours that time passes fastest in which gaps have the published logarithm.
+    shape, scale = kind.gap
+    passed = np.log(np.diff(_even_time(kind, times)))
+    assert passed.mean() == pytest.approx(shape * scale, rel=0.02)
+    assert passed.var() == pytest.approx(shape * scale**2, rel=0.15)
+    slots = np.bincount((times % 86400 // 1800).astype(int), minlength=48)
+    assert np.corrcoef(slots, lublin.daily_weights(kind))[0, 1] > 0.98
+
+
+def _even_time(kind, times):
+    edges = np.linspace(0, 86400, 49)
+    even = np.concatenate([[0], np.cumsum(lublin.daily_weights(kind)) * 1800])
+    return times // 86400 * 86400 + np.interp(times % 86400, edges, even)
+
+
+def test_the_afternoon_is_busy_and_the_early_morning_is_not():
+    weights = lublin.daily_weights(lublin.BATCH)
+    assert weights.mean() == pytest.approx(1)
+    assert 11 <= np.argmax(weights) / 2 <= 16
+    assert 4 <= np.argmin(weights) / 2 <= 6
+    assert weights.max() > 4 * weights.min()
+
+
+def test_sizes_have_the_published_shares():
+    random = rng()
+    sizes = np.array([lublin.size(lublin.BATCH, 128, random) for _ in range(20_000)])
+    serial = (sizes == 1).mean()
+    powers = np.isin(sizes, [2, 4, 8, 16, 32, 64, 128]).mean()
+    assert serial == pytest.approx(lublin.BATCH.serial, abs=0.02)
+    assert powers == pytest.approx(lublin.BATCH.power_of_two, abs=0.03)
+    # Of parallel jobs 87.5% come from the lower uniform distribution of logarithms, which ends
+    # at 5; a quarter of the upper one, which ends at 7, is rounded to 5.
+    assert (sizes[sizes > 1] <= 32).mean() == pytest.approx(0.875 + 0.125 / 4, abs=0.02)
+
+
+@pytest.mark.parametrize("machine", [1, 2, 3, 7, 100])
+def test_small_and_odd_machines_get_jobs_that_fit(machine):
+    random = rng()
+    for kind in (lublin.BATCH, lublin.INTERACTIVE):
+        sizes = [lublin.size(kind, machine, random) for _ in range(200)]
+        assert 1 <= min(sizes) <= max(sizes) <= machine
+
+
+def test_runtimes_have_the_published_mean_logarithm_and_larger_jobs_run_longer():
+    random = rng()
+    small, large = (
+        np.log([lublin.runtime(lublin.BATCH, processors, random) for _ in range(8000)])
+        for processors in (1, 128)
+    )
+    share = 0.6986 - 0.003
+    expected = share * 6.57 * 0.823 + (1 - share) * 639.1 * 0.0156
+    assert small.mean() == pytest.approx(expected, rel=0.02)
+    assert large.mean() > small.mean() + 0.5
+    assert large.max() <= lublin.LONGEST_LOG_RUNTIME
+
+
+def test_interactive_jobs_are_most_and_short():
+    trace = synthesise(Workload(jobs=2000, seed=2, interactive=True))
+    assert set(trace.queue.tolist()) == {0, 1}
+    assert 0.7 < (trace.queue == 0).mean() < 0.9
+    assert np.median(trace.run[trace.queue == 0]) < np.median(trace.run[trace.queue == 1])
+
+
+def test_repeated_applications_give_a_predictor_something_to_learn(trace):
+    runs = list(completions(trace))
+    methods = ("requested", "max-usage", "last-two")
+    played = replay(runs, InProcess({name: create(name) for name in methods}))
+    errors = {
+        name: measure(answers.predicted, played.requested, played.actual).mean_absolute_error
+        for name, answers in played.answers.items()
+    }
+    assert errors["max-usage"] < 0.6 * errors["requested"]
+    assert errors["last-two"] < 0.4 * errors["requested"]
+
+
+@pytest.mark.parametrize("wrong", [{"jobs": 0}, {"processors": 0}, {"users": 0}, {"seed": -1}])
+def test_impossible_workloads_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Workload(**{"jobs": 1, "seed": 1, **wrong})
