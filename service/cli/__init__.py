@@ -12,7 +12,9 @@ from service.cli.console import ExitCode, err
 from service.cli.db import db
 from service.cli.failures import exit_code_of, sentence
 from service.cli.importing import import_
+from service.cli.replay import replay
 from service.cli.serve import serve
+from service.cli.synth import synth
 from service.cli.token import token
 
 app = typer.Typer(
@@ -26,6 +28,8 @@ app = typer.Typer(
 
 app.command()(serve)
 app.command("import")(import_)
+app.command()(replay)
+app.command()(synth)
 app.command()(config)
 app.add_typer(db)
 app.add_typer(token)

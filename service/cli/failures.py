@@ -11,6 +11,8 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.swf.MalformedLineError": ExitCode.USAGE,
     "simulator.compressed.DamagedFileError": ExitCode.USAGE,
     "simulator.cleaning.UnknownRuleError": ExitCode.USAGE,
+    "simulator.methods.MethodSpecError": ExitCode.USAGE,
+    "simulator.remote.RemoteError": ExitCode.FAILED,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,
     "builtins.OSError": ExitCode.USAGE,
