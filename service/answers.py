@@ -60,6 +60,17 @@ class IngestionAnswer:
 
 
 @dataclass(slots=True)
+class RecordsAnswer:
+    """What was stored of a resource manager's records. It is durable."""
+
+    accepted: Annotated[int, Field(description="Runs that were new.")]
+    duplicates: Annotated[int, Field(description="Runs that were known already.")]
+    skipped: Annotated[
+        dict[str, int], Field(description="Records that tell of no run, by the reason why.")
+    ]
+
+
+@dataclass(slots=True)
 class Rejection:
     """A line that was skipped."""
 

@@ -9,11 +9,12 @@ from fastapi import FastAPI, Request, Response
 from service import answering, openapi
 from service.fast_route import FastRoute, to_json
 from service.gate import Gate
+from service.operations.adapting import Adapting
 from service.operations.completing import Completing
 from service.operations.predicting import Predicting
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
-from service.routes import completions, health, predictions, ranking
+from service.routes import adapters, completions, health, predictions, ranking
 from service.settings import Settings
 from service.worker import Worker
 
@@ -61,7 +62,10 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
     reporting = Reporting(worker)
     predictions.add(app.router, Predicting(worker))
-    completions.add(app.router, Completing(worker))
+    completing = Completing(worker)
+    completions.add(app.router, completing)
+    limit = worker.settings.max_body_bytes
+    adapters.add(app.router, Adapting(worker, completing), limit=limit)
     ranking.add(app.router, Ranking(worker), reporting)
     health.add(app.router, reporting)
 

@@ -1,5 +1,6 @@
 """Who may call what: bearer tokens and their scopes."""
 
+from base64 import b64decode
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -50,12 +51,28 @@ class Guard:
         """
         if authorization is None:
             raise MissingTokenError("This call needs a token: 'Authorization: Bearer wt_…'.")
-        kind, _, text = authorization.decode("latin-1").partition(" ")
-        prefix, _, rest = text.strip().partition("_")
+        prefix, _, rest = token_text(authorization).partition("_")
         token_id, _, secret = rest.partition("_")
         token = self._tokens.get(token_id)
-        if kind.lower() != "bearer" or prefix != "wt" or token is None:
+        if prefix != "wt" or token is None:
             raise MissingTokenError("The token is not valid.")
         if not token.matches(secret):
             raise MissingTokenError("The token is not valid.")
         return token
+
+
+def token_text(authorization: bytes) -> str:
+    """The token of a header: as it is, or as the password of any user.
+
+    Slurm's jobcomp plugin can send no header but the one of ``http://user:password@host/``.
+    """
+    kind, _, text = authorization.decode("latin-1").partition(" ")
+    if kind.lower() == "bearer":
+        return text.strip()
+    if kind.lower() != "basic":
+        return ""
+    try:
+        credentials = b64decode(text.strip(), validate=True)
+    except ValueError:
+        return ""
+    return credentials.decode("latin-1").partition(":")[2]

@@ -73,7 +73,7 @@ def batches(directory, position):
 def report(records, url, token, timeout=30.0):
     """Send records; returns when the service has stored them."""
     request = urllib.request.Request(url, data=b"".join(records), method="POST")
-    request.add_header("Content-Type", "text/plain; charset=utf-8")
+    request.add_header("Content-Type", "text/x-pbs-accounting; charset=utf-8")
     if token:
         request.add_header("Authorization", "Bearer " + token)
     with urllib.request.urlopen(request, timeout=timeout) as answer:

@@ -14,6 +14,7 @@ class Reason(StrEnum):
     """Why a record tells of no run that can be learned from."""
 
     MALFORMED = "not a record of this format"
+    TOO_LARGE = "larger than any record"
     AMBIGUOUS = "separators inside a value leave more than one reading"
     OTHER_RECORD = "a record of another kind"
     STEP = "a step, not a job"

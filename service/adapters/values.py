@@ -14,6 +14,9 @@ LONGEST_TEXT = 255
 LARGEST = 1e15
 """No count, time or duration of a job is this large."""
 
+MOST = 2**31
+"""No machine has this many processors or nodes."""
+
 UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
 """Slurm's NO_VAL and INFINITE in 32 and 64 bits."""
 
@@ -57,9 +60,9 @@ def _parsed(digits: str) -> float | None:
 
 
 def count(value: Any) -> int | None:
-    """A whole number of things, at least one."""
+    """A whole number of things, at least one and not more than a machine can have."""
     found = number(value)
-    return int(found) if found is not None and found >= 1 else None
+    return int(found) if found is not None and 1 <= found < MOST else None
 
 
 def moment(value: Any, zone: tzinfo) -> float | None:

@@ -42,7 +42,7 @@ class Completing:
             StoreUnavailableError: the same call may succeed later.
             StoreFullError: the database has no room.
         """
-        return await self._answer(await self._store(self._reports(body)))
+        return await self._answer(await self.store(self._reports(body)))
 
     async def complete_all_or_none(self, chunks: AsyncIterator[bytes]) -> IngestionAnswer:
         """Store a stream of NDJSON, provided that every line is valid.
@@ -104,10 +104,10 @@ class Completing:
     async def _store_groups(self, groups: AsyncIterator[list[ReportedCompletion]]) -> Ingested:
         stored = NOTHING
         async for group in groups:
-            stored += await self._store(group)
+            stored += await self.store(group)
         return stored
 
-    async def _store(self, reports: list[ReportedCompletion]) -> Ingested:
+    async def store(self, reports: list[ReportedCompletion]) -> Ingested:
         """Durably, in one transaction, after the predictions that they may answer."""
         if not reports:
             return NOTHING

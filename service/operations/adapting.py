@@ -1,0 +1,98 @@
+"""Taking in what resource managers send unasked: their own records, unchanged."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from datetime import tzinfo
+
+import structlog
+
+from service.adapters import pbs
+from service.adapters.records import Reason, SkippedError
+from service.adapters.slurm import jobcomp
+from service.answers import RecordsAnswer
+from service.operations.completing import NOTHING, Completing
+from service.store import (
+    Ingested,
+    RefusedRecordError,
+    ReportedCompletion,
+    StoreUnavailableError,
+)
+from service.worker import Worker
+
+log = structlog.get_logger()
+
+PATIENCE_SECONDS = 1.0
+"""How long a caller waits for its record to be durable. Slurm's plugin has no time-out of its own,
+and sends no other record meanwhile."""
+
+
+class Adapting:
+    """Reads records and stores the runs that they tell of.
+
+    A record that tells of none is answered like any other: Slurm sends again, every 30 s and for
+    ever, what is not answered with 200. For the same reason a record is answered 200 only when it
+    is durable: what the store cannot take now will come again.
+    """
+
+    def __init__(self, worker: Worker, completing: Completing) -> None:
+        self._worker = worker
+        self._completing = completing
+
+    async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
+        """Take a document of jobcomp/elasticsearch; None was too large to be one.
+
+        Raises:
+            StoreUnavailableError: it is not durable yet, and should be sent again.
+        """
+        return await self._take([_read_document(body, cluster)])
+
+    async def pbs_records(
+        self, body: bytes | None, cluster: str | None, zone: tzinfo
+    ) -> RecordsAnswer:
+        """Take lines of an accounting log; None were too many.
+
+        Raises:
+            StoreUnavailableError: they are not durable yet, and should be sent again.
+        """
+        if body is None:
+            return await self._take([SkippedError(Reason.TOO_LARGE)])
+        lines = body.decode("utf-8", "replace").splitlines()
+        read = pbs.read_accounting(lines, zone=zone, cluster=cluster)
+        return await self._take(outcome for _, outcome in read)
+
+    async def _take(self, outcomes: Iterable[ReportedCompletion | SkippedError]) -> RecordsAnswer:
+        reports: list[ReportedCompletion] = []
+        skipped: Counter[str] = Counter()
+        for outcome in outcomes:
+            if isinstance(outcome, SkippedError):
+                skipped[outcome.reason.value] += 1
+            else:
+                reports.append(outcome)
+        if skipped:
+            self._worker.metrics.rejected(skipped.total())
+            log.info("records tell of no run", reasons=dict(skipped))
+        stored = await self._stored(reports)
+        return RecordsAnswer(
+            accepted=stored.accepted, duplicates=stored.duplicates, skipped=dict(skipped)
+        )
+
+    async def _stored(self, reports: list[ReportedCompletion]) -> Ingested:
+        try:
+            return await asyncio.wait_for(self._completing.store(reports), PATIENCE_SECONDS)
+        except TimeoutError as error:
+            raise StoreUnavailableError("The record is not durable yet; send it again.") from error
+        except RefusedRecordError:
+            if len(reports) > 1:
+                return sum([await self._stored([report]) for report in reports], NOTHING)
+            log.warning("the database refuses a record")
+            return NOTHING
+
+
+def _read_document(body: bytes | None, cluster: str | None) -> ReportedCompletion | SkippedError:
+    if body is None:
+        return SkippedError(Reason.TOO_LARGE)
+    try:
+        return jobcomp.completion_of(body, cluster=cluster)
+    except SkippedError as skipped:
+        return skipped

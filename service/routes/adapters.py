@@ -1,0 +1,92 @@
+"""Calls that resource managers make with records of their own."""
+
+from datetime import timedelta, timezone
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from service.answers import RecordsAnswer
+from service.auth import Scope
+from service.errors import UnsupportedMediaTypeError
+from service.fast_route import check_is_json, content_type
+from service.gate import needs
+from service.openapi import refusals
+from service.operations.adapting import Adapting
+from service.schemas import Text
+
+ANY_LENGTH = 2**62
+"""Our own limit does not refuse: what is too long is read to its end, dropped, and answered."""
+
+ACCOUNTING = "text/x-pbs-accounting"
+"""Not text/plain, which a web page could send here unasked."""
+
+Cluster = Annotated[Text | None, Query(description="Whose run it is, whatever the record says.")]
+Offset = Annotated[
+    str,
+    Query(
+        pattern=r"^[+-]([01]\d|2[0-3])[0-5]\d$",
+        description="Of the server's clock, as in +0200: R records are dated by it.",
+    ),
+]
+
+
+def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
+    """Add the calls; ``limit`` is the largest body in bytes that is read."""
+    responses = refusals(415, 422, 503)
+
+    @router.post(
+        "/v1/adapters/slurm/jobcomp",
+        tags=["adapters"],
+        responses=responses,
+        max_body_size=ANY_LENGTH,
+        openapi_extra=needs(Scope.INGEST) | body("application/json", {"type": "object"}),
+    )
+    async def jobcomp(request: Request, cluster: Cluster = None) -> RecordsAnswer:
+        """Report a run as Slurm's jobcomp/elasticsearch plugin does.
+
+        Whatever the document holds, it is answered 200 as soon as nothing of it can be lost any
+        more; only a store that is away is answered 503, and Slurm sends the document again. The
+        job script in it is neither stored nor logged.
+        """
+        check_is_json(request.scope)
+        return await adapting.slurm_document(await up_to(request, limit), cluster)
+
+    @router.post(
+        "/v1/adapters/pbs/accounting",
+        tags=["adapters"],
+        responses=responses,
+        max_body_size=ANY_LENGTH,
+        openapi_extra=needs(Scope.INGEST) | body(ACCOUNTING, {"type": "string"}),
+    )
+    async def accounting(
+        request: Request, cluster: Cluster = None, utc_offset: Offset = "+0000"
+    ) -> RecordsAnswer:
+        """Report runs as PBS and Torque log them: lines of the accounting log.
+
+        Records of other kinds are skipped and counted.
+        """
+        if content_type(request.scope) != ACCOUNTING.encode():
+            raise UnsupportedMediaTypeError(f"The body must be sent as {ACCOUNTING}.")
+        return await adapting.pbs_records(await up_to(request, limit), cluster, zone_of(utc_offset))
+
+
+def body(media_type: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Describes, for ``openapi_extra``, a body that is read as bytes."""
+    return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}
+
+
+def zone_of(offset: str) -> timezone:
+    """The zone of ``+0200``."""
+    ahead = timedelta(hours=int(offset[1:3]), minutes=int(offset[3:5]))
+    return timezone(-ahead if offset[0] == "-" else ahead)
+
+
+async def up_to(request: Request, limit: int) -> bytes | None:
+    """The whole body; None if it is longer than ``limit``, and then none of it is kept."""
+    chunks: list[bytes] = []
+    length = 0
+    async for chunk in request.stream():
+        length += len(chunk)
+        if length <= limit:
+            chunks.append(chunk)
+    return b"".join(chunks) if length <= limit else None

@@ -1,0 +1,173 @@
+"""What resource managers send unasked: answered 200 whatever it holds, stored before it is."""
+
+import asyncio
+import json
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from service.operations import adapting
+from service.store import StoreUnavailableError, open_store
+
+DATA = Path(__file__).parents[1] / "data"
+CASES = {
+    case["case"]: case["document"]
+    for case in map(json.loads, (DATA / "slurm" / "jobcomp.jsonl").read_text("utf-8").splitlines())
+}
+RECORDS = (DATA / "pbs" / "accounting.txt").read_bytes()
+JOBCOMP = "/v1/adapters/slurm/jobcomp"
+ACCOUNTING = "/v1/adapters/pbs/accounting"
+PBS = "text/x-pbs-accounting; charset=utf-8"
+
+
+def learned(service, cluster="hill"):
+    """What is predicted for an hour's request, submitted after all runs of the documents."""
+    asked = service.predict(user="carol", cluster=cluster, submit_time=1927870000)
+    return asked["predicted_walltime"]
+
+
+def test_a_document_is_stored_and_learned_from_and_counts_once(service):
+    first = service.post(JOBCOMP, CASES["ordinary"])
+    again = service.post(JOBCOMP, CASES["ordinary"])
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.json() == {"accepted": 1, "duplicates": 0, "skipped": {}}
+    assert again.json() == {"accepted": 0, "duplicates": 1, "skipped": {}}
+    service.wait_until(lambda: learned(service) == 600)
+
+
+def test_both_runs_of_a_requeued_job_are_stored(service):
+    for case in ("requeued, first run", "requeued, second run"):
+        assert service.post(JOBCOMP, CASES[case]).json()["accepted"] == 1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_document_is_answered_200(service, case):
+    answer = service.post(JOBCOMP, CASES[case])
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["accepted"] + sum(told["skipped"].values()) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\x00", b"9" * 5000])
+def test_what_is_no_document_is_answered_200_too(service, body):
+    answer = service.send(JOBCOMP, body)
+    assert answer.status_code == 200
+    assert answer.json()["skipped"] == {"not a record of this format": 1}
+
+
+def test_a_document_that_is_too_large_is_not_sent_for_ever(serve, sqlite_url):
+    service = serve(sqlite_url, max_body_bytes=1024)
+    document = CASES["ordinary"] | {"script": "#" * 5000}
+    answer = service.post(JOBCOMP, document)
+    assert (answer.status_code, answer.json()["accepted"]) == (200, 0)
+    assert answer.json()["skipped"] == {"larger than any record": 1}
+
+
+def test_the_cluster_can_be_said_in_the_url(service):
+    service.request("POST", f"{JOBCOMP}?cluster=dale", json=CASES["ordinary"])
+    service.wait_until(lambda: learned(service, "dale") == 600)
+
+
+def test_the_prediction_noted_in_the_job_is_scored(service):
+    asked = service.predict(user="carol", cluster="hill", submit_time=1927857600)
+    document = CASES["ordinary"] | {"admin_comment": f"wtp={asked['prediction_id']}"}
+    service.post(JOBCOMP, document)
+    scored = service.get("/v1/methods", cluster="hill").json()["methods"]
+    assert all(method["score"]["jobs"] == 1 for method in scored)
+
+
+def test_the_request_is_the_recorded_one_not_the_final_limit(service):
+    asked = service.predict(user="carol", cluster="hill", submit_time=1927857600)
+    document = CASES["ordinary"] | {
+        "admin_comment": f"wtp={asked['prediction_id']}",
+        "time_limit": 7200,
+    }
+    service.post(JOBCOMP, document)
+    service.wait_until(lambda: learned(service) == 600)
+
+
+def test_the_job_script_is_neither_stored_nor_logged(service, sqlite_url, caplog):
+    for document in CASES.values():
+        service.post(JOBCOMP, document)
+    database = Path(sqlite_url.removeprefix("sqlite:///"))
+    for file in database.parent.glob(f"{database.name}*"):
+        assert b"SECRET" not in file.read_bytes()
+    assert "SECRET" not in caplog.text
+
+
+def test_a_store_that_is_away_makes_slurm_send_again(service, monkeypatch):
+    async def unavailable(_reports):
+        raise StoreUnavailableError("The database is away.")
+
+    monkeypatch.setattr(service.worker.writer, "acknowledged", unavailable)
+    answer = service.post(JOBCOMP, CASES["ordinary"])
+    assert (answer.status_code, answer.json()["error"]) == (503, "StoreUnavailableError")
+    assert service.post(JOBCOMP, CASES["unlimited"]).status_code == 200
+
+
+def test_a_store_that_hangs_does_not_hang_slurm(service, monkeypatch):
+    async def hung(_reports):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(adapting, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(service.worker.writer, "acknowledged", hung)
+    assert service.post(JOBCOMP, CASES["ordinary"]).status_code == 503
+
+
+def test_accounting_records_are_stored_and_the_others_counted(service):
+    answer = service.send(f"{ACCOUNTING}?cluster=hill", RECORDS, PBS)
+    assert answer.status_code == 200
+    assert answer.json()["accepted"] == 8
+    assert answer.json()["skipped"]["a record of another kind"] == 4
+    again = service.send(f"{ACCOUNTING}?cluster=hill", RECORDS, PBS)
+    assert (again.json()["accepted"], again.json()["duplicates"]) == (0, 8)
+
+
+def test_a_rerun_is_dated_in_the_servers_zone(service, sqlite_url):
+    record = next(line for line in RECORDS.splitlines() if b";R;" in line)
+    answer = service.request(
+        "POST",
+        ACCOUNTING,
+        params={"utc_offset": "-0500"},
+        content=record,
+        headers={"content-type": PBS},
+    )
+    assert answer.json()["accepted"] == 1
+    store = open_store(sqlite_url)
+    reader = store.reader()
+    (completion,) = reader.read(10)
+    reader.close()
+    store.close()
+    assert completion.end_time == 1927858506 + 5 * 3600
+
+
+@pytest.mark.parametrize("offset", ["0200", "+25:00", "+2400", "east"])
+def test_an_offset_that_is_none_is_refused(service, offset):
+    answer = service.request(
+        "POST",
+        ACCOUNTING,
+        params={"utc_offset": offset},
+        content=RECORDS,
+        headers={"content-type": PBS},
+    )
+    assert (answer.status_code, answer.json()["field"]) == (422, "utc_offset")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_what_a_web_page_could_send_unasked_is_refused(service, kind):
+    assert service.send(ACCOUNTING, RECORDS, kind).status_code == 415
+    assert service.send(JOBCOMP, json.dumps(CASES["ordinary"]).encode(), kind).status_code == 415
+
+
+@pytest.mark.parametrize(("password", "status"), [("right", 200), ("wt_1_wrong", 401), ("", 401)])
+def test_slurm_sends_its_token_as_a_password(serve, sqlite_url, password, status):
+    store = open_store(sqlite_url)
+    store.upgrade()
+    _, secret = store.issue_token("slurm", ["ingest"], 0.0)
+    store.close()
+    service = serve(sqlite_url)
+    given = secret if password == "right" else password
+    header = b64encode(f"walltimed:{given}".encode()).decode()
+    answer = service.post(JOBCOMP, CASES["ordinary"], headers={"authorization": f"Basic {header}"})
+    assert answer.status_code == status
