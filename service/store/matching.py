@@ -49,7 +49,7 @@ class Match(Struct, frozen=True):
 # CROSS JOIN tells SQLite, which has no statistics, to start from the few incoming rows. On
 # PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
 _FIND = f"""
-    SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
+    {{incoming}} SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
         requested_walltime, method, estimates, lower_bound, upper_bound
     FROM predictions AS found
     WHERE outcome IS NULL AND prediction_id IN (

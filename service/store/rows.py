@@ -42,6 +42,7 @@ PREDICTION: Mapping[str, str] = {
 }
 
 _STATUSES = {status.value: status for status in Status}
+_NAMES = {status: name for name, status in _STATUSES.items()}  # faster than their attribute
 
 
 def submission_row(job: Submission) -> tuple[Any, ...]:
@@ -63,7 +64,7 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 
 def completion_row(run: Completion) -> tuple[Any, ...]:
     """A completion in the order of COMPLETION."""
-    end = (run.start_time, run.end_time, run.runtime, run.status.value)
+    end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
     return submission_row(run.submission) + end
 
 

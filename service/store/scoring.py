@@ -13,7 +13,7 @@ from service.store.tables import scores
 
 
 class _Sums(Struct):
-    """Over the scored jobs of one cluster and method; its fields are columns of `scores`."""
+    """Over the scored jobs of one cluster and method; its fields are columns of the table."""
 
     jobs: int = 0
     absolute_error: float = 0.0
@@ -42,31 +42,23 @@ def accuracy(predicted: float, runtime: float) -> float:
 
 _CLOSE = BatchStatement(
     {"prediction_id": "text", "outcome": "text", "runtime": "float8"},
-    """UPDATE predictions SET outcome = incoming.outcome, runtime = incoming.runtime
+    """{incoming} UPDATE predictions SET outcome = incoming.outcome, runtime = incoming.runtime
     FROM incoming WHERE predictions.prediction_id = incoming.prediction_id""",
 )
+_SUMS = {
+    "jobs": "int8",
+    "absolute_error": "float8",
+    "underestimated": "int8",
+    "accuracy": "float8",
+    "intervals": "int8",
+    "covered": "int8",
+}
 _ADD = BatchStatement(
-    {
-        "cluster": "text",
-        "method": "text",
-        "jobs": "int8",
-        "absolute_error": "float8",
-        "underestimated": "int8",
-        "accuracy": "float8",
-        "intervals": "int8",
-        "covered": "int8",
-    },
-    """INSERT INTO scores (
-        cluster, method, jobs, absolute_error, underestimated, accuracy, intervals, covered)
-    SELECT cluster, method, jobs, absolute_error, underestimated, accuracy, intervals, covered
-    FROM incoming WHERE true
+    {"cluster": "text", "method": "text", **_SUMS},
+    f"""INSERT INTO scores (cluster, method, {", ".join(_SUMS)})
+    {{incoming}} SELECT cluster, method, {", ".join(_SUMS)} FROM incoming WHERE true
     ON CONFLICT (cluster, method) DO UPDATE SET
-        jobs = scores.jobs + excluded.jobs,
-        absolute_error = scores.absolute_error + excluded.absolute_error,
-        underestimated = scores.underestimated + excluded.underestimated,
-        accuracy = scores.accuracy + excluded.accuracy,
-        intervals = scores.intervals + excluded.intervals,
-        covered = scores.covered + excluded.covered""",
+    {", ".join(f"{name} = scores.{name} + excluded.{name}" for name in _SUMS)}""",
 )
 
 
@@ -94,7 +86,7 @@ def _compare(
 
 
 def _values(sums: _Sums) -> tuple[float, ...]:
-    return tuple(getattr(sums, name) for name in sums.__struct_fields__)
+    return tuple(getattr(sums, name) for name in _SUMS)
 
 
 def read_scores(connection: Connection, cluster: str) -> list[MethodScore]:

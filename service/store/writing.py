@@ -21,14 +21,15 @@ Groups = Sequence[Sequence[ReportedCompletion]]
 
 def _insert(table: str, columns: Mapping[str, str]) -> BatchStatement:
     names = ", ".join(columns)
-    sql = f"INSERT INTO {table} ({names}) SELECT {names} FROM incoming WHERE true"  # noqa: S608
-    return BatchStatement(columns, f"{sql} ON CONFLICT DO NOTHING")
+    rows = f"{{incoming}} SELECT {names} FROM incoming WHERE true"  # noqa: S608 - of names
+    return BatchStatement(columns, f"INSERT INTO {table} ({names}) {rows} ON CONFLICT DO NOTHING")
 
 
 _RECORD = _insert("predictions", PREDICTION)
 _APPEND = _insert("completions", {"seq": "int8", **COMPLETION})
 _PRESENT = BatchStatement(
-    {"seq": "int8"}, "SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq"
+    {"seq": "int8"},
+    "{incoming} SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq",
 )
 _LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM completions"
 _NEXT_PLACES = "SELECT nextval('completions_seq') FROM generate_series(1, %s)"
@@ -98,7 +99,7 @@ def _places(connection: Connection, count: int) -> Sequence[int]:
     if connection.dialect.name == "sqlite":
         last = connection.exec_driver_sql(_LAST_PLACE).scalar_one()
         return range(last + 1, last + 1 + count)
-    return [seq for (seq,) in connection.exec_driver_sql(_NEXT_PLACES, (count,))]
+    return connection.exec_driver_sql(_NEXT_PLACES, (count,)).scalars().all()
 
 
 def _ordered(connection: Connection, rows: Rows) -> Rows:
