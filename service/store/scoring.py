@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import astuple
 from sqlalchemy import Connection, select
 
 from service.store.batches import BatchStatement
@@ -58,7 +59,7 @@ _ADD = BatchStatement(
     f"""INSERT INTO scores (cluster, method, {", ".join(_SUMS)})
     {{incoming}} SELECT cluster, method, {", ".join(_SUMS)} FROM incoming WHERE true
     ON CONFLICT (cluster, method) DO UPDATE SET
-    {", ".join(f"{name} = scores.{name} + excluded.{name}" for name in _SUMS)}""",
+    {", ".join(f"{name} = scores.{name} + excluded.{name}" for name in _SUMS)}""",  # noqa: S608 - of constants
 )
 
 
@@ -72,7 +73,7 @@ def score(connection: Connection, matches: Iterable[tuple[Match, float]]) -> Non
         _compare(match.prediction, runtime, sums)
     _CLOSE.execute(connection, closed)
     # In one order everywhere, or two workers could wait for each other's rows.
-    _ADD.execute(connection, [(*key, *_values(sums[key])) for key in sorted(sums)])
+    _ADD.execute(connection, [(*key, *astuple(sums[key])) for key in sorted(sums)])
 
 
 def _compare(
@@ -83,10 +84,6 @@ def _compare(
     if prediction.lower is not None and prediction.upper is not None:
         answering = sums[prediction.cluster, prediction.method]
         answering.add_interval(prediction.lower, prediction.upper, runtime)
-
-
-def _values(sums: _Sums) -> tuple[float, ...]:
-    return tuple(getattr(sums, name) for name in _SUMS)
 
 
 def read_scores(connection: Connection, cluster: str) -> list[MethodScore]:
