@@ -44,7 +44,8 @@ class Percentile:
     of their usages that at least p per cent of them do not exceed (nearest rank), and never
     less than the lower bound. A low percentile follows the jobs closely and underestimates
     more of them. With fewer than ``min_jobs`` eligible jobs the answer is the request. A job
-    that lacks a part of the key matches no other job.
+    that lacks the first part of the key matches no other job. A user's jobs without a project
+    are alike in that: where a site has no projects, the triple is user and walltime.
 
     Of more than 50,000 eligible jobs the latest 50,000 count. Exact for submissions up to a day
     before the newest completions of the log; runs too old for those are dropped. Their age is
@@ -160,14 +161,14 @@ class Percentile:
             self._groups[key] = group
 
 
-def _reader(*attributes: str) -> Callable[[Submission], Hashable]:
-    """Reads the key of a job: None where a part of it is unknown."""
-    read = attrgetter(*attributes)
-    if len(attributes) == 1:
-        return read
+def _reader(first: str, *others: str) -> Callable[[Submission], Hashable]:
+    """Reads the key of a job: None where the first part of it is unknown."""
+    if not others:
+        return attrgetter(first)
+    read = attrgetter(first, *others)
 
     def key(submission: Submission) -> Hashable:
         values = read(submission)
-        return None if None in values else values
+        return None if values[0] is None else values
 
     return key
