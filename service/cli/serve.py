@@ -1,10 +1,13 @@
 """``walltimed serve``: the service itself."""
 
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from service.cli.console import ExitCode
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
 
@@ -56,4 +59,12 @@ def serve(
 
     from service.server import run
 
+    # The server ends in order and then sends itself the signal again: that was no failure.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, leave)
     run(settings)
+
+
+def leave(_number: int, _frame: object) -> None:
+    """End well."""
+    sys.exit(ExitCode.OK)

@@ -1,7 +1,7 @@
 """Loads the service once and starts processes of it by forking, in a tenth of a second each.
 
-Reads one line of settings as JSON for each process and answers with its process id. What such a
-process runs is what `walltimed serve` runs.
+Reads one line of settings as JSON for each process, which answers with its process id once it
+accepts connections. What such a process runs is what `walltimed serve` runs.
 """
 
 import json
@@ -13,16 +13,18 @@ from service.server import run
 from service.settings import Settings
 
 
+def announce(_address: str) -> None:
+    sys.stdout.write(f"{os.getpid()}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries the killed
     for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
+        if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            run(Settings(**json.loads(line)))
+            run(Settings(**json.loads(line)), announce=announce)
             os._exit(0)
-        sys.stdout.write(f"{child}\n")
-        sys.stdout.flush()
 
 
 main()

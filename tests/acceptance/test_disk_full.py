@@ -4,6 +4,8 @@ import resource
 import shutil
 import sqlite3
 import subprocess
+from contextlib import closing
+from pathlib import Path
 
 import httpx
 import pytest
@@ -21,7 +23,9 @@ class FullFileSystem:
         'mount -t tmpfs -o size=4m tmpfs "$0" && head -c 1M /dev/zero > "$0/ballast" && exec "$@"'
     )
 
-    def __init__(self, directory) -> None:
+    error = "StoreFullError"
+
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.wrapper = ("unshare", "--mount", "--map-root-user", "--user", "sh", "-c",
                         self._SCRIPT, str(directory))  # fmt: skip
@@ -36,17 +40,17 @@ class FullFileSystem:
 
     def make_room(self, service: Service) -> None:
         """Remove the ballast, through the eyes of the service."""
-        root = f"/proc/{service.process.pid}/root"
-        (type(self.directory)(root + str(self.directory)) / "ballast").unlink()
+        Path(f"/proc/{service.process.pid}/root{self.directory}/ballast").unlink()
 
 
 class FileSizeLimit:
     """A limit to the size of the files that the service writes; the log is below it."""
 
+    error = "StoreUnavailableError"  # to SQLite it is an I/O error like any other
     wrapper = ()
 
-    def __init__(self, directory) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path) -> None:
+        pass
 
     def fill(self, service: Service) -> None:
         """No file may grow beyond 1 MB."""
@@ -65,7 +69,7 @@ def test_nothing_is_acknowledged_that_a_full_disk_did_not_take(tmp_path, disk_ki
         disk.fill(service)
         acknowledged, refused = post_until_refused(service)
         assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
-        assert refused.json()["error"] == "StoreFullError"
+        assert refused.json()["error"] == disk.error
         assert int(refused.headers["Retry-After"]) >= 1
         assert service.predict("ada") == pytest.approx(900.0)
 
@@ -90,10 +94,13 @@ def post_until_refused(service: Service) -> tuple[list[dict], httpx.Response]:
     raise AssertionError("the disk never got full")
 
 
-def stored_job_ids(service: Service, directory) -> list[str]:
-    """What is in the database, read beside the running service."""
-    file = f"/proc/{service.process.pid}/root{directory}/walltimed.sqlite3"
-    with sqlite3.connect(file) as connection:
-        rows = connection.execute("SELECT job_id FROM completions ORDER BY seq").fetchall()
-    connection.close()
-    return [row[0] for row in rows]
+def stored_job_ids(service: Service, directory: Path) -> list[str]:
+    """What is in the database, from a copy of its files as the service sees them."""
+    seen = Path(f"/proc/{service.process.pid}/root{directory}")
+    copies = directory / "copies"
+    copies.mkdir()
+    for name in ("walltimed.sqlite3", "walltimed.sqlite3-wal"):
+        shutil.copy(seen / name, copies / name)
+    with closing(sqlite3.connect(copies / "walltimed.sqlite3")) as connection:
+        rows = connection.execute("SELECT job_id FROM completions ORDER BY seq")
+        return [row[0] for row in rows]

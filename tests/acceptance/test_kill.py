@@ -85,15 +85,8 @@ def start(forks: subprocess.Popen, url: str, socket: Path) -> int:
     forks.stdin.write(json.dumps(settings) + "\n")
     pid = int(forks.stdout.readline())
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket))) as client:
-        eventually(lambda: is_ready(client), seconds=60.0)
+        eventually(lambda: client.get("http://walltimed/health/ready").is_success, seconds=60.0)
     return pid
-
-
-def is_ready(client: httpx.Client) -> bool:
-    try:
-        return client.get("http://walltimed/health/ready").status_code == httpx.codes.OK
-    except httpx.TransportError:
-        return False
 
 
 async def one_life(ledger: Ledger, pid: int, socket: Path) -> None:

@@ -72,6 +72,9 @@ def test_the_workers_of_one_service_see_each_others_completions(store_url):
     sqlite = store_url.startswith("sqlite")
     with Service(store_url, "--workers", "2") as service:
         workers = eventually(lambda: pids if len(pids := listeners(service)) == 2 else None)
+        for worker in workers:
+            with only(worker, workers), service.connection():
+                eventually(service.is_ready)
         for number in range(6):
             teller, listener = workers if number % 2 else workers[::-1]
             user, runtime = f"user-{number}", 600.0 + number

@@ -45,8 +45,8 @@ class Service:
             self.process = subprocess.Popen(
                 [*wrapper, str(WALLTIMED), "serve", "--database-url", url,
                  "--unix-socket", str(self.socket), *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                cwd=self.directory, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                cwd=self.directory, start_new_session=True, text=True,
             )  # fmt: skip
         self.client = self._new_client()
 
@@ -63,6 +63,8 @@ class Service:
         self.client = before
 
     def __enter__(self) -> Self:
+        announced = self.process.stdout.readline()
+        assert announced == f"walltimed listens on unix:{self.socket}\n", self.log.read_text()
         eventually(self.is_ready, seconds=START_SECONDS)
         return self
 
@@ -70,15 +72,13 @@ class Service:
         self.client.close()
         if self.process.poll() is None:
             self.end(signal.SIGTERM)
+        self.process.stdout.close()
         shutil.rmtree(self.directory)
 
     def is_ready(self) -> bool:
         """Whether it says so."""
         assert self.process.poll() is None, self.log.read_text()
-        try:
-            return self.client.get("/health/ready").status_code == httpx.codes.OK
-        except httpx.TransportError:
-            return False
+        return self.client.get("/health/ready").is_success
 
     def end(self, number: signal.Signals) -> int:
         """Send it a signal and wait for its exit code."""

@@ -1,0 +1,155 @@
+"""The whole loop on a real Slurm: nobody is held up, nothing that was acknowledged is lost."""
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fake_service import GARBAGE, FakeService
+from private_slurm import reason_to_skip
+from running_service import eventually
+from slurm_site import CLUSTER, SlurmSite
+
+from predictors.jobs import Status
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
+    pytest.mark.xdist_group("slurm"),
+]
+BUDGET = 0.2
+SLACK = 2.0  # starting sbatch itself, on a machine that does other things too
+RESENT_AFTER = 75  # Slurm sends again every 30 s
+
+
+@pytest.fixture(scope="module")
+def site():
+    """One site for all tests; the job that shall run into its limit needs the longest."""
+    config = {"mode": "default-limit", "slurm_version": "22.05.8", "pause_seconds": 1}
+    with SlurmSite(**config) as site:
+        site.timed_out = site.slurm.sbatch("-J", "timeout", "-t", "1", script="sleep 200")
+        yield site
+
+
+@pytest.fixture
+def well(site):
+    """The site with its service running, and past any pause."""
+    site.process.send_signal(signal.SIGCONT)
+    if site.process.poll() is not None:
+        site.start_service()
+    eventually(lambda: "wtp=" in submitted(site)["AdminComment"], seconds=30)
+    return site
+
+
+def submitted(site, *arguments, script="true"):
+    return site.slurm.job(site.slurm.sbatch("-t", "5", *arguments, script=script))
+
+
+def test_the_next_prediction_has_learned_from_the_last_run(well):
+    name = "learner"
+    first = well.slurm.sbatch("-J", name, "-t", "5", script="sleep 2")
+    assert well.slurm.job(first)["AdminComment"].startswith("wtp=")
+    (run,) = well.await_runs(first)[str(first)]
+    assert run.status is Status.COMPLETED
+    assert (run.submission.application, run.submission.user) == (name, "root")
+    assert run.submission.requested_walltime == 300
+    job = {"user": "root", "cluster": CLUSTER, "requested_walltime": 300}
+    answer = well.client.post("/v1/predictions", json=job).json()
+    assert answer["basis"]["reason"] == "history"
+    eventually(
+        lambda: all(
+            method["score"] and method["score"]["jobs"] >= 1
+            for method in well.client.get("/v1/methods", params={"cluster": CLUSTER}).json()[
+                "methods"
+            ]
+        )
+    )
+
+
+def test_the_users_limit_stays_and_no_soft_limit_is_set_on_an_old_slurm(well):
+    job = submitted(well)
+    assert job["TimeLimit"] == "00:05:00"
+    assert job["TimeMin"] == "N/A"
+
+
+def test_arrays_het_jobs_requeues_and_strange_names_come_back_as_runs(well):
+    slurm = well.slurm
+    array = slurm.sbatch("-t", "5", "--array=1-3", "-J", "sweep")
+    het = int(
+        slurm.run(
+            "sbatch",
+            "--parsable",
+            "-o",
+            "/dev/null",
+            "-t",
+            "5",
+            "-n1",
+            ":",
+            "-n2",
+            "--wrap",
+            "true",
+        ).split(";")[0]
+    )
+    named = slurm.sbatch("-t", "5", "-J", 'a|b, "c" ü')
+    requeued = slurm.sbatch("-t", "5", "-J", "requeued", script="sleep 30")
+    eventually(lambda: slurm.job(requeued)["JobState"] == "RUNNING")
+    slurm.run("scontrol", "requeue", str(requeued))
+    slurm.run("scancel", str(slurm.sbatch("-t", "5", "-H", "-J", "never")))
+    found = well.await_runs(array, het, het + 1, named, requeued, seconds=RESENT_AFTER)
+    assert found[str(named)][0].submission.application == 'a|b, "c" ü'
+    assert found[str(requeued)][0].status is Status.PREEMPTED
+    applications = [run.submission.application for runs in found.values() for run in runs]
+    assert "never" not in applications
+    eventually(lambda: _named(well, "sweep") == 3)
+    slurm.run("scancel", str(requeued))
+
+
+def _named(site, application):
+    runs = [run for runs in site.runs().values() for run in runs]
+    return sum(run.submission.application == application for run in runs)
+
+
+def test_a_killed_service_rejects_nobody_and_loses_nothing(well):
+    before = well.slurm.sbatch("-t", "5", "-J", "before")
+    well.await_runs(before)
+    well.end_service(signal.SIGKILL)
+    during, seconds = well.timed_sbatch("-t", "5", "-J", "during")
+    assert seconds < BUDGET + SLACK
+    assert "AdminComment" not in well.slurm.job(during)
+    well.slurm.await_end(during)
+    well.start_service()
+    found = well.await_runs(before, during, seconds=RESENT_AFTER)
+    assert len(found[str(before)]) == len(found[str(during)]) == 1
+
+
+def test_while_the_service_hangs_slurm_stays_answerable(well):
+    well.process.send_signal(signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            jobs = [pool.submit(well.timed_sbatch, "-t", "5", "-J", "hung") for _ in range(5)]
+            began = time.monotonic()
+            well.slurm.run("scontrol", "update", "PartitionName=long", "MaxTime=UNLIMITED")
+            others = time.monotonic() - began
+            done = [job.result() for job in jobs]
+    finally:
+        well.process.send_signal(signal.SIGCONT)
+    assert others < BUDGET + SLACK
+    assert max(seconds for _, seconds in done) < BUDGET + SLACK
+    well.await_runs(*(job for job, _ in done), seconds=RESENT_AFTER)
+
+
+def test_garbage_rejects_nobody_and_loses_nothing(well):
+    well.end_service(signal.SIGTERM)
+    liar = FakeService(GARBAGE["a server error"], hangs_up=True, port=well.port)
+    with liar.serving():
+        job, seconds = well.timed_sbatch("-t", "5", "-J", "garbage")
+        well.slurm.await_end(job)
+        assert seconds < BUDGET + SLACK
+    well.start_service()
+    well.await_runs(job, seconds=RESENT_AFTER)
+
+
+def test_a_job_that_ran_into_its_limit_is_a_timeout(site):
+    (run,) = site.await_runs(site.timed_out, seconds=150)[str(site.timed_out)]
+    assert run.status is Status.TIMEOUT
+    assert run.runtime >= run.submission.requested_walltime == 60

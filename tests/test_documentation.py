@@ -1,0 +1,150 @@
+"""The documentation names everything that there is, and its examples are true."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from in_process import InProcess
+from prometheus_client.metrics import MetricWrapperBase
+
+from predictors.registry import PREDICTORS
+from service.cli import app as command_line
+from service.cli.config import settings_in_force
+from service.cli.console import ExitCode
+from service.errors import STATUSES
+from service.metrics import Metrics
+from service.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+API = (ROOT / "docs" / "api.md").read_text()
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+PAGES = [
+    page
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if "results" not in page.parts
+]
+
+
+def commands() -> list[str]:
+    """Every command with its group, such as ``token issue``."""
+    found = []
+    for command in typer.main.get_command(command_line).commands.values():
+        inner = getattr(command, "commands", {})
+        found += [f"{command.name} {name}" for name in inner] or [command.name]
+    return found
+
+
+def rows(text: str) -> set[str]:
+    """What stands in code type in the first cell of the tables' rows."""
+    return set(re.findall(r"^\| `([^`]+)`", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_in_the_operations_manual(command):
+    assert any(re.match(rf"walltimed {command}\b", row) for row in rows(OPERATIONS)), (
+        f"docs/operations.md has no row for `walltimed {command}`"
+    )
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        command_line([*command.split(), "--help"])
+    assert end.value.code == 0
+    assert f"walltimed {command}" in capsys.readouterr().out.split("For example:")[1]
+
+
+def test_every_exit_code_is_documented():
+    assert {str(code.value) for code in ExitCode} <= set(
+        re.findall(r"^\| (\d+) \|", OPERATIONS, re.MULTILINE)
+    )
+
+
+@pytest.mark.parametrize("setting", [*settings_in_force(Settings())], ids=lambda each: each.name)
+def test_every_setting_is_documented_with_its_default(setting):
+    default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
+    assert f"| `{setting.name}` | {default} | {setting.description} |" in OPERATIONS
+
+
+def test_every_metric_is_documented_and_no_other():
+    registered = Metrics().registry._collector_to_names
+    names = {
+        collector.describe()[0].name + ("_total" if collector._type == "counter" else "")
+        for collector in registered
+        if isinstance(collector, MetricWrapperBase)
+    }
+    assert names == {row for row in rows(OPERATIONS) if row.startswith("walltimed_")}
+
+
+@pytest.mark.parametrize("error", STATUSES, ids=lambda error: error.__name__)
+def test_every_error_is_documented_with_its_status(error):
+    assert f"| {STATUSES[error].value} | `{error.__name__}` |" in API
+
+
+@pytest.mark.parametrize("method", PREDICTORS)
+def test_every_method_is_documented(method):
+    assert method in rows(GLOSSARY)
+    assert method in rows((ROOT / "README.md").read_text())
+
+
+@pytest.fixture
+def service(sqlite_url):
+    """A service on an empty store."""
+    with InProcess(sqlite_url) as service:
+        yield service
+
+
+def test_every_call_is_documented(service):
+    documented = set(re.findall(r"`((?:GET|POST) /[^`]+)`", API))
+    served = {
+        f"{verb.upper()} {path}"
+        for path, verbs in service.get("/openapi.json").json()["paths"].items()
+        for verb in verbs
+    }
+    assert served | {"GET /openapi.json"} == documented
+
+
+def test_the_examples_of_the_api_are_true(service):
+    examples = re.findall(
+        r"^```console\n\$ curl -s (.*)\n((?:(?!```).*\n)+)```$", API, re.MULTILINE
+    )
+    assert len(examples) == API.count("$ curl -s ")
+    for command, documented in examples:
+        assert masked(call(service, command)) == masked(json.loads(documented)), command
+
+
+def call(service: InProcess, command: str) -> object:
+    """What the service answers to the arguments of curl."""
+    words = shlex.split(command.replace("$'", "'"))
+    path = words[0].removeprefix("localhost:8580")
+    if len(words) == 1:
+        return service.get(path).json()
+    if "--json" in words:
+        return service.send(path, words[-1]).json()
+    kind = words[words.index("-H") + 1].removeprefix("Content-Type: ")
+    return service.send(path, words[-1].replace("\\n", "\n"), kind).json()
+
+
+def masked(answer: object) -> str:
+    """Without what differs from run to run."""
+    return re.sub(r'"prediction_id": "[^"]*"', '"prediction_id": "…"', json.dumps(answer))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?://)([^)]+)\)", page.read_text()):
+        file, _, anchor = target.partition("#")
+        linked = (page.parent / file).resolve() if file else page
+        assert linked.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
+            assert anchor in {slug(heading) for heading in headings}, target
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading gets."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
