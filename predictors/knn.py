@@ -140,11 +140,3 @@ class Knn:
         self._given = parameters
         self._columns = parameters.columns
         self._sizes = (parameters.history, parameters.neighbours, parameters.scaling)
-
-
-def warm_up() -> None:
-    """Compile the search, or load it from the cache, so that no request waits for it."""
-    submission = Submission(user="", requested_walltime=1.0, submit_time=0.0)
-    knn = Knn()
-    knn.observe(Completion(submission=submission, start_time=0.0, end_time=0.0, runtime=1.0))
-    knn.predict(submission)

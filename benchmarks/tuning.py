@@ -1,0 +1,163 @@
+"""What one round of tuning costs, against a straightforward evaluation of the same individuals.
+
+    .venv/bin/python benchmarks/tuning.py [TRACE.swf.gz ...]
+
+A round has h = 5000, t1 = 2000, t2 = 1000 and every training job sees only what had ended at its
+submission; the genetic search has 50 individuals and goes on for all of its 100 generations.
+Without traces it runs on a seeded stream of jobs. The straightforward evaluation goes
+job by job with numpy over the last N completions; it is timed on a sample of the individuals of
+the genetic search's first generation, must give the same cost, and is scaled up to all of them.
+The times are processor seconds of one core, compilation excluded.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from prediction_costs import stream
+
+from predictors.jobs import Completion
+from predictors.knn import KnnParameters
+from predictors.recent_jobs import features_of
+from predictors.tuning import genetic
+from predictors.tuning.batch import Batch, batch_of
+from predictors.tuning.genetic import GENERATIONS, GENES, decode
+from predictors.tuning.objective import Errors
+from predictors.tuning.round import TuningPlan, tune
+from simulator.cleaning import REPLAY_RULES, clean
+from simulator.runs import completions as runs_of
+from simulator.swf import read_swf
+
+HISTORY, TRAINING, TEST = 5_000, 2_000, 1_000
+SAMPLE = 8
+PENALTY = 1.0
+MOST_SECONDS, LEAST_RATIO = 6.0, 100.0
+
+
+class Straightforward:
+    """Evaluates parameters as one would write it down: job by job, with numpy."""
+
+    def __init__(self, completions: Sequence[Completion], trials: Sequence[Completion]) -> None:
+        submissions = [completion.submission for completion in completions]
+        self.ends = np.array([completion.end_time for completion in completions])
+        self.runtimes = np.array([completion.runtime for completion in completions])
+        self.features = np.array([features_of(submission) for submission in submissions])
+        self.attributes = {
+            name: np.array([getattr(submission, name) or "" for submission in submissions])
+            for name in ("user", "group", "queue", "application")
+        }
+        self.trials = trials
+
+    def predict(self, trial: Completion, parameters: KnnParameters) -> float:
+        """What knn predicts for one job."""
+        job = trial.submission
+        ended = int(np.searchsorted(self.ends, job.submit_time, side="right"))
+        scaled = self.features[max(0, ended - parameters.scaling) : ended]
+        recent = slice(max(0, ended - parameters.history), ended)
+        matching = np.ones(recent.stop - recent.start, dtype=bool)
+        for name in parameters.template:
+            wanted = getattr(job, name) or ""
+            matching &= (self.attributes[name][recent] == wanted) & (wanted != "")
+        if not matching.any():
+            return job.requested_walltime
+        known = ~np.isnan(scaled).all(axis=0)
+        width = np.zeros(3)
+        width[known] = np.nanmax(scaled[:, known], axis=0) - np.nanmin(scaled[:, known], axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = np.where(width > 0, 1 / width, 0.0)
+        squares = ((self.features[recent][matching] - features_of(job)) * inverse) ** 2
+        distances = np.where(squares <= 1, squares, 1.0).sum(axis=1)
+        newest_first = distances[::-1].argsort(kind="stable")[: parameters.neighbours]
+        runtimes = self.runtimes[recent][matching][::-1][newest_first]
+        seconds = parameters.estimate(runtimes.mean(), runtimes.std(), job.requested_walltime)
+        return min(job.requested_walltime, max(1.0, float(seconds)))
+
+    def errors(self, parameters: KnnParameters) -> Errors:
+        """Over all trial jobs."""
+        predicted = np.array([self.predict(trial, parameters) for trial in self.trials])
+        actual = np.array([trial.runtime for trial in self.trials])
+        return Errors(
+            mean_absolute_error=float(np.abs(predicted - actual).mean()),
+            underestimated=float((predicted < actual).mean()),
+        )
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Processor seconds of a call, and its answer."""
+    began = process_time()
+    answer = call()
+    return process_time() - began, answer
+
+
+def individuals(batch: Batch) -> list[KnnParameters]:
+    """Random ones, as in the first generation of a genetic search."""
+    genomes = np.random.default_rng(1).random((SAMPLE, GENES))
+    return [decode(genome, batch) for genome in genomes]
+
+
+def straightforward_seconds(completions: Sequence[Completion]) -> float:
+    """One individual's evaluation, on average; checks that both evaluations agree."""
+    training, trials = completions[:-TEST], completions[HISTORY:-TEST]
+    batch = batch_of(training, trials)
+    slow = Straightforward(training, trials)
+    total = 0.0
+    for parameters in individuals(batch):
+        seconds, errors = timed(lambda parameters=parameters: slow.errors(parameters))
+        total += seconds
+        fast = batch.errors(parameters).cost(PENALTY)
+        if abs(errors.cost(PENALTY) - fast) > 1e-9 * fast:
+            raise SystemExit(f"The evaluations differ for {parameters}.")
+    return total / SAMPLE
+
+
+def measure(name: str, completions: list[Completion]) -> bool:
+    """Print the figures of one history; says whether they are as they should be."""
+    each = straightforward_seconds(completions)
+    good = True
+    for search in ("genetic", "exhaustive"):
+        plan = TuningPlan(
+            history=HISTORY, training=TRAINING, test=TEST, penalty=PENALTY, search=search
+        )
+        tune(completions, KnnParameters(), plan)
+        seconds, done = timed(lambda plan=plan: tune(completions, KnnParameters(), plan))
+        straightforward = each * done.evaluations
+        ratio = straightforward / seconds
+        good &= seconds <= MOST_SECONDS and ratio >= LEAST_RATIO
+        cost = done.after.training.cost(PENALTY)
+        print(
+            f"{name:24} {search:10} {seconds:8.2f} {done.evaluations:11,} {straightforward:15,.0f}"
+            f" {ratio:9,.0f} {cost:9.1f} {done.after.test.cost(PENALTY):9.1f}"
+        )
+    return good
+
+
+def history(trace: Path | None) -> list[Completion]:
+    """The newest completions of a trace, or of the stream, in order of their end."""
+    if trace is None:
+        runs = list(islice(stream(), HISTORY + TRAINING + TEST))
+    else:
+        runs = list(runs_of(clean(read_swf(trace), REPLAY_RULES)[0]))
+    runs.sort(key=lambda run: run.end_time)
+    return runs[-(HISTORY + TRAINING + TEST) :]
+
+
+def main() -> None:
+    """Measure every trace; fail where a round is slower than it should be."""
+    genetic.PATIENCE = GENERATIONS
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("traces", nargs="*", type=Path)
+    traces = parser.parse_args().traces or [None]
+    print(f"{'history':24} {'search':10} {'round s':>8} {'evaluations':>11}", end="")
+    print(f" {'numpy, same s':>15} {'x faster':>9} {'train':>9} {'test':>9}")
+    names = [(trace.name.split(".")[0] if trace else "stream", trace) for trace in traces]
+    good = [measure(name, history(trace)) for name, trace in names]
+    if not all(good):
+        raise SystemExit(f"A round should take {MOST_SECONDS:g} s, {LEAST_RATIO:g} x less.")
+
+
+if __name__ == "__main__":
+    main()
