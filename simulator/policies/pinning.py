@@ -1,0 +1,179 @@
+"""FCFS on named nodes, where jobs that start soon are pinned to the nodes planned for them.
+
+Every job is planned when it is submitted: on those of its many nodes whose plans end first
+(ties: the lower number), at the end of these plans, never in a gap, and never before the job
+ahead of it in the queue. When running jobs have ended early or outlived their estimates, the
+plan is made again in the order of the queue. With pinning, a job whose planned start is then at
+most that many seconds away keeps its nodes and its start for good; it starts later only if its
+nodes, or the job ahead of it, are late. Without pinning jobs start exactly as under FCFS.
+
+Reference: Klusáček & Soysal 2020, section 4.2.
+"""
+
+from simulator import events, machine
+from simulator.kernel import kernel
+from simulator.state import NEVER, UNKNOWN, State
+
+
+@kernel
+def decide(state: State) -> None:
+    """Make the plan again if it was disturbed, plan the new jobs, start those that are due."""
+    clock = state.clock[0]
+    if clock.disturbed:
+        _plan_again(state)
+        clock.disturbed = 0
+    elif clock.tail > clock.head and state.queue[clock.tail - 1].planned == UNKNOWN:
+        _order_nodes(state)
+    for place in range(clock.head, clock.tail):
+        if state.queue[place].planned == UNKNOWN:
+            _plan(state, place)
+    _start_due(state)
+
+
+@kernel
+def _plan_again(state: State) -> None:
+    """Drop all plans but those of pinned jobs and make them again, in the order of the queue."""
+    clock = state.clock[0]
+    reach = clock.now + state.rules[0].pinning
+    for number in range(len(state.nodes)):
+        state.nodes[number].ready = _expected_free(state, number)
+    clock.last_planned = clock.now
+    place = clock.head
+    while place < clock.tail and _is_pinned(state, place, reach):
+        _keep(state, place)
+        place += 1
+    _order_nodes(state)
+    while place < clock.tail:
+        if state.queue[place].planned != UNKNOWN:
+            _plan(state, place)
+        place += 1
+
+
+@kernel
+def _expected_free(state: State, number: int) -> int:
+    """When the job that runs on a node is expected to leave it; now, if none does."""
+    job = state.nodes[number].job
+    now: int = state.clock[0].now
+    return now if job == UNKNOWN else max(now, state.jobs[job].expected_end)
+
+
+@kernel
+def _is_pinned(state: State, place: int, reach: int) -> bool:
+    """Whether a job has been pinned, or is so now that its planned start is within reach."""
+    waiting = state.queue[place]
+    if state.rules[0].pinning > 0 and waiting.planned != UNKNOWN and waiting.planned <= reach:
+        waiting.pinned = 1
+    pinned: bool = waiting.pinned == 1
+    return pinned
+
+
+@kernel
+def _keep(state: State, place: int) -> None:
+    """Plan a pinned job on its nodes again, later only if they or the queue are late."""
+    clock = state.clock[0]
+    waiting = state.queue[place]
+    begin = max(waiting.planned, clock.last_planned)
+    first = state.jobs[waiting.job].first_node
+    for entry in range(first, first + waiting.processors):
+        begin = max(begin, state.nodes[state.node_lists[entry]].ready)
+    for entry in range(first, first + waiting.processors):
+        state.nodes[state.node_lists[entry]].ready = begin + waiting.estimate
+    waiting.planned = begin
+    clock.last_planned = begin
+
+
+@kernel
+def _plan(state: State, place: int) -> None:
+    """Plan a job on the nodes that are first in order, and put these behind the others."""
+    clock = state.clock[0]
+    waiting = state.queue[place]
+    last = state.nodes[state.nodes[waiting.processors - 1].order].ready
+    begin = max(clock.now, clock.last_planned, last)
+    _choose_first(state, waiting.job, waiting.processors)
+    _reorder(state, waiting.job, waiting.processors, begin + waiting.estimate)
+    if state.jobs[waiting.job].promise == UNKNOWN:
+        state.jobs[waiting.job].promise = begin
+    waiting.planned = begin
+    clock.last_planned = begin
+
+
+@kernel
+def _choose_first(state: State, number: int, count: int) -> None:
+    """Give a job the first nodes in order, and note the time if that changes its set."""
+    job = state.jobs[number]
+    for place in range(count):
+        node = state.nodes[place].order
+        events.push(state.sorting, place, node, 0, node)
+    changed = False
+    for entry in range(count):
+        node = events.pop(state.sorting, count - entry)
+        changed |= state.node_lists[job.first_node + entry] != node
+        state.node_lists[job.first_node + entry] = node
+    if changed:
+        job.nodes_since = state.clock[0].now
+
+
+@kernel
+def _reorder(state: State, number: int, count: int, ready: int) -> None:
+    """Merge the chosen nodes, all ready at one time, into the others' order."""
+    nodes = state.nodes
+    first = state.jobs[number].first_node
+    others = count
+    merged = 0
+    for entry in range(first, first + count):
+        node = state.node_lists[entry]
+        nodes[node].ready = ready
+        while others < len(nodes) and _is_before(state, nodes[others].order, node, ready):
+            nodes[merged].merged = nodes[others].order
+            merged += 1
+            others += 1
+        nodes[merged].merged = node
+        merged += 1
+    for place in range(merged):
+        nodes[place].order = nodes[place].merged
+
+
+@kernel
+def _is_before(state: State, other: int, node: int, ready: int) -> bool:
+    other_ready = state.nodes[other].ready
+    before: bool = other_ready < ready or (other_ready == ready and other < node)
+    return before
+
+
+@kernel
+def _order_nodes(state: State) -> None:
+    """Order the nodes by the ends of their plans, ties by number."""
+    count = len(state.nodes)
+    for number in range(count):
+        node = state.nodes[number]
+        node.ready = max(node.ready, state.clock[0].now)
+        events.push(state.sorting, number, node.ready, number, number)
+    for place in range(count):
+        state.nodes[place].order = events.pop(state.sorting, count - place)
+
+
+@kernel
+def _start_due(state: State) -> None:
+    """Start the jobs whose planned start has come, and note when the next one is due."""
+    clock = state.clock[0]
+    clock.next_planned = NEVER
+    for place in range(clock.head, clock.tail):
+        waiting = state.queue[place]
+        if waiting.planned > clock.now:
+            clock.next_planned = waiting.planned
+            return
+        machine.start(state, place)
+        _occupy(state, waiting.job)
+        if state.jobs[waiting.job].expected_end != clock.now + waiting.estimate:
+            clock.disturbed = 1  # planned by one estimate, but it runs by another
+
+
+@kernel
+def _occupy(state: State, number: int) -> None:
+    """Let a job run on its nodes, which must be free."""
+    job = state.jobs[number]
+    for entry in range(job.first_node, job.first_node + job.processors):
+        node = state.node_lists[entry]
+        if _expected_free(state, node) > state.clock[0].now:
+            raise machine.ImpossibleError("a job needs a node that another one runs on")
+        state.nodes[node].job = number
