@@ -124,10 +124,10 @@ class EmbeddedPostgres:
         self.stop("QUIT")
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def create_database(self, template: str = "template1") -> str:
-        """Make a database like ``template`` and return its SQLAlchemy URL."""
+    def create_database(self) -> str:
+        """Make an empty database and return its SQLAlchemy URL."""
         name = f"t{uuid.uuid4().hex}"
-        self._administer(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        self._administer(f"CREATE DATABASE {name}")
         return f"postgresql+psycopg://walltimed@/{name}?host={self._directory}"
 
     def drop_database(self, url: str) -> None:

@@ -1,0 +1,193 @@
+"""Recorded predictions meet the ends of their jobs, once."""
+
+import pytest
+from runs import a_run, between, predicted, read_all, reported
+
+from service.store import open_store
+
+RUN = a_run("7", runtime=600.0, application="lammps", queue="batch")
+
+
+@pytest.fixture
+def reader(store):
+    opened = store.reader()
+    yield opened
+    opened.close()
+
+
+def scored(store, cluster: str = "default") -> int:
+    return sum(score.jobs for score in store.scores(cluster))
+
+
+def test_every_method_that_was_asked_is_scored(store):
+    estimates = {"max-usage": 900.0, "requested": 3600.0, "last-two": 300.0}
+    store.write(
+        [], [predicted("p", RUN, 900.0, estimates=estimates, interval=between(500.0, 1000.0))]
+    )
+    store.write([reported(RUN)])
+    last_two, max_usage, requested = store.scores("default")
+    assert (last_two.method, last_two.jobs, last_two.mean_absolute_error) == ("last-two", 1, 300.0)
+    assert (last_two.underestimation_rate, last_two.accuracy) == (1.0, pytest.approx(0.5))
+    assert (max_usage.mean_absolute_error, max_usage.accuracy) == (300.0, pytest.approx(600 / 900))
+    assert (max_usage.underestimation_rate, max_usage.coverage) == (0.0, 1.0)
+    assert (requested.mean_absolute_error, requested.coverage) == (3000.0, None)
+
+
+def test_scores_are_means_over_the_jobs_of_a_cluster(store):
+    intervals = [between(0.0, 100.0), between(0.0, 1000.0), None]
+    for job, interval in enumerate(intervals):
+        run = a_run(str(job), start=1000.0 * job, runtime=200.0 * (job + 1))
+        store.write([], [predicted(f"p{job}", run, 400.0, interval=interval)])
+        store.write([reported(run)])
+    (score,) = store.scores("default")
+    assert (score.jobs, score.mean_absolute_error) == (3, pytest.approx(400 / 3))
+    assert score.underestimation_rate == pytest.approx(1 / 3)
+    assert score.accuracy == pytest.approx((200 / 400 + 400 / 400 + 400 / 600) / 3)
+    assert score.coverage == pytest.approx(1 / 2)
+
+
+def test_a_run_of_no_time_at_all_is_scored(store):
+    run = a_run("0", runtime=0.0)
+    store.write([reported(run)], [predicted("p", run, 400.0)])
+    (score,) = store.scores("default")
+    assert (score.mean_absolute_error, score.accuracy) == (400.0, 0.0)
+
+
+def test_a_completion_sent_twice_is_scored_once(store):
+    store.write([], [predicted("p", RUN), predicted("q", RUN, recorded_at=1e6)])
+    store.write([reported(RUN, RUN), reported(RUN)])
+    store.write([reported(RUN)])
+    assert scored(store) == 1
+
+
+def test_a_prediction_recorded_twice_is_scored_once(store):
+    store.write([], [predicted("p", RUN)])
+    store.write([reported(RUN)])
+    store.write([], [predicted("p", RUN)])
+    store.write([reported(a_run("8", start=RUN.start_time, application="lammps", queue="batch"))])
+    assert scored(store) == 1
+
+
+def test_prediction_and_completion_may_come_in_one_transaction(store):
+    store.write([reported(RUN)], [predicted("p", RUN)])
+    assert scored(store) == 1
+
+
+def test_the_walltime_requested_at_submission_wins(store, reader):
+    store.write([], [predicted("p", RUN, requested_walltime=7200.0)])
+    store.write([reported(RUN)])
+    assert [run.submission.requested_walltime for run in read_all(reader)] == [7200.0]
+
+
+def test_without_a_recorded_prediction_the_reported_walltime_stays(store, reader):
+    store.write([reported(RUN)])
+    assert [run.submission.requested_walltime for run in read_all(reader)] == [3600.0]
+
+
+def test_the_prediction_id_comes_before_the_job_id(store):
+    other = predicted("named", a_run("8", user="bob", submit_time=10.0), 100.0)
+    store.write([], [predicted("p", RUN, 900.0, job_id="7"), other])
+    store.write([reported(RUN, prediction_id="named")])
+    (score,) = store.scores("default")
+    assert score.mean_absolute_error == 500.0
+
+
+def test_a_prediction_id_of_another_cluster_is_not_believed(store):
+    store.write([], [predicted("named", RUN, cluster="south")])
+    store.write([reported(RUN, prediction_id="named")])
+    assert scored(store) == scored(store, "south") == 0
+
+
+def test_an_unknown_prediction_id_falls_back_on_the_job_id(store):
+    store.write([], [predicted("p", RUN, job_id="7", user="somebody else")])
+    store.write([reported(RUN, prediction_id="never heard of")])
+    assert scored(store) == 1
+
+
+def test_the_job_id_comes_before_the_submission(store):
+    by_submission = predicted("older", RUN, 100.0, recorded_at=1.0)
+    store.write([], [by_submission, predicted("p", RUN, 900.0, job_id="7", recorded_at=2.0)])
+    store.write([reported(RUN)])
+    assert store.scores("default")[0].mean_absolute_error == 300.0
+
+
+@pytest.mark.parametrize(
+    ("different", "expected"),
+    [
+        ({}, 1),
+        ({"submit_time": 938.0}, 1),
+        ({"submit_time": 942.0}, 1),
+        ({"submit_time": 937.9}, 0),
+        ({"submit_time": 942.1}, 0),
+        ({"user": "bob"}, 0),
+        ({"application": "gromacs"}, 0),
+        ({"application": None}, 0),
+        ({"queue": "debug"}, 0),
+        ({"cluster": "south"}, 0),
+        ({"job_id": "8"}, 0),
+    ],
+)
+def test_without_ids_user_application_queue_and_submit_time_must_fit(store, different, expected):
+    store.write([], [predicted("p", RUN, **different)])
+    store.write([reported(RUN)])
+    assert scored(store) == expected
+
+
+def test_unknown_users_are_not_the_same_user(store):
+    run = a_run("7", user=None)
+    store.write([], [predicted("p", run)])
+    store.write([reported(run)])
+    assert scored(store) == 0
+
+
+def test_the_oldest_prediction_is_met_first(store):
+    twins = [a_run("1", application="a"), a_run("2", application="a", runtime=700.0)]
+    late = predicted("a", twins[0], 700.0, recorded_at=20.0)
+    early = predicted("b", twins[0], 600.0, recorded_at=10.0)
+    store.write([], [late, early])
+    store.write([reported(*twins)])
+    (score,) = store.scores("default")
+    assert (score.jobs, score.mean_absolute_error) == (2, 0.0)
+
+
+def test_a_jobs_other_predictions_are_closed_unscored(store):
+    store.write([], [predicted(name, RUN, job_id="7") for name in "abc"])
+    store.write([reported(RUN)])
+    store.write([reported(a_run("7", start=5000.0))])
+    assert scored(store) == 1
+    assert store.drop_stale_predictions(1e12) == 0
+
+
+def test_a_prediction_made_after_the_run_is_of_a_later_job_with_the_same_id(store):
+    later = a_run("7", start=90_000.0)
+    store.write([], [predicted("p", later, job_id="7")])
+    store.write([reported(RUN)])
+    assert scored(store) == 0
+    store.write([reported(later)])
+    assert scored(store) == 1
+
+
+def test_predictions_of_jobs_that_never_ended_are_forgotten(store):
+    store.write(
+        [], [predicted("old", RUN, recorded_at=100.0), predicted("new", RUN, recorded_at=300.0)]
+    )
+    assert store.drop_stale_predictions(200.0) == 1
+    assert store.drop_stale_predictions(200.0) == 0
+    store.write([reported(RUN)])
+    assert scored(store) == 1
+
+
+def test_a_large_batch_finds_all_its_predictions(store):
+    runs = [a_run(str(job), start=1000.0 + job, user=f"u{job % 50}") for job in range(1500)]
+    store.write([], [predicted(f"p{job}", run, job_id=str(job)) for job, run in enumerate(runs)])
+    store.write([reported(*runs[:700]), reported(*runs[700:])])
+    assert scored(store) == 1500
+
+
+def test_no_prediction_is_scored_by_two_workers(store, store_url):
+    other = open_store(store_url)
+    store.write([], [predicted("p", RUN, job_id="7"), predicted("q", RUN, job_id="7")])
+    store.write([reported(RUN)])
+    other.write([reported(a_run("7", start=3000.0))])
+    assert scored(store) == 1
+    other.close()

@@ -1,0 +1,66 @@
+"""Short words for the store's tests: runs of jobs and predictions for them."""
+
+from predictors.jobs import Completion, Interval, Status, Submission
+from service.store import RecordedPrediction, ReportedCompletion
+
+
+def a_run(job: str, *, start: float = 1_000.0, runtime: float = 600.0, **known) -> Completion:
+    """A run of ``job`` that was submitted a minute before it started."""
+    known.setdefault("submit_time", start - 60.0)
+    known.setdefault("user", "ada")
+    known.setdefault("requested_walltime", 3600.0)
+    return Completion(
+        submission=Submission(job_id=job, **known),
+        start_time=start,
+        end_time=start + runtime,
+        runtime=runtime,
+        status=Status.COMPLETED,
+    )
+
+
+def reported(*runs: Completion, prediction_id: str | None = None) -> list[ReportedCompletion]:
+    """The runs as somebody reports them."""
+    return [ReportedCompletion(completion=run, prediction_id=prediction_id) for run in runs]
+
+
+def predicted(
+    name: str, run: Completion, seconds: float = 900.0, **different
+) -> RecordedPrediction:
+    """A prediction for the submission of ``run`` as a submit filter knows it: without job id."""
+    job = run.submission
+    known = {
+        "cluster": job.cluster,
+        "user": job.user,
+        "application": job.application,
+        "queue": job.queue,
+        "submit_time": job.submit_time,
+        "requested_walltime": job.requested_walltime,
+    }
+    recorded = {
+        "recorded_at": job.submit_time,
+        "interval": None,
+        "estimates": {"max-usage": seconds},
+    }
+    recorded |= {key: different.pop(key) for key in list(different) if key in recorded}
+    return RecordedPrediction(
+        prediction_id=name,
+        submission=Submission(**{**known, **different}),
+        method="max-usage",
+        predicted_walltime=seconds,
+        **recorded,
+    )
+
+
+def between(lower: float, upper: float) -> Interval:
+    """An interval that should hold nine runtimes in ten."""
+    return Interval(lower=lower, upper=upper, coverage=0.9)
+
+
+def read_all(reader, limit: int = 7) -> list[Completion]:
+    """Everything there is to read now, a few at a time."""
+    reader.refresh()
+    found = []
+    while reader.has_news():
+        found += reader.read(limit)
+        reader.refresh()
+    return found
