@@ -1,6 +1,7 @@
 """A running service, reached over HTTP, with the two verbs of a predictor."""
 
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -29,8 +30,16 @@ class RemoteError(Exception):
         self.status = status
 
 
+class AddressError(ValueError):
+    """The address is not of the form http://HOST:PORT."""
+
+
 class ServiceUnreachableError(ConnectionError):
-    """Nothing answers at the service's address, or it says that it cannot serve now."""
+    """Nothing answers at the service's address."""
+
+
+class ServiceUnavailableError(ConnectionError):
+    """The service says that it cannot serve at the moment (503)."""
 
 
 class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -71,7 +80,7 @@ class Client:
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 60.0) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError(f"{url!r} is not of the form http://HOST:PORT.")
+            raise AddressError(f"{url!r} is not of the form http://HOST:PORT.")
         self.url = url
         self._path = parts.path.rstrip("/")
         self._connection = (
@@ -127,13 +136,24 @@ class Client:
         answer = self.call("GET", f"/v1/methods?{urlencode({'cluster': cluster})}")
         return {method["name"]: method for method in msgspec.json.decode(answer)["methods"]}
 
-    def is_ready(self) -> bool:
-        """Whether the service answers, and says that it has read its history."""
-        try:
-            self.call("GET", "/health/ready")
-        except (ServiceUnreachableError, RemoteError):
-            return False
-        return True
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
+        """Wait until the service says that it has read its history.
+
+        Before that it answers from what it has read so far, which no replay may rest on.
+
+        Raises:
+            ServiceUnavailableError: it does not say so in time.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.call("GET", "/health/ready")
+            except ServiceUnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
 
     def call(self, verb: str, path: str, body: Any = None) -> bytes:
         """Send a request and give back the body of its answer.
@@ -143,7 +163,8 @@ class Client:
 
         Raises:
             RemoteError: the service answered with an error.
-            ServiceUnreachableError: it did not answer, or with 503.
+            ServiceUnreachableError: it did not answer.
+            ServiceUnavailableError: it answered with 503.
         """
         payload = None if body is None else msgspec.json.encode(body)
         try:
@@ -156,7 +177,7 @@ class Client:
             raise self._unreachable(error) from error
         answer, status = response
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
-            raise ServiceUnreachableError(f"{self.url} cannot serve now: {_detail(answer)}")
+            raise ServiceUnavailableError(f"{self.url} cannot serve now: {_detail(answer)}")
         if status >= HTTPStatus.BAD_REQUEST:
             raise RemoteError(status, _detail(answer))
         return answer

@@ -12,6 +12,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.compressed.DamagedFileError": ExitCode.USAGE,
     "simulator.cleaning.UnknownRuleError": ExitCode.USAGE,
     "simulator.methods.MethodSpecError": ExitCode.USAGE,
+    "simulator.remote.AddressError": ExitCode.USAGE,
     "simulator.remote.RemoteError": ExitCode.FAILED,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,

@@ -36,6 +36,7 @@ def opened(
                 ExitCode.USAGE,
             )
         with Client(url, token=token) as client:
+            client.wait_until_ready()
             yield RemotePlayer(client, names)
         return
     with (
@@ -43,6 +44,7 @@ def opened(
         private_service(settings=private_settings(specs, directory)) as service,
         Client(service.url) as client,
     ):
+        client.wait_until_ready()
         yield RemotePlayer(client, names)
 
 

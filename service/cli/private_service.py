@@ -54,6 +54,8 @@ def private_service(*options: str, settings: Mapping[str, str]) -> Iterator[Priv
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if process.stdout:
+            process.stdout.close()
 
 
 def announced(process: subprocess.Popen[str]) -> str:

@@ -89,7 +89,7 @@ def replay(
     from simulator.methods import MethodSpec
     from simulator.summary import LEGEND, summarise, summary_table
 
-    specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or METHODS)]
+    specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
     played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)
     summaries = summarise(played)
@@ -123,6 +123,11 @@ def replay(
             out.print(escape(sweep_table(swept)), soft_wrap=True)
     if log.rejected:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def default_methods(url: str | None) -> list[str]:
+    """Every usual method; a running service has its own parameters."""
+    return [method.partition(":")[0] for method in METHODS] if url else list(METHODS)
 
 
 def cluster_of(url: str | None, cluster: str | None) -> str:

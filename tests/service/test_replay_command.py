@@ -1,0 +1,231 @@
+"""``walltimed replay`` and ``walltimed synth``, through the same door as the shell's."""
+
+import csv
+import gzip
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from hand_worked_log import run
+
+from service.cli import main
+from service.cli.private_service import private_service
+from simulator.compressed import read_bytes
+from simulator.remote import Client, RemoteError, RemotePredictor
+from simulator.swf import read_swf, write_swf
+from simulator.synth import Workload, synthesise
+
+
+@pytest.fixture
+def walltimed(monkeypatch, capsys, tmp_path):
+    """Runs the command; gives its exit code, what it printed and what it complained of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Users, applications and 300 jobs."""
+    file = tmp_path / "log.swf.gz"
+    write_swf(synthesise(Workload(jobs=300, seed=2)), file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service that already runs somewhere."""
+    database = tmp_path_factory.mktemp("service") / "history.sqlite3"
+    settings = {
+        "WALLTIMED_DATABASE_URL": f"sqlite:///{database}",
+        "WALLTIMED_SQLITE_SYNCHRONOUS": "normal",
+    }
+    with private_service(settings=settings) as running:
+        yield running
+
+
+def predictions_in(file: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(read_bytes(file).decode().splitlines(), delimiter="\t"))
+
+
+def test_over_http_and_in_process_every_prediction_is_the_same(walltimed, log, tmp_path):
+    methods = ("-m", "max-usage", "-m", "last-two", "-m", "knn")
+    methods += ("-m", "percentile:key=user+walltime,min_jobs=3,lower_bound=0")
+    code, printed, _ = walltimed("replay", log, *methods, "--predictions", "http.tsv")
+    assert code == 0, printed
+    code, _, _ = walltimed("replay", log, *methods, "--in-process", "--predictions", "bare.tsv")
+    assert code == 0
+    assert (tmp_path / "http.tsv").read_bytes() == (tmp_path / "bare.tsv").read_bytes()
+    predictions = predictions_in(tmp_path / "http.tsv")
+    assert len(predictions) == 4 * 300
+    for method in {line["method"] for line in predictions}:
+        lines = [line for line in predictions if line["method"] == method]
+        adjusted = [line for line in lines if line["predicted"] != line["requested"]]
+        assert len(adjusted) > 50, f"{method} has learned nothing"
+
+
+def test_a_running_service_scores_what_was_replayed_to_it(walltimed, log, service):
+    code, printed, _ = walltimed(
+        "replay", log, "--url", service.url, "--cluster", "scored", "-m", "max-usage", "--json"
+    )
+    assert code == 0
+    [replayed] = json.loads(printed)["methods"]
+    with Client(service.url) as client:
+        score = client.scores("scored")["max-usage"]["score"]
+    assert score["jobs"] == replayed["jobs"] == 300
+    for measure in ("mean_absolute_error", "accuracy", "underestimation_rate"):
+        assert score[measure] == pytest.approx(replayed[measure])
+
+
+def test_histories_at_a_running_service_do_not_meet(walltimed, log, service):
+    answers = [
+        json.loads(walltimed("replay", log, "--url", service.url, "--cluster", name, "--json")[1])
+        for name in ("one", "two")
+    ]
+    errors = [[each["mean_absolute_error"] for each in answer["methods"]] for answer in answers]
+    assert len(errors[0]) == 5
+    assert errors[0] == errors[1]
+
+
+def test_the_table_has_a_line_for_each_method_and_says_what_was_left_out(walltimed, tmp_path):
+    file = tmp_path / "small.swf"
+    job = "{} {} 0 60 1 -1 -1 1 600 -1 1 7 1 3 1 -1 -1 -1\n"
+    jobs = "".join(job.format(number, 100 * number) for number in range(1, 5))
+    file.write_text(jobs + "5 500 0 -1 1 -1 -1 1 600 -1 5 7 1 3 1 -1 -1 -1\n")
+    code, printed, _ = walltimed(
+        "replay", file, "--in-process", "-m", "requested", "-m", "last-two"
+    )
+    assert code == 0
+    assert "played: 4 jobs, in process" in printed
+    assert "left out: 1 never-ran" in printed
+    rows = {line.split()[0]: line.split() for line in printed.splitlines() if line}
+    # Errors of 540 s for the requests; last-two knows two jobs from the third on.
+    assert rows["requested"][1:6] == ["4", "540.0", "540.0", "0.100", "0.00%"]
+    assert rows["last-two"][1:6] == ["4", "270.0", "270.0", "0.550", "0.00%"]
+
+
+def test_standard_input_and_a_limit(walltimed, log, monkeypatch):
+    class Standard:
+        buffer = log.open("rb")
+
+    monkeypatch.setattr(sys, "stdin", Standard)
+    with Standard.buffer:
+        code, printed, _ = walltimed("replay", "-", "--in-process", "--limit", 20, "--json")
+    assert code == 0
+    answer = json.loads(printed)
+    assert answer["jobs"] == 20
+    assert answer["methods"][0]["method"] == "requested"
+
+
+def test_the_sweep_compares_schemes_of_the_keys_that_the_log_has(walltimed, log):
+    code, printed, _ = walltimed(
+        "replay", log, "--in-process", "-m", "requested", "--sweep", "--limit", 60, "--json"
+    )
+    assert code == 0
+    schemes = json.loads(printed)["sweep"]
+    assert {scheme["key"] for scheme in schemes} == {"user", "user+walltime"}
+    assert len(schemes) == 2 * 7 * 6 * 2
+    code, printed, _ = walltimed("replay", log, "--in-process", "--sweep", "--limit", 60)
+    assert "percentile  accuracy" in printed
+
+
+def test_the_report_is_a_page_with_tables_pictures_and_data(walltimed, log, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        code, _, complaints = walltimed("replay", log, "--in-process", "--report", "report")
+    assert code == 0
+    assert "report/index.html" in complaints
+    report = tmp_path / "report"
+    page = (report / "index.html").read_text()
+    for picture in ("distributions", "errors-per-user", "accuracy-by-percentile"):
+        assert f'src="{picture}.png"' in page
+        assert (report / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+    assert "max-usage" in (report / "table.txt").read_text()
+    assert len(json.loads((report / "report.json").read_text())["methods"]) == 5
+
+
+def test_malformed_lines_refuse_the_file_or_are_listed(walltimed, log, tmp_path):
+    file = tmp_path / "broken.swf"
+    file.write_bytes(gzip.decompress(log.read_bytes()) + b"what\n")
+    lines = len(file.read_text().splitlines())
+    code, _, complaints = walltimed("replay", file, "--in-process")
+    assert code == 2
+    assert f"line {lines}: 1 fields instead of 18" in complaints
+    code, printed, _ = walltimed("replay", file, "--in-process", "--on-error", "skip")
+    assert code == 3
+    assert f"malformed lines: 1: {lines}" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (["missing.swf"], 2, "missing.swf"),
+        (["log.swf.gz", "--in-process", "-m", "crystal-ball"], 2, "crystal-ball"),
+        (["log.swf.gz", "--in-process", "-m", "max-usage:span=3"], 2, "span"),
+        (["log.swf.gz", "--in-process", "-m", "max-usage:window"], 2, "parameter=value"),
+        (["log.swf.gz", "-m", "max-usage", "-m", "max-usage:window=3"], 2, "--in-process"),
+        (["log.swf.gz", "--url", "http://127.0.0.1:9", "--in-process"], 2, "exclude"),
+        (["log.swf.gz", "--url", "http://127.0.0.1:9", "-m", "max-usage:window=3"], 2, "own"),
+        (["log.swf.gz", "--url", "http://127.0.0.1:9"], 4, "No service answers"),
+        (["log.swf.gz", "--url", "ftp://127.0.0.1"], 2, "http://HOST:PORT"),
+        (["log.swf.gz", "--leave-out", "flurries"], 2, "flurries"),
+        (["empty.swf"], 2, "no job"),
+    ],
+)
+@pytest.mark.usefixtures("log")
+def test_what_cannot_be_done_is_said_in_one_sentence(walltimed, arguments, code, complaint):
+    Path("empty.swf").write_text("; Version: 2.2\n")
+    ended, _, complaints = walltimed("replay", *arguments)
+    assert ended == code
+    assert complaint in complaints
+    assert len(complaints.splitlines()) == 1
+
+
+def test_a_method_that_the_service_does_not_know_fails_with_its_own_sentence(
+    walltimed, log, service
+):
+    code, _, complaints = walltimed("replay", log, "--url", service.url, "-m", "crystal-ball")
+    assert code == 1
+    assert "The service answered 422" in complaints
+    assert "max-usage" in complaints
+
+
+def test_the_client_keeps_to_the_two_verbs_of_a_predictor(service):
+    with Client(service.url) as client:
+        predictor = RemotePredictor(client, "max-usage")
+        first = run("1", 0, 25, cluster="verbs")
+        assert predictor.predict(first.submission).predicted_walltime == 100
+        predictor.observe(first)
+        later = run("2", 30, 1, cluster="verbs").submission
+        prediction = predictor.predict(later)
+        assert prediction.predicted_walltime == 25
+        assert prediction.basis.jobs == 1
+        assert client.predict_batch([later, later], "max-usage") == [prediction] * 2
+        client.wait_until_ready()
+        with pytest.raises(RemoteError, match="404"):
+            client.call("GET", "/v1/nothing")
+
+
+def test_synth_writes_the_trace_that_its_header_names(walltimed, tmp_path):
+    code, _, complaints = walltimed("synth", "--jobs", 50, "--seed", 9, "-o", "made.swf.xz")
+    assert code == 0
+    assert "50 jobs" in complaints
+    made = read_swf(tmp_path / "made.swf.xz")
+    assert made.header["Note"].startswith(
+        "made by: walltimed synth --jobs 50 --seed 9 --processors 128 --users 60"
+    )
+    code, printed, _ = walltimed("synth", "--jobs", 50, "--seed", 9)
+    assert printed.encode() == read_bytes(tmp_path / "made.swf.xz")
+    code, printed, _ = walltimed("synth", "--jobs", 50, "-o", "json.swf", "--json")
+    assert json.loads(printed)["jobs"] == 50
+    assert walltimed("synth", "--json")[0] == 2
