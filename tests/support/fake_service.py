@@ -48,18 +48,34 @@ class FakeService:
     """Answers every request with ``answer``; None is silence. ``hangs_up`` closes after each."""
 
     def __init__(
-        self, answer: bytes | None = None, *, hangs_up: bool = False, seconds_per_byte: float = 0
+        self,
+        answer: bytes | None = None,
+        *,
+        hangs_up: bool = False,
+        seconds_per_byte: float = 0,
+        port: int = 0,
     ) -> None:
         self.answer, self.hangs_up, self.seconds_per_byte = answer, hangs_up, seconds_per_byte
         self.is_closed = threading.Event()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[str] = []
         self.connections = 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", port))
         self.port = self.listener.getsockname()[1]
         self._open: list[socket.socket] = []
 
-    def serve(self) -> None:
+    @contextmanager
+    def serving(self):
+        """Serve meanwhile."""
+        thread = threading.Thread(target=self._serve, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.close()
+            thread.join()
+
+    def _serve(self) -> None:
         while True:
             try:
                 connection, _ = self.listener.accept()
@@ -113,13 +129,6 @@ class FakeService:
             connection.close()
 
 
-@contextmanager
-def fake_service(answer: bytes | None = None, **kwargs):
-    service = FakeService(answer, **kwargs)
-    thread = threading.Thread(target=service.serve, daemon=True)
-    thread.start()
-    try:
-        yield service
-    finally:
-        service.close()
-        thread.join()
+def fake_service(answer: bytes | None = None, **kwargs: Any):
+    """One that serves in a ``with`` block."""
+    return FakeService(answer, **kwargs).serving()

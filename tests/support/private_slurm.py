@@ -11,13 +11,13 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Self
 
 from running_service import eventually
 
 DAEMONS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged")
+PLUGINS = ("job_submit_lua.so", "jobcomp_elasticsearch.so")
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 CONF = """\
@@ -62,9 +62,7 @@ PartitionName=long Nodes=ALL MaxTime=UNLIMITED DefaultTime=60 State=UP
 def reason_to_skip() -> str | None:
     """Why there can be no private Slurm here; None if there can."""
     missing = [daemon for daemon in DAEMONS if not Path(daemon).exists()]
-    for plugin in ("job_submit_lua.so", "jobcomp_elasticsearch.so"):
-        if not list(Path("/").glob(f"usr/lib/*/slurm-wlm/{plugin}")):
-            missing.append(plugin)
+    missing += [name for name in PLUGINS if not list(Path("/usr/lib").glob(f"*/slurm-wlm/{name}"))]
     return f"needs {', '.join(missing)} (make slurm)" if missing else None
 
 

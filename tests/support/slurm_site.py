@@ -1,0 +1,108 @@
+"""A private Slurm and a real service connected to it, as an administrator connects them."""
+
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Self
+
+import httpx
+from private_slurm import PrivateSlurm, free_ports
+from running_service import WALLTIMED, eventually
+from slurm_scripts import SCRIPTS, lua_value
+
+from service.store import open_store
+
+CLUSTER = "private"
+
+PATIENCE = 2.0
+"""Seconds: the budget of 0.2 s and a sbatch on a machine that does other things too."""
+
+
+class SlurmSite:
+    """Both sides; use it in a ``with`` block.
+
+    Args:
+        config: of walltimed.lua.
+    """
+
+    def __init__(self, **config) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="walltimed-"))
+        self.url = f"sqlite:///{self.directory / 'history.sqlite3'}"
+        (self.port,) = free_ports(1)
+        self.process: subprocess.Popen[bytes] | None = None
+        base = f"http://walltimed:unused@127.0.0.1:{self.port}"
+        self.client = httpx.Client(base_url=base, timeout=20)
+        for script in SCRIPTS.glob("*.lua"):
+            shutil.copy(script, self.directory)
+        settings = {"port": self.port, **config}
+        (self.directory / "walltimed_config.lua").write_text(f"return {lua_value(settings)}")
+        scripts = [self.directory / name for name in ("job_submit.lua", "walltimed.lua")]
+        scripts.append(self.directory / "walltimed_config.lua")
+        self.slurm = PrivateSlurm(scripts, f"{base}/v1/adapters/slurm/jobcomp?cluster={CLUSTER}")
+
+    def __enter__(self) -> Self:
+        self.start_service()
+        self.slurm.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.slurm.__exit__()
+        self.end_service(signal.SIGKILL)
+        self.client.close()
+        shutil.rmtree(self.directory)
+
+    def start_service(self) -> None:
+        """Start the service, or start it again."""
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [WALLTIMED, "serve", "--port", str(self.port), "--database-url", self.url],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                cwd=self.directory,
+            )  # fmt: skip
+        eventually(self._is_ready, seconds=60)
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.directory / "log").read_text()
+        try:
+            return self.client.get("/health/ready").status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def end_service(self, number: signal.Signals) -> None:
+        """End the service by a signal."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(number)
+            self.process.wait(30)
+
+    def runs(self) -> dict[str, list]:
+        """What the history holds, by job id."""
+        store = open_store(self.url)
+        reader = store.reader()
+        found: dict[str, list] = {}
+        try:
+            while completions := reader.read(1000):
+                for completion in completions:
+                    found.setdefault(completion.submission.job_id, []).append(completion)
+        finally:
+            reader.close()
+            store.close()
+        return found
+
+    def await_runs(self, *job_ids: int, seconds: float = 60) -> dict[str, list]:
+        """The history once it holds a run of each of these jobs."""
+        wanted = set(map(str, job_ids))
+        return eventually(
+            lambda: found if wanted <= (found := self.runs()).keys() else None, seconds=seconds
+        )
+
+    def submit_in_time(self, *arguments: str) -> int:
+        """Submit a job, which must not take longer than the budget and sbatch itself."""
+        began = time.monotonic()
+        job = self.slurm.sbatch(*arguments)
+        assert time.monotonic() - began < PATIENCE
+        return job
