@@ -17,6 +17,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.types import UserDefinedType
@@ -40,6 +41,9 @@ class TransactionId(UserDefinedType[int]):
     def get_col_spec(self, **_: Any) -> str:
         """Its name in SQL."""
         return "XID8"
+
+
+ischema_names["xid8"] = TransactionId  # lets Alembic recognise it
 
 
 class this_transaction(GenericFunction[int]):  # noqa: N801 - it is the name of a SQL function

@@ -1,0 +1,119 @@
+"""The migrations build what the code expects, from nothing and with rows, and can be taken back."""
+
+import threading
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from runs import a_run, predicted, reported
+from sqlalchemy import NullPool, create_engine, inspect
+
+from service.store import SchemaOutdatedError, StoreUnavailableError, open_store
+from service.store.schema import alembic_config
+from service.store.tables import metadata
+
+
+@pytest.fixture
+def store(empty_store_url):
+    opened = open_store(empty_store_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def engine(empty_store_url):
+    return create_engine(empty_store_url, poolclass=NullPool)
+
+
+def downgrade(engine) -> None:
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "base")
+
+
+def is_for(engine):
+    """Leaves out indexes that only the other database has; Alembic does not know of those."""
+
+    def include(item, _name, kind, *_) -> bool:
+        return kind != "index" or not item._ddl_if or item._ddl_if.dialect == engine.name
+
+    return include
+
+
+def test_the_migrations_build_the_tables_of_the_code(store, engine):
+    store.upgrade()
+    with engine.connect() as connection:
+        options = {"compare_type": True, "include_object": is_for(engine)}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
+
+
+def test_constraints_and_indexes_have_the_names_of_the_code(store, engine):
+    store.upgrade()
+    for table in metadata.sorted_tables:
+        built = inspect(engine)
+        expected = {i.name for i in table.indexes if is_for(engine)(i, i.name, "index")}
+        # PostgreSQL lists the index behind a unique constraint too.
+        assert expected <= {index["name"] for index in built.get_indexes(table.name)}
+        assert built.get_pk_constraint(table.name)["name"] == table.primary_key.name
+        assert {unique["name"] for unique in built.get_unique_constraints(table.name)} == {
+            constraint.name
+            for constraint in table.constraints
+            if constraint.__visit_name__ == "unique_constraint"
+        }
+
+
+def test_a_database_before_its_upgrade_is_not_used(store):
+    with pytest.raises((SchemaOutdatedError, StoreUnavailableError), match="walltimed db upgrade"):
+        store.check()
+    store.upgrade()
+    store.check()
+
+
+def test_a_database_from_another_release_is_named(store, engine):
+    store.upgrade()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'from_the_future'")
+    with pytest.raises(SchemaOutdatedError, match="from_the_future"):
+        store.check()
+
+
+def test_an_upgrade_of_what_is_up_to_date_changes_nothing(store):
+    store.upgrade()
+    store.write([reported(a_run("1"))])
+    store.upgrade()
+    assert store.history_length() == 1
+
+
+def test_the_migrations_can_be_taken_back_with_rows_and_applied_again(store, engine):
+    store.upgrade()
+    store.write([reported(a_run("1"))], [predicted("p", a_run("2"))])
+    store.issue_token("x", ["admin"], now=1.0)
+    store.close()
+    downgrade(engine)
+    assert inspect(engine).get_table_names() == ["alembic_version"]
+    if engine.name == "postgresql":
+        assert inspect(engine).get_sequence_names() == []
+    store.upgrade()
+    assert store.write([reported(a_run("1"))])[0].accepted == 1
+
+
+def test_several_processes_may_upgrade_at_once(empty_store_url, store):
+    failures = []
+
+    def upgrade() -> None:
+        mine = open_store(empty_store_url)
+        try:
+            mine.upgrade()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it fails the test
+            failures.append(error)
+        finally:
+            mine.close()
+
+    threads = [threading.Thread(target=upgrade) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    store.check()

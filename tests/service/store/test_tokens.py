@@ -1,0 +1,69 @@
+"""API tokens: shown once, kept as a hash, worthless when revoked."""
+
+import pytest
+
+from service.store import open_store
+from service.store.tokens import parse_token
+
+
+def test_a_token_is_known_by_its_text(store):
+    token, text = store.issue_token("slurm", ["predict", "ingest"], now=100.0)
+    token_id, secret = parse_token(text)
+    assert token_id == token.token_id
+    assert token.matches(secret)
+    assert store.tokens() == [token]
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "é", "\ud800"])
+def test_another_secret_does_not_match(store, wrong):
+    token, text = store.issue_token("slurm", ["predict"], now=100.0)
+    assert not token.matches(wrong)
+    assert not token.matches(text)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "allowed"),
+    [
+        ({"predict"}, {"predict"}),
+        ({"predict", "ingest"}, {"predict", "ingest"}),
+        ({"admin"}, {"predict", "ingest", "admin"}),
+    ],
+)
+def test_a_token_allows_its_scopes(store, scopes, allowed):
+    token, _ = store.issue_token("x", scopes, now=1.0)
+    assert {scope for scope in ("predict", "ingest", "admin") if token.allows(scope)} == allowed
+
+
+def test_a_revoked_token_allows_nothing(store):
+    token, _ = store.issue_token("x", ["admin"], now=1.0)
+    assert store.revoke_token(token.token_id, now=2.0)
+    (revoked,) = store.tokens()
+    assert revoked.revoked_at == 2.0
+    assert not revoked.allows("predict")
+
+
+def test_only_a_valid_token_can_be_revoked(store):
+    token, _ = store.issue_token("x", ["admin"], now=1.0)
+    assert not store.revoke_token("nobody", now=2.0)
+    assert store.revoke_token(token.token_id, now=2.0)
+    assert not store.revoke_token(token.token_id, now=3.0)
+
+
+@pytest.mark.parametrize("scopes", [[], ["root"], ["predict", "root"], ["predict ingest"]])
+def test_unknown_scopes_are_refused(store, scopes):
+    with pytest.raises(ValueError, match="admin, ingest, predict"):
+        store.issue_token("x", scopes, now=1.0)
+    assert store.tokens() == []
+
+
+def test_no_secret_reaches_the_database(sqlite_url, tmp_path):
+    store = open_store(sqlite_url)
+    _, text = store.issue_token("x", ["admin"], now=1.0)
+    store.close()
+    secret = parse_token(text)[1].encode()
+    assert all(secret not in file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
+
+
+@pytest.mark.parametrize("text", ["", "wt", "wt_", "wt_ab", "wt_ab_", "wt__cd", "xx_ab_cd"])
+def test_what_is_no_token_is_not_taken_for_one(text):
+    assert parse_token(text) is None

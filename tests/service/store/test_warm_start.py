@@ -1,0 +1,124 @@
+"""A start on a part of the log ends where a start on all of it would."""
+
+import random
+from math import inf
+
+import pytest
+from runs import a_run, reported
+
+from predictors.base import Memory
+from predictors.jobs import Submission
+from predictors.registry import create
+
+NOW = 1e10
+MEMORIES = [
+    Memory(jobs_per_user=3),
+    Memory(latest_jobs=40),
+    Memory(window_seconds=2000.0),
+    Memory(jobs_per_user=2, latest_jobs=25, window_seconds=1000.0),
+    Memory(jobs_per_user=5, latest_jobs=100_000),
+]
+
+
+def a_history(seed: int, *, jobs: int = 300, ties: bool = False):
+    """Runs of some busy and some rare users on two clusters, reported out of order."""
+    chance = random.Random(seed)
+    runs = []
+    for job in range(jobs):
+        start = float(chance.randrange(10_000))
+        runtime = float(chance.randrange(10) * 100 if ties else chance.random() * 5000)
+        user = f"u{int(chance.paretovariate(0.7)) % 25}" if chance.random() < 0.95 else None
+        cluster = "north" if chance.random() < 0.8 else "south"
+        runs.append(a_run(str(job), start=start, runtime=runtime, user=user, cluster=cluster))
+    return runs
+
+
+def part_of(store, memory: Memory, now: float = NOW):
+    reader, runs = store.warm_start(memory, now)
+    reader.close()
+    return list(runs)
+
+
+def last(runs, count: int):
+    return runs[len(runs) - count :] if count < len(runs) else runs
+
+
+def remembered(log, memory: Memory, now: float = NOW) -> set[str]:
+    """Ids of the jobs that ``memory`` asks for, straight from its definition."""
+    found = []
+    for cluster in {run.submission.cluster for run in log}:
+        # Sorting is stable: of runs that ended together, the latest observed comes last.
+        ends = sorted((r for r in log if r.submission.cluster == cluster), key=lambda r: r.end_time)
+        newest = min(now, ends[-1].end_time)
+        found += last(ends, memory.latest_jobs)
+        found += [run for run in ends if run.end_time >= newest - memory.window_seconds]
+        for user in {run.submission.user for run in ends} - {None}:
+            found += last([r for r in ends if r.submission.user == user], memory.jobs_per_user)
+    return {run.submission.job_id for run in found}
+
+
+@pytest.fixture(params=range(3))
+def log(request, store):
+    runs = a_history(request.param)
+    for start in range(0, len(runs), 70):
+        store.write([reported(*runs[start : start + 70])])
+    return runs
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_warm_start_reads_what_the_memory_asks_for_in_log_order(store, log, memory):
+    part = part_of(store, memory)
+    read = [run.submission.job_id for run in part]
+    assert len(set(read)) == len(read)
+    assert remembered(log, memory) <= set(read)
+    for cluster in store.clusters():
+        own = [run for run in part if run.submission.cluster == cluster]
+        assert own == [run for run in log if run in own]
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_warm_start_reads_little_else(store, log, memory):
+    # One run of each user more than asked for comes along at most; no two end at once here.
+    users = {(run.submission.cluster, run.submission.user) for run in log}
+    assert len(part_of(store, memory)) <= len(remembered(log, memory)) + len(users)
+
+
+def test_runs_that_ended_at_the_same_time_are_never_cut_apart(store):
+    log = a_history(7, ties=True)
+    store.write([reported(*log)])
+    for memory in MEMORIES:
+        read = {run.submission.job_id for run in part_of(store, memory)}
+        assert remembered(log, memory) <= read
+
+
+def test_an_endless_window_reads_the_whole_log(store, log):
+    part = part_of(store, Memory(window_seconds=inf))
+    north = [run for run in log if run.submission.cluster == "north"]
+    south = [run for run in log if run.submission.cluster == "south"]
+    assert part == north + south
+
+
+def test_end_times_in_the_future_do_not_move_the_window(store):
+    clock_jump = a_run("jump", start=1e9)
+    store.write([reported(a_run("old", start=0.0), a_run("new", start=9_000.0), clock_jump)])
+    part = part_of(store, Memory(window_seconds=5_000.0), now=10_000.0)
+    assert [run.submission.job_id for run in part] == ["new", "jump"]
+
+
+def test_an_empty_history_has_nothing_to_read(store):
+    assert part_of(store, Memory(jobs_per_user=5, latest_jobs=5, window_seconds=5.0)) == []
+    assert part_of(store, Memory(window_seconds=inf)) == []
+
+
+@pytest.mark.parametrize("method", ["max-usage", "last-two", "percentile"])
+def test_a_predictor_answers_after_a_warm_start_as_after_the_whole_log(store, log, method):
+    warm, whole = create(method), create(method)
+    for run in part_of(store, warm.memory):
+        if run.submission.cluster == "north":
+            warm.observe(run)
+    for run in log:
+        if run.submission.cluster == "north":
+            whole.observe(run)
+    for user in [*{run.submission.user for run in log}, "nobody yet"]:
+        job = Submission(user=user, requested_walltime=3600.0, submit_time=NOW)
+        assert warm.predict(job) == whole.predict(job)
