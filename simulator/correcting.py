@@ -25,7 +25,7 @@ def corrected(correction: int, first: int, request: int, elapsed: int) -> int:
             if estimate > elapsed:
                 break
             estimate = first + step
-    if correction == REQUEST and estimate <= elapsed:
+    if correction != DOUBLE and estimate <= elapsed:
         estimate = request
     while estimate <= elapsed:
         estimate *= 2

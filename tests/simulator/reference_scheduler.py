@@ -6,8 +6,8 @@ from everything that runs or is planned, whenever somebody asks.
 
 from dataclasses import dataclass, field
 
-STEPS = [0, 1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]
-"""Minutes of Tsafrir's corrections."""
+STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]
+"""Minutes of Tsafrir's corrections, from the first estimate on."""
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Reference:
             later = [first + 60 * step for step in STEPS if first + 60 * step > elapsed]
         else:
             later = [first * 2**n for n in range(64) if first * 2**n > elapsed]
-        return min(job.request, later[0])
+        return min([job.request, *later[:1]])
 
     # What is free when.
 
