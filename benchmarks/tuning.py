@@ -27,7 +27,8 @@ from predictors.tuning import genetic
 from predictors.tuning.batch import Batch, batch_of
 from predictors.tuning.genetic import GENERATIONS, GENES, decode
 from predictors.tuning.objective import Errors
-from predictors.tuning.round import TuningPlan, tune
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.round import tune
 from simulator.cleaning import REPLAY_RULES, clean
 from simulator.runs import completions as runs_of
 from simulator.swf import read_swf

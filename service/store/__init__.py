@@ -16,6 +16,7 @@ from service.store.records import (
     Token,
 )
 from service.store.store import Store, open_store
+from service.store.tunings import Tuning, TuningLostError, Tunings, TuningState
 
 __all__ = [
     "Ingested",
@@ -30,5 +31,9 @@ __all__ = [
     "StoreFullError",
     "StoreUnavailableError",
     "Token",
+    "Tuning",
+    "TuningLostError",
+    "TuningState",
+    "Tunings",
     "open_store",
 ]

@@ -21,18 +21,23 @@ from service.store.records import (
 )
 from service.store.sqlite import SqliteDatabase
 from service.store.tables import OPEN, completions, predictions
+from service.store.tunings import Tunings
 
 
 class Store:
-    """History, recorded predictions, scores and tokens in one database.
+    """History, recorded predictions, scores, rounds of tuning and tokens in one database.
 
     The methods block: call them from a thread that may wait, which may be any. Each may raise
     StoreUnavailableError, and SchemaOutdatedError before ``upgrade``; those that write also
     StoreFullError.
+
+    Attributes:
+        tunings: rounds of tuning and the parameters they put in force.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.tunings = Tunings(database)
 
     def upgrade(self) -> None:
         """Bring the schema up to this release's; safe from several processes at once."""

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Double,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -156,4 +157,49 @@ tokens = Table(
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
     PrimaryKeyConstraint("token_id"),
+)
+
+OPEN_ROUND = text("state IN ('waiting', 'running')")
+"""Of a round of tuning: it has not ended."""
+
+tunings = Table(
+    "tunings",
+    metadata,
+    Column("tuning_id", Text),
+    Column("cluster", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("plan", Text, nullable=False),  # JSON, and so progress and outcome
+    Column("horizon", BigInteger, nullable=False),  # last place in the log when it was asked for
+    Column("asked_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("seen_at", Double),
+    Column("finished_at", Double),
+    Column("attempts", Integer, nullable=False),
+    Column("progress", Text),
+    Column("outcome", Text),
+    Column("error", Text),
+    PrimaryKeyConstraint("tuning_id"),
+    Index("ix_tunings_cluster", "cluster", "asked_at"),
+    # At most one round of a cluster is open, whoever asks.
+    Index(
+        "ix_tunings_open",
+        "cluster",
+        unique=True,
+        sqlite_where=OPEN_ROUND,
+        postgresql_where=OPEN_ROUND,
+    ),
+)
+
+# What tuning put in force: the latest version of a cluster counts.
+parameters = Table(
+    "parameters",
+    metadata,
+    Column("version", BigInteger().with_variant(Integer, "sqlite"), Identity()),
+    Column("cluster", Text, nullable=False),
+    Column("tuning_id", Text, nullable=False),
+    Column("parameters", Text, nullable=False),  # JSON
+    Column("since", Double, nullable=False),
+    PrimaryKeyConstraint("version"),
+    Index("ix_parameters_cluster", "cluster", "version"),
 )

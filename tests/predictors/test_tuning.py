@@ -15,7 +15,8 @@ from predictors.tuning.batch import batch_of
 from predictors.tuning.exhaustive import around, exhaustive, stretched
 from predictors.tuning.genetic import GENERATIONS, GENES, IMPROVEMENT, PATIENCE, decode, genetic
 from predictors.tuning.objective import Errors
-from predictors.tuning.round import FEWEST_JOBS, TooShortHistoryError, TuningPlan, tune
+from predictors.tuning.plan import FEWEST_JOBS, TooShortHistoryError, TuningPlan
+from predictors.tuning.round import tune
 from predictors.tuning.search import templates
 
 

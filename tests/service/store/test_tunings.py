@@ -1,0 +1,167 @@
+"""Rounds of tuning in the store: one at a time, taken once, given back, never half finished."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from runs import a_run, reported
+
+from predictors.tuning.plan import TooShortHistoryError, TuningPlan
+from service.store import TuningLostError, TuningState, open_store
+from service.store.tunings import MOST_ATTEMPTS
+
+PLAN = TuningPlan(history=50, training=100, test=100)
+
+
+@pytest.fixture
+def store(store_url):
+    store = open_store(store_url)
+    yield store
+    store.close()
+
+
+def report(store, first, last, cluster="default"):
+    runs = [
+        a_run(str(n), start=float(n), runtime=60.0, cluster=cluster) for n in range(first, last)
+    ]
+    store.write([reported(*runs)])
+
+
+def asked(store, at=1.0):
+    report(store, 0, 250)
+    return store.tunings.ask("default", PLAN, "request", at)
+
+
+def test_a_round_is_asked_for_taken_told_about_and_finished(store):
+    waiting = asked(store)
+    assert (waiting.state, waiting.origin, waiting.plan) == ("waiting", "request", PLAN)
+    assert store.tunings.waiting() == [waiting]
+    taken = store.tunings.take(waiting.tuning_id, 2.0)
+    assert (taken.state, taken.started_at, taken.attempts) == (TuningState.RUNNING, 2.0, 1)
+    store.tunings.tell(taken, {"step": 3}, 4.0)
+    assert store.tunings.find(taken.tuning_id).progress == {"step": 3}
+    store.tunings.finish(taken, {"adopted": True}, {"neighbours": 7}, 5.0)
+    done = store.tunings.find(taken.tuning_id)
+    assert (done.state, done.finished_at, done.outcome) == ("done", 5.0, {"adopted": True})
+    assert done.error is None
+    assert store.tunings.in_force() == {"default": {"neighbours": 7}}
+    assert store.tunings.of_cluster("default") == [done]
+    assert store.tunings.of_cluster("other") == []
+    assert store.tunings.find("none") is None
+
+
+def test_asking_for_an_open_round_is_answered_with_it_however_many_ask_at_once(store_url, store):
+    report(store, 0, 250)
+    others = [open_store(store_url) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = pool.map(lambda one: one.tunings.ask("default", PLAN, "history", 1.0), others)
+        assert len({answer.tuning_id for answer in answers}) == 1
+    taken = store.tunings.take(store.tunings.waiting()[0].tuning_id, 2.0)
+    assert store.tunings.ask("default", PLAN, "command", 3.0) == taken
+    for other in others:
+        other.close()
+
+
+def test_a_round_is_taken_by_one_process_alone(store_url, store):
+    waiting = asked(store)
+    others = [open_store(store_url) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(lambda one: one.tunings.take(waiting.tuning_id, 2.0), others))
+    assert len([one for one in taken if one is not None]) == 1
+    for other in others:
+        other.close()
+
+
+def test_clusters_have_rounds_and_parameters_of_their_own(store):
+    first = asked(store)
+    report(store, 0, 250, cluster="other")
+    second = store.tunings.ask("other", PLAN, "request", 1.0)
+    assert first.tuning_id != second.tuning_id
+    for number, tuning in enumerate((first, second)):
+        taken = store.tunings.take(tuning.tuning_id, 2.0)
+        store.tunings.finish(taken, {}, {"neighbours": number + 1}, 3.0)
+    assert store.tunings.in_force() == {"default": {"neighbours": 1}, "other": {"neighbours": 2}}
+
+
+def test_the_parameters_adopted_last_are_in_force(store):
+    report(store, 0, 250)
+    for number, adopted in enumerate(({"neighbours": 3}, {"neighbours": 4}, None)):
+        waiting = store.tunings.ask("default", PLAN, "request", float(number))
+        taken = store.tunings.take(waiting.tuning_id, float(number))
+        store.tunings.finish(taken, {}, adopted, float(number))
+    assert store.tunings.in_force() == {"default": {"neighbours": 4}}
+    assert [one.asked_at for one in store.tunings.of_cluster("default")] == [2.0, 1.0, 0.0]
+
+
+def test_a_silent_round_is_given_back_and_its_first_process_can_write_no_more(store):
+    first = store.tunings.take(asked(store).tuning_id, 2.0)
+    assert not store.tunings.running(silent_since=1.9)
+    assert store.tunings.give_back(9.0, silent_since=1.9) == 0
+    assert store.tunings.running(silent_since=2.0)
+    assert store.tunings.give_back(9.0, silent_since=2.0) == 1
+    second = store.tunings.take(first.tuning_id, 10.0)
+    assert second.attempts == 2
+    for write in (
+        lambda: store.tunings.tell(first, {}, 11.0),
+        lambda: store.tunings.finish(first, {}, {"neighbours": 9}, 11.0),
+        lambda: store.tunings.fail(first, "no", 11.0),
+    ):
+        with pytest.raises(TuningLostError):
+            write()
+    assert store.tunings.in_force() == {}
+    store.tunings.finish(second, {}, None, 12.0)
+    assert store.tunings.find(first.tuning_id).state == TuningState.DONE
+
+
+def test_one_round_can_be_given_back_at_once(store):
+    taken = store.tunings.take(asked(store).tuning_id, 2.0)
+    assert store.tunings.give_back(3.0, silent_since=3.0, tuning_id="another") == 0
+    assert store.tunings.give_back(3.0, silent_since=3.0, tuning_id=taken.tuning_id) == 1
+    assert store.tunings.waiting()[0].tuning_id == taken.tuning_id
+
+
+def test_a_round_whose_processes_keep_dying_fails(store):
+    tuning_id = asked(store).tuning_id
+    for attempt in range(MOST_ATTEMPTS):
+        assert store.tunings.take(tuning_id, float(attempt)) is not None
+        store.tunings.give_back(float(attempt), silent_since=float(attempt))
+    failed = store.tunings.find(tuning_id)
+    assert (failed.state, failed.error) == ("failed", f"Its process died, {MOST_ATTEMPTS} times.")
+    assert store.tunings.take(tuning_id, 9.0) is None
+
+
+def test_a_failed_round_says_why_and_makes_room(store):
+    taken = store.tunings.take(asked(store).tuning_id, 2.0)
+    store.tunings.fail(taken, "because", 3.0)
+    assert store.tunings.find(taken.tuning_id).error == "because"
+    assert store.tunings.ask("default", PLAN, "request", 4.0).tuning_id != taken.tuning_id
+
+
+def test_too_short_a_history_is_refused(store):
+    report(store, 0, 249)
+    report(store, 0, 9, cluster="other")
+    with pytest.raises(TooShortHistoryError, match="needs 250 completions, there are 249"):
+        store.tunings.ask("default", PLAN, "request", 1.0)
+    assert store.tunings.waiting() == []
+
+
+def test_a_round_is_due_after_enough_new_completions_of_the_cluster(store):
+    report(store, 0, 249)
+    assert not store.tunings.is_due("default", PLAN)
+    report(store, 249, 250)
+    assert store.tunings.is_due("default", PLAN)
+    taken = store.tunings.take(store.tunings.ask("default", PLAN, "history", 1.0).tuning_id, 2.0)
+    store.tunings.finish(taken, {}, None, 3.0)
+    report(store, 250, 349)
+    report(store, 0, 500, cluster="other")
+    assert not store.tunings.is_due("default", PLAN)
+    report(store, 349, 350)
+    assert store.tunings.is_due("default", PLAN)
+
+
+def test_the_latest_completions_come_in_log_order(store):
+    report(store, 50, 100)
+    report(store, 0, 20)
+    report(store, 0, 5, cluster="other")
+    latest = store.tunings.latest_completions("default", 60)
+    assert [int(one.submission.job_id) for one in latest] == [*range(50, 100), *range(10, 20)]
+    assert len(store.tunings.latest_completions("default", 1000)) == 70
