@@ -70,16 +70,20 @@ def store_url(request) -> str:
     return request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
 
 
+@pytest.fixture
+def empty_postgres_url(postgres):
+    """A PostgreSQL database without any schema."""
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def empty_store_url(request, tmp_path):
+def empty_store_url(request, tmp_path) -> str:
     """A database without any schema, of either kind."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'empty.sqlite3'}"
-        return
-    server = request.getfixturevalue("postgres")
-    url = server.create_database()
-    yield url
-    server.drop_database(url)
+        return f"sqlite:///{tmp_path / 'empty.sqlite3'}"
+    return request.getfixturevalue("empty_postgres_url")
 
 
 @pytest.fixture

@@ -97,7 +97,6 @@ class PostgresLogReader:
             hints.execute(f"LISTEN {CHANNEL}")
             while not self._closed.is_set():
                 self._read_ahead()
-                self.error = None
                 seconds = _SOON_SECONDS if self._behind else _POLL_SECONDS
                 deque(hints.notifies(timeout=seconds, stop_after=1), maxlen=0)
 
@@ -105,9 +104,11 @@ class PostgresLogReader:
         with self._fetching:
             try:
                 self._fetch(self._connected())
-            except psycopg.Error:
+            except psycopg.Error as error:
+                self.error = self._meaning(error)
                 self._drop_connection()
                 raise
+            self.error = None
 
     def _fetch(self, connection: Connection) -> None:
         """Fill the room there is, and count what does not fit or is not settled yet."""

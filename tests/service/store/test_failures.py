@@ -1,0 +1,203 @@
+"""What a store does when its database cannot do what it is asked."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from runs import a_run, predicted, read_all, reported
+from sqlalchemy import NullPool, create_engine, event, make_url
+
+from predictors.base import Memory
+from service.store import (
+    RefusedRecordError,
+    SchemaOutdatedError,
+    StoreFullError,
+    StoreUnavailableError,
+    open_store,
+)
+
+
+def on_connect(store, *pragmas: str) -> None:
+    """Run statements on every connection that the store opens from now on."""
+
+    @event.listens_for(store._database.engine, "connect")
+    def _(connection, _record):
+        for pragma in pragmas:
+            connection.execute(pragma)
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url):
+    opened = open_store(sqlite_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sqlite_file(sqlite_url) -> Path:
+    return Path(make_url(sqlite_url).database)
+
+
+def many(count: int = 5000):
+    return reported(*(a_run(str(job), application="x" * 100) for job in range(count)))
+
+
+def test_a_full_sqlite_database_says_so_and_keeps_what_was_acknowledged(sqlite_store):
+    on_connect(sqlite_store, "PRAGMA max_page_count = 60")
+    sqlite_store.write([reported(a_run("kept"))])
+    with pytest.raises(StoreFullError):
+        sqlite_store.write([many()])
+    assert sqlite_store.history_length() == 1
+    assert sqlite_store.write([reported(a_run("small"))])[0].accepted == 1
+
+
+def test_a_full_postgresql_database_says_so(empty_postgres_url):
+    store = open_store(empty_postgres_url)
+    store.upgrade()
+    engine = create_engine(empty_postgres_url, poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("""
+            CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$""")
+        connection.exec_driver_sql(
+            "CREATE TRIGGER fill BEFORE INSERT ON completions EXECUTE FUNCTION fill()"
+        )
+    with pytest.raises(StoreFullError, match="could not extend file"):
+        store.write([reported(a_run("1"))], [predicted("p", a_run("1"))])
+    assert store.history_length() == 0
+    store.close()
+
+
+def test_a_sqlite_file_that_is_gone_is_missed_and_found_again(sqlite_store, sqlite_file):
+    sqlite_store.write([reported(a_run("1"))])
+    reader = sqlite_store.reader()
+    assert len(read_all(reader)) == 1
+    away = sqlite_file.rename(sqlite_file.with_name("away"))
+    with pytest.raises(StoreUnavailableError, match="There is no"):
+        sqlite_store.write([reported(a_run("2"))])
+    with pytest.raises(StoreUnavailableError):
+        sqlite_store.history_length()
+    assert not reader.has_news()
+    assert isinstance(reader.error, StoreUnavailableError)
+    assert reader.read(10) == []
+    assert not sqlite_file.exists()
+    away.rename(sqlite_file)
+    assert sqlite_store.write([reported(a_run("2"))])[0].accepted == 1
+    assert len(read_all(reader)) == 1
+    assert reader.error is None
+    reader.close()
+
+
+def test_nothing_is_written_to_a_sqlite_file_that_was_replaced(sqlite_store, sqlite_file):
+    sqlite_store.write([reported(a_run("1"))])
+    sqlite_file.rename(sqlite_file.with_name("old"))
+    fresh = open_store(f"sqlite:///{sqlite_file}")
+    fresh.upgrade()
+    assert sqlite_store.write([reported(a_run("2"))])[0].accepted == 1
+    assert fresh.history_length() == 1
+    fresh.close()
+
+
+def test_a_sqlite_database_that_somebody_else_is_writing_to_is_unavailable(
+    sqlite_store, sqlite_file
+):
+    on_connect(sqlite_store, "PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(sqlite_file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailableError, match="locked"):
+        sqlite_store.write([reported(a_run("1"))])
+    other.execute("ROLLBACK")
+    assert sqlite_store.write([reported(a_run("1"))])[0].accepted == 1
+    other.close()
+
+
+def test_a_file_that_is_no_database_is_unavailable(tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database at all, but longer than its header " * 10)
+    store = open_store(f"sqlite:///{file}")
+    with pytest.raises(StoreUnavailableError, match="not a database"):
+        store.check()
+    with pytest.raises(StoreUnavailableError):
+        store.upgrade()
+    assert file.read_text().startswith("not a database at all")
+    store.close()
+
+
+def test_a_directory_that_is_missing_is_named(tmp_path):
+    store = open_store(f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite3'}")
+    with pytest.raises(StoreUnavailableError, match="nowhere"):
+        store.upgrade()
+    store.close()
+
+
+def test_a_postgresql_server_that_is_gone_is_missed_and_found_again(postgres, postgres_url):
+    store = open_store(postgres_url)
+    store.write([reported(a_run("1"))])
+    reader = store.reader()
+    assert len(read_all(reader)) == 1
+    postgres.stop("QUIT")
+    try:
+        with pytest.raises(StoreUnavailableError):
+            store.write([reported(a_run("2"))])
+        with pytest.raises(StoreUnavailableError):
+            store.warm_start(Memory(), 0.0)
+        reader.refresh()
+        assert isinstance(reader.error, StoreUnavailableError)
+        assert not reader.has_news()
+    finally:
+        postgres.start()
+    assert store.write([reported(a_run("2"))])[0].accepted == 1
+    assert [run.submission.job_id for run in read_all(reader)] == ["2"]
+    assert reader.error is None
+    reader.close()
+    store.close()
+
+
+def test_a_reader_follows_again_by_itself_after_the_server_was_gone(postgres, postgres_url):
+    reader = open_store(postgres_url).reader()
+    postgres.stop("INT")
+    postgres.start()
+    store = open_store(postgres_url)
+    store.write([reported(a_run("1"))])
+    store.close()
+    while not reader.has_news():
+        reader._closed.wait(0.01)
+    assert len(reader.read(10)) == 1
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"requested_processors": 1 << 63},
+        {"user": "\ud800"},
+        {"requested_walltime": float("nan")},
+    ],
+)
+def test_a_value_that_no_database_holds_refuses_all_of_its_transaction(store, known):
+    with pytest.raises(RefusedRecordError):
+        store.write([reported(a_run("good")), reported(a_run("bad", **known))])
+    assert store.history_length() == 0
+
+
+def test_a_text_that_postgresql_cannot_hold_is_refused(postgres_url):
+    store = open_store(postgres_url)
+    with pytest.raises(RefusedRecordError):
+        store.write([reported(a_run("bad", user="a\0b"))])
+    store.close()
+
+
+def test_a_completion_without_a_job_id_is_refused(store):
+    with pytest.raises(RefusedRecordError, match="job id"):
+        store.write([reported(a_run(None))])
+
+
+def test_a_database_without_its_schema_is_outdated(empty_store_url):
+    store = open_store(empty_store_url)
+    if empty_store_url.startswith("sqlite"):
+        Path(make_url(empty_store_url).database).touch()
+    with pytest.raises(SchemaOutdatedError, match="walltimed db upgrade"):
+        store.write([reported(a_run("1"))])
+    with pytest.raises(SchemaOutdatedError, match="walltimed db upgrade"):
+        store.check()
+    store.close()
