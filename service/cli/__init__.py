@@ -1,5 +1,6 @@
 """The ``walltimed`` command: each command is a module of this package and one line here."""
 
+import signal
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -10,6 +11,7 @@ from rich.markup import escape
 from service.cli.config import config
 from service.cli.console import ExitCode, err
 from service.cli.db import db
+from service.cli.demo import demo
 from service.cli.failures import exit_code_of, sentence
 from service.cli.importing import import_
 from service.cli.replay import replay
@@ -27,6 +29,7 @@ app = typer.Typer(
 )
 
 app.command()(serve)
+app.command()(demo)
 app.command("import")(import_)
 app.command()(replay)
 app.command()(synth)
@@ -54,6 +57,8 @@ def walltimed(
 
 def main() -> None:
     """Run the command line; an expected failure is one sentence and an exit code."""
+    # What has to be cleaned up is cleaned up after `kill`, too, and not only after ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except Exception as error:

@@ -1,13 +1,11 @@
 """``walltimed serve``: the service itself."""
 
-import signal
-import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from service.cli.console import ExitCode
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
 
@@ -59,12 +57,6 @@ def serve(
 
     from service.server import run
 
-    # The server ends in order and then sends itself the signal again: that was no failure.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, leave)
-    run(settings)
-
-
-def leave(_number: int, _frame: object) -> None:
-    """End well."""
-    sys.exit(ExitCode.OK)
+    # The server ends in order, and then sends itself the signal again that made it end.
+    with suppress(KeyboardInterrupt):
+        run(settings)

@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 
+from service.live import Live
+from service.metrics import Metrics
 from service.server import run
 from service.settings import Settings
 
@@ -19,6 +21,7 @@ def announce(_address: str) -> None:
 
 
 def main() -> None:
+    Live(Settings(), Metrics()).rehearse()  # what is compiled now is compiled in every child
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries the killed
     for line in sys.stdin:
         if os.fork() == 0:

@@ -1,0 +1,110 @@
+"""``walltimed demo``: a service, a trace played to it, a table, and what to try next."""
+
+import socket
+from contextlib import suppress
+from importlib.resources import as_file, files
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from predictors.jobs import DEFAULT_CLUSTER
+from service.cli.console import out, progress_bar
+from service.cli.importing import OnError
+from service.cli.players import private_settings
+from service.cli.private_service import PrivateService, private_service
+from service.cli.replay import METHODS, Log, read_log
+
+if TYPE_CHECKING:
+    from simulator.methods import MethodSpec
+    from simulator.remote import Client
+    from simulator.replay import Replay
+
+PORT = 8580
+"""Where the demo listens if nothing else does."""
+
+NEXT = """\
+The service goes on until ctrl-C. It knows the trace's users now; ask it about a job of user 1:
+
+  curl -s {url}/v1/predictions --json '{{"user": "1", "requested_walltime": 36000}}'
+  curl -s {url}/v1/methods
+  curl -s {url}/v1/users/1/accuracy
+  curl -s {url}/metrics
+
+`walltimed serve` starts one that keeps its history; README.md goes on from here.\
+"""
+
+
+def demo(
+    *,
+    leave: Annotated[
+        bool, typer.Option("--exit", help="End after the table instead of serving on.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Play the first so many jobs.")] = None,
+) -> None:
+    """Start a service on an empty store, play a sample trace to it, print each method's accuracy.
+
+    The history is an SQLite file in a temporary directory, which is removed at the end.
+
+    For example:
+
+        walltimed demo
+        walltimed demo --exit
+    """
+    from simulator.methods import MethodSpec
+    from simulator.remote import Client
+    from simulator.summary import LEGEND, summarise, summary_table
+
+    specs = [MethodSpec.parse(text) for text in METHODS]
+    log = sample(limit)
+    with (
+        TemporaryDirectory(prefix="walltimed-demo-") as directory,
+        private_service(
+            "--port", str(free_port()), settings=private_settings(specs, directory)
+        ) as service,
+        Client(service.url) as client,
+    ):
+        client.wait_until_ready()
+        out.print(f"walltimed listens on {service.url}, with an empty history.", soft_wrap=True)
+        played = play(log, client, specs)
+        out.print(
+            f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
+            f"({played.seconds:.1f} s):\n\n{summary_table(summarise(played))}\n{LEGEND}",
+            soft_wrap=True,
+        )
+        if not leave:
+            serve_on(service)
+
+
+def sample(limit: int | None) -> Log:
+    """The trace that is shipped, or its first so many jobs."""
+    with as_file(files("simulator") / "data" / "synthetic.swf.gz") as file:
+        return read_log(str(file), limit, [], OnError.REFUSE, DEFAULT_CLUSTER)
+
+
+def play(log: Log, client: "Client", specs: "list[MethodSpec]") -> "Replay":
+    """Play the log with a progress bar."""
+    from simulator.remote import RemotePlayer
+    from simulator.replay import replay
+
+    player = RemotePlayer(client, {spec.label: spec.name for spec in specs})
+    with progress_bar("jobs") as progress:
+        task = progress.add_task(log.name, total=len(log.runs))
+        return replay(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
+
+
+def serve_on(service: PrivateService) -> None:
+    """Say what to try, and stay until somebody ends it."""
+    out.print(NEXT.format(url=service.url), soft_wrap=True)
+    with suppress(KeyboardInterrupt):
+        service.wait()
+
+
+def free_port() -> int:
+    """The usual port, or 0 for any other where it is taken."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", PORT))
+        except OSError:
+            return 0
+    return PORT
