@@ -1,0 +1,84 @@
+"""Parallel applications on shared nodes, and their runs.
+
+Reference for the whole package:
+    M. Hanzich, J. L. Lérida, M. Torchinsky, F. Giné, P. Hernández and E. Luque, "Using
+    On-The-Fly Simulation for Estimating the Turnaround Time on Non-Dedicated Clusters", 2005.
+
+A job is one task on each of its nodes, and its tasks advance together. Durations are seconds,
+floats as soon as nodes are shared. CPU time is that of one task; a CPU share is a fraction of
+one CPU.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+COMPUTATION_BOUND = 0.5
+"""An application that uses more of a CPU is bound by computation, any other by communication."""
+
+RESOLUTION = 1e-6
+"""Seconds within which things happen at once: rounding must not tell them apart."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedJob:
+    """A parallel job as it was characterised by a run in isolation.
+
+    Attributes:
+        job_id: unique among the jobs that are looked at.
+        tasks: how many nodes it takes, one task on each.
+        execution_time: ExeTime_tot, in isolation.
+        cpu_time: CPUtime_tot, what a task uses of its CPU in that time; at most that long.
+        predicted_runtime: what history says of its runtime on shared nodes, where it does.
+        requested_walltime: the limit to which an outlived prediction is prolonged.
+    """
+
+    job_id: str
+    tasks: int
+    execution_time: float
+    cpu_time: float
+    predicted_runtime: float | None = None
+    requested_walltime: float | None = None
+
+    @cached_property
+    def cpu_share(self) -> float:
+        """CPU(J): the fraction of a CPU that a task uses in isolation."""
+        return self.cpu_time / self.execution_time
+
+    @property
+    def computation_bound(self) -> bool:
+        """Whether its tasks compute more than they communicate."""
+        return self.cpu_share > COMPUTATION_BOUND
+
+
+class Contention(NamedTuple):
+    """How much is wanted of the node on which a job meets most competition, itself included.
+
+    Attributes:
+        mpl: MPL_max(J), parallel and local tasks on the node that has most of them (Eq 3).
+        cpu: CPU_max(J), CPUs wanted on the node where most are (Eq 7).
+    """
+
+    mpl: int
+    cpu: float
+
+
+NOWHERE = Contention(mpl=1, cpu=0.0)
+"""Of a run that is on no nodes yet."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Run:
+    """A job on its nodes, which are counted from 0.
+
+    Attributes:
+        elapsed: ExeTime_cur, seconds since it was started.
+        cpu_time: CPUtime_cur, what each task has used of its CPU since then.
+        contention: on its nodes as they are; the cluster keeps it up to date.
+    """
+
+    job: SharedJob
+    nodes: tuple[int, ...]
+    elapsed: float = 0.0
+    cpu_time: float = 0.0
+    contention: Contention = NOWHERE
