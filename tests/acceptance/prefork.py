@@ -4,11 +4,13 @@ Reads one line of settings as JSON for each process, which answers with its proc
 accepts connections. What such a process runs is what `walltimed serve` runs.
 """
 
+import gc
 import json
 import os
 import signal
 import sys
 
+from service.app import create_app
 from service.live import Live
 from service.metrics import Metrics
 from service.server import run
@@ -20,8 +22,16 @@ def announce(_address: str) -> None:
     sys.stdout.flush()
 
 
+def warm_up() -> None:
+    """What is compiled, described and collected now is so in every child."""
+    create_app(Settings())
+    Live(Settings(), Metrics()).rehearse()
+    gc.collect()
+    gc.freeze()
+
+
 def main() -> None:
-    Live(Settings(), Metrics()).rehearse()  # what is compiled now is compiled in every child
+    warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries the killed
     for line in sys.stdin:
         if os.fork() == 0:
