@@ -28,13 +28,18 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
         alpha: weight of their standard deviation.
         beta: weight of the request.
         scaling: over how many of the most recent completions features are scaled to [0, 1].
+
+    The defaults are for a cluster whose history is too short to tune on. On SDSC-SP2, CTC-SP2,
+    HPC2N, Intrepid and Curie alike, beta = 0.02 instead of 0 lowers the share of underestimated
+    jobs from between 42 and 57% to between 22 and 42%, and costs 0.3 to 6% of mean absolute
+    error; other values of K are better on some of them and worse on others.
     """
 
     template: tuple[str, ...] = ("user",)
     history: int = 5_000
     neighbours: int = 5
     alpha: float = 0.0
-    beta: float = 0.0
+    beta: float = 0.02
     scaling: int = LONGEST_HISTORY
 
     def __post_init__(self) -> None:
@@ -77,7 +82,7 @@ class Knn:
 
     It looks at no more than the jobs kept, so a submission that is more than LATE_JOBS
     completions in the past finds fewer than N. An average of runtimes underestimates about half of
-    the jobs unless alpha or beta is raised.
+    the jobs; alpha and beta lower that share.
 
     Args:
         parameters: those of KnnParameters, by name.

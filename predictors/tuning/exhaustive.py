@@ -22,11 +22,11 @@ from predictors.tuning.search import (
     untold,
 )
 
-HISTORIES = (25, 50, 100, 200, 300, 500, 750, 1000, 1500, 2000, 3000, 4000, 5000)
-NEIGHBOURS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 50)
+HISTORIES = (50, 100, 200, 500, 1000, 2000, 5000)
+NEIGHBOURS = (1, 2, 3, 5, 8, 12, 20, 35, 50)
 
-COARSE_ALPHAS = (0.0, -0.25, 0.25, -0.5, 0.5, -0.75, 0.75, -1.0, 1.0, 1.5, 2.0, 3.0)
-COARSE_BETAS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+COARSE_ALPHAS = (0.0, -0.5, 0.5, 1.0, 2.0)
+COARSE_BETAS = (0.0, 0.03, 0.1, 0.2, 0.4, 0.7)
 """Of equal costs the first wins: a weight that has no effect stays 0."""
 
 REFINEMENTS = 3

@@ -30,7 +30,7 @@ def completion(end, runtime, **known):
 
 
 def told(completions, **parameters):
-    knn = Knn(**parameters)
+    knn = Knn(**{"beta": 0.0} | parameters)
     for one in completions:
         knn.observe(one)
     return knn
@@ -221,7 +221,7 @@ def test_a_number_goes_to_the_next_string_only_when_nobody_uses_it():
 
 def test_other_parameters_see_what_was_and_will_be_learned():
     knn = told([completion(10.0, 100.0)])
-    other = knn.retuned(KnnParameters(template=(), history=1))
+    other = knn.retuned(KnnParameters(template=(), history=1, beta=0.0))
     other.observe(completion(20.0, 300.0, user="bob"))
     assert other.predict(submission()).predicted_walltime == 300.0
     assert other.parameters["template"] == []
