@@ -28,6 +28,11 @@ class Reason(StrEnum):
     ENDS_BEFORE_START = "the run ends before it starts"
     NO_LIMIT = "no time limit was requested"
 
+    @property
+    def is_damage(self) -> bool:
+        """Whether the record itself is broken, not merely of no use."""
+        return self in {Reason.MALFORMED, Reason.AMBIGUOUS, Reason.TOO_LARGE, Reason.NO_JOB_ID}
+
 
 class SkippedError(Exception):
     """A record that tells of no run: nothing is stored of it."""

@@ -14,6 +14,7 @@ from service.cli.db import db
 from service.cli.demo import demo
 from service.cli.failures import exit_code_of, sentence
 from service.cli.importing import import_
+from service.cli.reconciling import reconcile
 from service.cli.replay import replay
 from service.cli.serve import serve
 from service.cli.synth import synth
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(serve)
 app.command()(demo)
 app.command("import")(import_)
+app.command()(reconcile)
 app.command()(replay)
 app.command()(synth)
 app.command()(config)

@@ -14,6 +14,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.methods.MethodSpecError": ExitCode.USAGE,
     "simulator.remote.AddressError": ExitCode.USAGE,
     "simulator.remote.RemoteError": ExitCode.FAILED,
+    "service.adapters.records.SkippedError": ExitCode.USAGE,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,
     "builtins.OSError": ExitCode.USAGE,

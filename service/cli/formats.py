@@ -1,11 +1,15 @@
 """The files that ``walltimed import`` reads: a format is a function and a line here."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
+    from service.adapters.records import SkippedError
+    from service.store import ReportedCompletion
     from simulator.trace import Reject
 
 
@@ -26,8 +30,8 @@ class HistoryFile:
     left_out: Mapping[str, int]
 
 
-def swf(path: str, cluster: str) -> HistoryFile:
-    """The Standard Workload Format: plain, gzip or xz."""
+def swf(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
+    """The Standard Workload Format: plain, gzip or xz. Its times are Unix seconds."""
     from simulator.cleaning import REPLAY_RULES, clean
     from simulator.runs import completions
     from simulator.swf import read_swf
@@ -37,6 +41,56 @@ def swf(path: str, cluster: str) -> HistoryFile:
     return HistoryFile(completions(jobs, cluster=cluster), len(jobs), trace.rejects, left_out)
 
 
-FORMATS: Mapping[str, Callable[[str, str], HistoryFile]] = {
+def sacct(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
+    """What sacct prints: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
+    from service.adapters.slurm.sacct_json import read_sacct_json
+    from service.adapters.slurm.sacct_text import read_sacct
+    from simulator.compressed import read_bytes
+
+    content = read_bytes(path)
+    named = cluster_named(cluster)
+    if content.lstrip().startswith(b"{"):
+        return of_records(read_sacct_json(content, cluster=named))
+    lines = content.decode("utf-8", "replace").split("\n")
+    return of_records(read_sacct((f"{line}\n" for line in lines if line), zone=zone, cluster=named))
+
+
+def pbs(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
+    """The accounting log of PBS or Torque."""
+    from service.adapters.pbs import read_accounting
+    from simulator.compressed import read_bytes
+
+    lines = read_bytes(path).decode("utf-8", "replace").split("\n")
+    return of_records(read_accounting(lines, zone=zone, cluster=cluster_named(cluster)))
+
+
+def cluster_named(cluster: str) -> str | None:
+    """The cluster that the caller named; None leaves it to the records."""
+    from predictors.jobs import DEFAULT_CLUSTER
+
+    return None if cluster == DEFAULT_CLUSTER else cluster
+
+
+def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]]") -> HistoryFile:
+    """The runs of an accounting file; what is no record at all is rejected, the rest left out."""
+    from service.adapters.records import SkippedError
+    from simulator.trace import Reject
+
+    runs: list[Completion] = []
+    rejected: list[Reject] = []
+    left_out: Counter[str] = Counter()
+    for line, outcome in outcomes:
+        if not isinstance(outcome, SkippedError):
+            runs.append(outcome.completion)
+        elif outcome.reason.is_damage:
+            rejected.append(Reject(line, str(outcome)))
+        else:
+            left_out[str(outcome)] += 1
+    return HistoryFile(runs, len(runs), rejected, left_out)
+
+
+FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
     "swf": swf,
+    "sacct": sacct,
+    "pbs": pbs,
 }

@@ -4,6 +4,7 @@ import time
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from msgspec import Struct, field
@@ -50,6 +51,9 @@ def import_(
         str, typer.Option("--format", "-f", help=f"One of: {', '.join(FORMATS)}.")
     ] = "swf",
     cluster: Annotated[str, typer.Option(help="Whose history it is.")] = DEFAULT_CLUSTER,
+    time_zone: Annotated[
+        str, typer.Option(help="Of times that do not say theirs, such as Europe/Berlin.")
+    ] = "UTC",
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse everything, or skip them.")
     ] = OnError.REFUSE,
@@ -66,12 +70,14 @@ def import_(
 
         walltimed import SDSC-SP2-1998-4.2-cln.swf.gz
         walltimed import --cluster seth --on-error skip HPC2N-2002-2.2-cln.swf.gz --json
+        walltimed import --format sacct --time-zone Europe/Berlin sacct.txt
     """
     if format_ not in FORMATS:
         raise CommandError(
             f"There is no format {format_!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
         )
-    histories = {name: FORMATS[format_](name, cluster) for name in files}
+    zone = zone_named(time_zone)
+    histories = {name: FORMATS[format_](name, cluster, zone) for name in files}
     if on_error is OnError.REFUSE:
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
@@ -84,6 +90,18 @@ def import_(
             show(report)
     if any(report.rejected for report in reports):
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """The time zone of this name.
+
+    Raises:
+        CommandError: there is none.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise CommandError(f"There is no time zone {name!r}.", ExitCode.USAGE) from error
 
 
 def refuse_malformed(histories: dict[str, HistoryFile]) -> None:

@@ -1,0 +1,119 @@
+"""``walltimed reconcile``: fetches from sacct what never arrived."""
+
+import subprocess
+import time
+from collections import Counter
+from os import environ
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec import Struct, field
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import ready
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.store import ReportedCompletion, Store
+
+SEPARATOR = "\x1f"
+COLUMNS = (
+    "JobIDRaw,JobID,Cluster,User,Group,Account,Partition,JobName,Submit,Start,End,ElapsedRaw,"
+    "TimelimitRaw,NNodes,ReqNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,State,SubmitLine,"
+    "AdminComment,NodeList"
+)
+BATCH = 1000
+DAY = 86400.0
+
+
+class Report(Struct):
+    """What came of it; ``left_out`` counts rows that nothing can be learned from."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+def reconcile(
+    *,
+    days: Annotated[float, typer.Option(min=0.0, help="How far back to look.")] = 7.0,
+    cluster: Annotated[
+        str | None, typer.Option(help="The cluster's name here; by default the one sacct gives.")
+    ] = None,
+    sacct: Annotated[str, typer.Option(help="The command to ask.")] = "sacct",
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store the runs that Slurm's accounting knows and the history does not.
+
+    For the gaps that an outage leaves: a slurmctld that was killed forgets what it had not sent.
+    Runs that are known count as duplicates, so it may be run as often as one likes, and beside a
+    running service. Predictions that were noted down in the jobs are scored.
+
+    For example:
+
+        walltimed reconcile
+        walltimed reconcile --days 30 --cluster hill --json
+    """
+    settings = load_settings(database_url=database_url, config=file)
+    lines = rows_of(sacct, since=time.time() - days * DAY)
+    with ready(settings) as store:
+        report = fill(store, lines, cluster)
+    if as_json:
+        print_json(report)
+        return
+    out.print(f"{report.accepted:,} runs were missing, {report.duplicates:,} were known")
+    for reason, rows in report.left_out.items():
+        out.print(f"  left out: {rows:,} {reason}")
+
+
+def rows_of(sacct: str, *, since: float) -> list[str]:
+    """What sacct prints of all jobs since then, in the form that is safe to read.
+
+    Raises:
+        CommandError: sacct cannot be run, or fails.
+    """
+    begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
+    command = [sacct, "-a", "-X", "-D", "-P", f"--delimiter={SEPARATOR}", "-S", begin]
+    try:
+        done = subprocess.run(  # noqa: S603 - the administrator names the command
+            [*command, "-E", "now", "-o", COLUMNS],
+            env=environ | {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"},
+            capture_output=True,
+            check=True,
+        )
+    except OSError as error:
+        raise CommandError(f"{sacct} cannot be run: {error}", ExitCode.USAGE) from error
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "replace").strip()
+        raise CommandError(f"{sacct} failed: {said}", ExitCode.UNAVAILABLE) from error
+    return [f"{line}\n" for line in done.stdout.decode("utf-8", "replace").split("\n") if line]
+
+
+def fill(store: "Store", lines: list[str], cluster: str | None) -> Report:
+    """Store the runs of these rows, batch by durable batch."""
+    from service.adapters.records import SkippedError
+    from service.adapters.slurm.sacct_text import read_sacct
+
+    runs: list[ReportedCompletion] = []
+    left_out: Counter[str] = Counter()
+    for _, outcome in read_sacct(lines, cluster=cluster):
+        if isinstance(outcome, SkippedError):
+            left_out[str(outcome)] += 1
+        else:
+            runs.append(outcome)
+    report = Report(left_out=dict(left_out))
+    for batch in batches(runs):
+        (stored,) = store.write([batch])
+        report.accepted += stored.accepted
+        report.duplicates += stored.duplicates
+    return report
+
+
+def batches(runs: "list[ReportedCompletion]") -> "Iterator[list[ReportedCompletion]]":
+    """As many at a time as let others commit in between."""
+    for start in range(0, len(runs), BATCH):
+        yield runs[start : start + BATCH]

@@ -1,0 +1,136 @@
+"""The commands that read what resource managers write down."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.cli import main
+from service.store import open_store
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture
+def walltimed(monkeypatch, capsys, tmp_path, sqlite_url):
+    """Runs the command with ``--json`` on a store; gives its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str):
+        argv = ["walltimed", *arguments, "--json", "--database-url", sqlite_url]
+        monkeypatch.setattr(sys, "argv", argv)
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, json.loads(printed.out) if printed.out else printed.err
+
+    return run
+
+
+def stored(url):
+    store = open_store(url)
+    reader = store.reader()
+    runs = reader.read(1000)
+    reader.close()
+    store.close()
+    return runs
+
+
+def test_sacct_rows_are_imported_and_what_they_are_not_is_counted(walltimed, sqlite_url):
+    code, (report,) = walltimed("import", "-f", "sacct", str(DATA / "slurm" / "sacct.txt"))
+    assert code == 0
+    assert report["accepted"] == len(stored(sqlite_url)) == 14
+    assert report["left_out"] == {
+        "no time limit was requested": 2,
+        "unknown end time": 1,
+        "the job never ran": 1,
+        "a step, not a job": 1,
+        "the run ends before it starts": 1,
+    }
+    assert {run.submission.cluster for run in stored(sqlite_url)} == {"hill"}
+
+
+@pytest.mark.parametrize("name", ["sacct_22.05.json", "sacct_24.11.json", "sacct_26.05.json"])
+def test_sacct_json_is_recognised(walltimed, name):
+    code, (report,) = walltimed("import", "-f", "sacct", str(DATA / "slurm" / name))
+    assert (code, report["accepted"]) == (0, 2 if "22" in name else 3)
+
+
+def test_a_compressed_export_for_xdmod_is_imported_under_another_name(
+    walltimed, sqlite_url, tmp_path
+):
+    file = tmp_path / "export.gz"
+    file.write_bytes(gzip.compress((DATA / "slurm" / "xdmod.txt").read_bytes()))
+    code, (report,) = walltimed("import", "-f", "sacct", "--cluster", "dale", str(file))
+    assert (code, report["accepted"]) == (0, 2)
+    assert {run.submission.cluster for run in stored(sqlite_url)} == {"dale"}
+
+
+def test_accounting_logs_are_imported_twice_and_count_once(walltimed):
+    file = str(DATA / "pbs" / "accounting.txt")
+    _, (first,) = walltimed("import", "-f", "pbs", file)
+    _, (again,) = walltimed("import", "-f", "pbs", file)
+    assert (first["accepted"], again["accepted"], again["duplicates"]) == (8, 0, 8)
+
+
+def test_a_file_that_is_cut_short_is_refused_or_its_last_line_skipped(walltimed, tmp_path):
+    file = tmp_path / "cut.txt"
+    file.write_bytes((DATA / "slurm" / "sacct.txt").read_bytes()[:900])
+    code, told = walltimed("import", "-f", "sacct", str(file))
+    assert code == 2
+    assert "line 4" in told
+    code, (report,) = walltimed("import", "-f", "sacct", "--on-error", "skip", str(file))
+    assert (code, report["accepted"]) == (3, 2)
+
+
+def test_local_times_are_read_in_the_zone_that_is_named(walltimed, sqlite_url):
+    file = str(DATA / "slurm" / "xdmod.txt")
+    walltimed("import", "-f", "sacct", "--time-zone", "Europe/Istanbul", file)
+    assert stored(sqlite_url)[0].start_time == 1927857906 - 3 * 3600
+    code, told = walltimed("import", "-f", "sacct", "--time-zone", "Mars/Olympus", file)
+    assert code == 2
+    assert "Mars/Olympus" in told
+
+
+def test_a_file_that_is_no_export_is_refused(walltimed, tmp_path):
+    file = tmp_path / "broken.json"
+    file.write_text("{")
+    code, _ = walltimed("import", "-f", "sacct", str(file))
+    assert code == 2
+
+
+@pytest.fixture
+def sacct(tmp_path):
+    """A command that prints what sacct would, in the form it is asked for."""
+    command = tmp_path / "sacct"
+    rows = (DATA / "slurm" / "sacct.txt").read_text("utf-8").splitlines()
+    plain = [row for row in rows if row.count("|") == 25]
+    (tmp_path / "rows").write_text("\n".join(plain).replace("|", "\x1f") + "\n", "utf-8")
+    command.write_text(
+        f'#!/bin/sh\necho "$TZ $SLURM_TIME_FORMAT $@" > {tmp_path}/asked\ncat {tmp_path}/rows\n'
+    )
+    command.chmod(0o755)
+    return command
+
+
+def test_reconcile_stores_what_is_missing(walltimed, sacct, sqlite_url, tmp_path):
+    code, report = walltimed("reconcile", "--sacct", str(sacct), "--days", "2")
+    assert code == 0
+    assert report["accepted"] == len(stored(sqlite_url)) > 10
+    asked = (tmp_path / "asked").read_text()
+    assert asked.startswith("UTC %s -a -X -D -P --delimiter=\x1f -S 20")
+    _, again = walltimed("reconcile", "--sacct", str(sacct))
+    assert (again["accepted"], again["duplicates"]) == (0, report["accepted"])
+
+
+def test_reconcile_says_why_sacct_failed(walltimed, tmp_path):
+    failing = tmp_path / "failing"
+    failing.write_text("#!/bin/sh\necho 'slurmdbd is down' >&2\nexit 1\n")
+    failing.chmod(0o755)
+    code, told = walltimed("reconcile", "--sacct", str(failing))
+    assert code == 4
+    assert "slurmdbd is down" in told
+    code, _ = walltimed("reconcile", "--sacct", str(tmp_path / "missing"))
+    assert code == 2
