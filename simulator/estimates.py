@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import floor
+from typing import Self
 
-from predictors.jobs import Completion, Submission
+from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
 from predictors.psp import Accuracies
 from simulator.methods import MethodSpec
 from simulator.replay import InProcess, Player
@@ -15,7 +16,6 @@ from simulator.workload import Workload
 
 EXACT = "exact"
 REQUESTED = "requested"
-SERVICE = "service"
 
 ROUNDING = 1e-6
 """Seconds by which a prediction may miss a whole second through rounding errors alone."""
@@ -29,25 +29,23 @@ class Estimates:
         name: as the user wrote it.
         player: what is asked at each submission and told of each end; None where all estimates
             are known beforehand.
+        cluster: whose history the simulation makes.
     """
 
     name: str
     player: Player | None = None
+    cluster: str = DEFAULT_CLUSTER
 
     @classmethod
-    def named(cls, text: str, service: Player | None = None) -> "Estimates":
-        """``exact``, ``requested``, ``service``, or a method as ``MethodSpec`` reads it.
+    def named(cls, text: str) -> Self:
+        """``exact``, ``requested``, or a method as ``MethodSpec`` reads it.
 
         Raises:
             UnknownMethodError: there is no such method.
-            ValueError: a parameter is unknown or out of range, or there is no service.
+            ValueError: a parameter is unknown or out of range.
         """
         if text in {EXACT, REQUESTED}:
             return cls(text)
-        if text == SERVICE:
-            if service is None:
-                raise ValueError("Estimates from a service need one.")
-            return cls(text, service)
         return cls(text, InProcess({text: MethodSpec.parse(text).predictor()}))
 
     def beforehand(self, workload: Workload) -> Integers | None:
@@ -65,12 +63,21 @@ class Forecaster:
     """
 
     def __init__(self, workload: Workload, estimates: Estimates, *, priorities: bool) -> None:
+        """Begin with no history.
+
+        Args:
+            workload: whose jobs will be submitted and end.
+            estimates: what to ask.
+            priorities: whether priorities are wanted.
+        """
         self._begin = workload.trace.unix_start + workload.origin
         self._known = estimates.beforehand(workload)
         self._player = estimates.player
         self._method = estimates.name if self._player is None else self._player.methods[0]
         self._accuracies = Accuracies() if priorities else None
-        self._upcoming: Iterator[Completion] = completions(workload.trace)
+        self._upcoming: Iterator[Completion] = completions(
+            workload.trace, cluster=estimates.cluster
+        )
         self._logged: dict[int, Completion] = {}
 
     def estimate(self, first: int, behind: int) -> Iterator[tuple[int, float]]:

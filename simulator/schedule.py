@@ -12,7 +12,7 @@ from simulator.estimates import Estimates, Forecaster
 from simulator.semantics import Semantics
 from simulator.state import UNKNOWN, State, new_state
 from simulator.trace import Integers
-from simulator.workload import Workload
+from simulator.workload import EMPTY, Workload
 
 SLICE = 2000
 """Submissions between two reports of progress."""
@@ -85,6 +85,7 @@ def simulate(
         estimates: where the scheduler has its estimates from.
         progress: called with the number of jobs that were just submitted.
     """
+    warm_up()
     began = perf_counter()
     state = new_state(workload, semantics)
     known = estimates.beforehand(workload)
@@ -98,6 +99,11 @@ def simulate(
         if stopped == ESTIMATES_WANTED and feed:
             feed.give()
     return _schedule(workload, semantics, estimates.name, state, perf_counter() - began)
+
+
+def warm_up() -> None:
+    """Compile the scheduling loop, or load it from the cache, so that no simulation pays for it."""
+    run(new_state(EMPTY, Semantics()))
 
 
 def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[int]:

@@ -28,6 +28,10 @@ WHOLE_QUEUE = 2**31
 """A reservation depth no queue exceeds."""
 
 
+class SemanticsError(ValueError):
+    """A rule has a name or number that means nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Semantics:
     """The rules of a simulation; their default is EASY as it is most often meant.
@@ -60,7 +64,7 @@ class Semantics:
         """Refuse names and numbers that mean nothing.
 
         Raises:
-            ValueError: the message lists the names there are.
+            SemanticsError: the message lists the names there are.
         """
         names: tuple[tuple[str, str, Iterable[str]], ...] = (
             ("policy", self.policy, POLICIES),
@@ -71,26 +75,26 @@ class Semantics:
         )
         for what, name, known in names:
             if name not in known:
-                raise ValueError(f"There is no {what} {name!r}; there are {', '.join(known)}.")
+                raise SemanticsError(f"There is no {what} {name!r}; there are {', '.join(known)}.")
         if not 1 <= self.depth <= WHOLE_QUEUE:
-            raise ValueError(f"depth must be between 1 and {WHOLE_QUEUE}, not {self.depth}.")
+            raise SemanticsError(f"depth must be between 1 and {WHOLE_QUEUE}, not {self.depth}.")
         if self.pinning < 0:
-            raise ValueError(f"pinning must not be negative, as {self.pinning} is.")
+            raise SemanticsError(f"pinning must not be negative, as {self.pinning} is.")
 
     @classmethod
     def adjusted(cls, adjustment: str, **others: Any) -> Self:
-        """Rules under which estimates act as one of ``ADJUSTMENTS`` says."""
+        """Rules under which estimates act as one of ``ADJUSTMENTS`` says, unless others do."""
         if adjustment not in ADJUSTMENTS:
-            raise ValueError(
+            raise SemanticsError(
                 f"There is no adjustment {adjustment!r}; there are {', '.join(ADJUSTMENTS)}."
             )
         order, backfilling, running = ADJUSTMENTS[adjustment]
-        return cls(
-            estimated_order=order,
-            estimated_backfilling=backfilling,
-            estimated_running=running,
-            **others,
-        )
+        switches = {
+            "estimated_order": order,
+            "estimated_backfilling": backfilling,
+            "estimated_running": running,
+        }
+        return cls(**{**switches, **others})
 
     @property
     def names_nodes(self) -> bool:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from simulator.cleaning import SIMULATION_RULES, clean
-from simulator.trace import Integers, Trace
+from simulator.trace import SWF_FIELDS, Integers, Trace
 
 
-class NoMachineError(ValueError):
-    """Neither the trace nor the user says how many processors the machine has."""
+class WorkloadError(ValueError):
+    """The machine's size is not known, or a number or name makes no sense."""
 
 
 def kill(trace: Trace) -> Trace:
@@ -70,6 +70,22 @@ class Workload:
         return len(self.submit)
 
 
+_NONE = np.zeros(0, np.int64)
+
+EMPTY = Workload(
+    trace=Trace(**dict.fromkeys((*SWF_FIELDS, "line"), _NONE), header={}),
+    origin=0,
+    submit=_NONE,
+    processors=_NONE,
+    runtime=_NONE,
+    request=_NONE,
+    processors_of_machine=1,
+    cores_per_node=None,
+    overrun="kill",
+)
+"""No jobs at all."""
+
+
 def prepare(
     trace: Trace,
     *,
@@ -87,15 +103,14 @@ def prepare(
         overrun: a name in ``OVERRUNS``.
 
     Raises:
-        NoMachineError: the size of the machine is not known.
-        ValueError: an argument is not such a number or name.
+        WorkloadError: the message says what is missing or wrong.
     """
     size = _machine_size(trace, processors)
     cores = 1 if cores_per_node is None else cores_per_node
     if not 1 <= cores <= size:
-        raise ValueError(f"cores_per_node must be between 1 and {size}, not {cores}.")
+        raise WorkloadError(f"cores_per_node must be between 1 and {size}, not {cores}.")
     if overrun not in OVERRUNS:
-        raise ValueError(f"There is no treatment {overrun!r}; there are {', '.join(OVERRUNS)}.")
+        raise WorkloadError(f"There is no treatment {overrun!r}; there are {', '.join(OVERRUNS)}.")
     left_out_of = replace(trace, header={**trace.header, "MaxProcs": str(size // cores * cores)})
     jobs, counts = clean(left_out_of, SIMULATION_RULES)
     counts[f"beyond-request ({overrun})"] = int(np.count_nonzero(jobs.run > jobs.requested_time))
@@ -119,9 +134,9 @@ def prepare(
 def _machine_size(trace: Trace, processors: int | None) -> int:
     size = trace.max_processors if processors is None else processors
     if size is None:
-        raise NoMachineError("The header of the trace has no MaxProcs; say --processors.")
+        raise WorkloadError("The header of the trace has no MaxProcs; say --processors.")
     if size < 1:
-        raise ValueError(f"processors must be at least 1, not {size}.")
+        raise WorkloadError(f"processors must be at least 1, not {size}.")
     return size
 
 

@@ -17,8 +17,10 @@ from service.cli.importing import import_
 from service.cli.reconciling import reconcile
 from service.cli.replay import replay
 from service.cli.serve import serve
+from service.cli.simulate import simulate
 from service.cli.synth import synth
 from service.cli.token import token
+from service.cli.verify import verify
 
 app = typer.Typer(
     name="walltimed",
@@ -34,6 +36,8 @@ app.command()(demo)
 app.command("import")(import_)
 app.command()(reconcile)
 app.command()(replay)
+app.command()(simulate)
+app.command()(verify)
 app.command()(synth)
 app.command()(config)
 app.add_typer(db)

@@ -1,0 +1,253 @@
+"""``walltimed simulate``: what a scheduler would do with better estimates."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from secrets import token_hex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json, progress_bar
+from service.cli.importing import LISTED, OnError
+from service.cli.players import opened
+
+if TYPE_CHECKING:
+    from simulator.comparison import Outcome, Shaking
+    from simulator.estimates import Estimates
+    from simulator.semantics import Semantics
+    from simulator.trace import Trace
+    from simulator.workload import Workload
+
+SERVICE = "service"
+
+
+def simulate(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="SWF; plain, gzip, xz; - is stdin.")
+    ],
+    *,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", help="fcfs, easy, easy-sjbf, conservative, fcfs-pinned."),
+    ] = None,
+    estimates: Annotated[
+        list[str] | None,
+        typer.Option("--estimates", help="exact, requested, service, or a method."),
+    ] = None,
+    order: Annotated[str, typer.Option(help="fcfs, sjf, wfp, psp, psp-aging.")] = "fcfs",
+    events: Annotated[str, typer.Option(help="batch or sequential (as pyss).")] = "batch",
+    depth: Annotated[int, typer.Option(help="Jobs with a reservation under EASY.")] = 1,
+    compression: Annotated[
+        str, typer.Option(help="Of conservative plans: start-order, keep, replan.")
+    ] = "start-order",
+    pinning: Annotated[
+        float, typer.Option(help="fcfs-pinned: keep nodes so many minutes before the start.")
+    ] = 60.0,
+    correction: Annotated[
+        str, typer.Option(help="Of outlived estimates: double, request, tsafrir.")
+    ] = "double",
+    adjust: Annotated[
+        str, typer.Option(help="regular, or selective: requests for running jobs.")
+    ] = "regular",
+    estimated_order: Annotated[
+        bool | None,
+        typer.Option("--order-by-estimates/--order-by-requests", help="Overrides --adjust."),
+    ] = None,
+    estimated_backfilling: Annotated[
+        bool | None,
+        typer.Option("--backfill-by-estimates/--backfill-by-requests", help="Overrides --adjust."),
+    ] = None,
+    estimated_running: Annotated[
+        bool | None,
+        typer.Option("--run-by-estimates/--run-by-requests", help="Overrides --adjust."),
+    ] = None,
+    overrun: Annotated[
+        str, typer.Option(help="Jobs beyond their request: kill, keep, swap.")
+    ] = "kill",
+    processors: Annotated[
+        int | None, typer.Option(min=1, help="Of the machine; else as the header says.")
+    ] = None,
+    cores_per_node: Annotated[
+        int | None, typer.Option(min=1, help="The machine is of nodes, taken whole.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The first so many jobs.")] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
+    ] = OnError.REFUSE,
+    shake: Annotated[
+        int | None, typer.Option(min=1, help="Move submissions by up to so many seconds.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Repetitions of --shake.")] = 20,
+    url: Annotated[
+        str | None, typer.Option(help="Of the service; else a private one is started.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="WALLTIMED_TOKEN", help="For --url; predict and ingest.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="That the service is asked for.")] = "max-usage",
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the schedule as SWF.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a scheduler on a log, for every policy with every source of estimates.
+
+    Both options may be given several times, policies also as one list with commas. With
+    --estimates service the simulation plays to the live API: submissions ask for predictions
+    when the simulated scheduler receives them, completions are posted when the simulated
+    schedule ends them.
+
+    For example:
+
+        walltimed simulate SDSC-SP2-1998-4.2-cln.swf.gz --policy easy,conservative
+        walltimed simulate log.swf --estimates requested --estimates max-usage --estimates exact
+        walltimed simulate log.swf --policy easy --shake 60 --repeat 50
+        walltimed simulate log.swf --output easy.swf.gz && walltimed verify easy.swf.gz
+    """
+    from simulator.comparison import Shaking
+    from simulator.results import write_result
+    from simulator.swf import read_swf
+    from simulator.workload import prepare
+
+    rules = {
+        "order": order,
+        "events": events,
+        "depth": depth,
+        "compression": compression,
+        "pinning": round(60 * pinning),
+        "correction": correction,
+        "estimated_order": estimated_order,
+        "estimated_backfilling": estimated_backfilling,
+        "estimated_running": estimated_running,
+    }
+    combinations = Combinations(
+        semantics=semantics_of(policy or ["easy"], adjust, rules),
+        estimates=estimates or ["requested"],
+        url=url,
+        token=token,
+        method=method,
+    )
+    if output and (len(combinations) > 1 or shake):
+        raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
+    log = read_swf(trace, limit=limit, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
+    shaking = Shaking(shake, repeat) if shake else None
+    outcomes = combinations.play(log, workload, shaking, quiet=as_json)
+    if output:
+        write_result(outcomes[0].schedule, output)
+    if as_json:
+        print_json(as_data(log, workload, outcomes))
+    elif output != "-":
+        show(log, workload, outcomes)
+    if log.rejects:
+        raise typer.Exit(ExitCode.PARTIAL)
+
+
+def semantics_of(
+    policies: Sequence[str], adjust: str, rules: dict[str, Any]
+) -> "Sequence[Semantics]":
+    """The rules of each policy; those that were not given are the defaults."""
+    from simulator.semantics import Semantics
+
+    given = {name: rule for name, rule in rules.items() if rule is not None}
+    names = dict.fromkeys(name for text in policies for name in text.split(","))
+    return [Semantics.adjusted(adjust, policy=name, **given) for name in names]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combinations:
+    """What is simulated: every policy with every source of estimates."""
+
+    semantics: "Sequence[Semantics]"
+    estimates: Sequence[str]
+    url: str | None
+    token: str | None
+    method: str
+
+    def __len__(self) -> int:
+        return len(self.semantics) * len(self.estimates)
+
+    def play(
+        self, log: "Trace", workload: "Workload", shaking: "Shaking | None", *, quiet: bool
+    ) -> "Sequence[Outcome]":
+        """Simulate them all, with a progress bar."""
+        from simulator.comparison import outcome
+
+        times = len(self) * (1 + (shaking.repeat if shaking else 0))
+        with self.sources() as source, progress_bar("jobs", quiet=quiet) as progress:
+            task = progress.add_task("", total=times * len(workload))
+            outcomes = []
+            for semantics, name in product(self.semantics, self.estimates):
+                progress.update(task, description=escape(f"{semantics.policy}, {name}"))
+                outcomes.append(
+                    outcome(
+                        workload,
+                        semantics,
+                        lambda name=name: source(name),  # type: ignore[misc]
+                        shaken_workloads=shaking.workloads(log, workload) if shaking else None,
+                        progress=lambda jobs: progress.advance(task, jobs),
+                    )
+                )
+        return outcomes
+
+    @contextmanager
+    def sources(self) -> "Iterator[Callable[[str], Estimates]]":
+        """Makes sources of estimates by name, each without any history."""
+        from simulator.estimates import Estimates
+        from simulator.methods import MethodSpec
+
+        if SERVICE not in self.estimates:
+            yield Estimates.named
+            return
+        spec = MethodSpec.parse(self.method)
+        with opened([spec], url=self.url, token=self.token, in_process=False) as player:
+            yield (
+                lambda name: (
+                    Estimates(name, player, cluster=f"simulation-{token_hex(6)}")
+                    if name == SERVICE
+                    else Estimates.named(name)
+                )
+            )
+
+
+def show(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> None:
+    """The rules, what was done to the input, and the tables."""
+    from simulator import comparison
+
+    for name, text in common_card(outcomes).items():
+        out.print(escape(f"{name}: {text}"), soft_wrap=True)
+    left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in workload.counts.items() if jobs)
+    out.print(escape(f"Jobs: {len(workload):,}; {left_out or 'nothing left out'}"), soft_wrap=True)
+    if log.rejects:
+        lines = ", ".join(str(reject.line) for reject in log.rejects[:LISTED])
+        out.print(f"Malformed lines: {len(log.rejects):,}: {lines}", soft_wrap=True)
+    tables = [comparison.table(outcomes), comparison.LEGEND]
+    if predictability := comparison.predictability_table(outcomes):
+        tables += [predictability, comparison.PREDICTABILITY_LEGEND]
+    if outcomes[0].shaken:
+        tables.append(comparison.noise_table(outcomes))
+    for text in tables:
+        out.print(escape(f"\n{text}"), soft_wrap=True, end="")
+
+
+def common_card(outcomes: "Sequence[Outcome]") -> dict[str, str]:
+    """The lines of the semantics card, those that differ once for each of their values."""
+    lines: dict[str, dict[str, None]] = {}
+    for each in outcomes:
+        for name, text in each.schedule.card().items():
+            lines.setdefault(name, {})[text] = None
+    return {name: "\n    ".join(texts) for name, texts in lines.items()}
+
+
+def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, Any]:
+    """For machines."""
+    return {
+        "jobs": len(workload),
+        "processors": workload.processors_of_machine,
+        "treated": dict(workload.counts),
+        "rejected": [{"line": each.line, "reason": each.reason} for each in log.rejects],
+        "simulations": [each.as_record() for each in outcomes],
+    }

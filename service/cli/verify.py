@@ -1,0 +1,53 @@
+"""``walltimed verify``: a second opinion on a finished schedule."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from service.cli.console import AsJson, ExitCode, out, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simulator.verify import Finding
+
+
+def verify(
+    result: Annotated[
+        str, typer.Argument(metavar="RESULT", help="Written by simulate --output; - is stdin.")
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Check a schedule that `walltimed simulate --output` wrote, without the engine that made it.
+
+    What is checked follows from the rules in the file's header: capacity, starts after
+    submission, reservations, planned starts, marks. A violation makes the exit code 1.
+
+    For example:
+
+        walltimed simulate log.swf --policy conservative --output plan.swf.gz
+        walltimed verify plan.swf.gz
+    """
+    from simulator.results import Result
+    from simulator.swf import read_swf
+    from simulator.verify import verify as check
+
+    findings = check(Result.of(read_swf(result)))
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        show(findings)
+    if any(finding.violated for finding in findings):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def show(findings: "Sequence[Finding]") -> None:
+    """A line for each check, and the first violations."""
+    for finding in findings:
+        verdict = f"[red]{finding.violated:,} times not[/red]" if finding.violated else "so"
+        out.print(f"{escape(finding.name)}: {verdict}", soft_wrap=True)
+        for violation in finding.violations:
+            out.print(escape(f"    {violation}"), soft_wrap=True)
