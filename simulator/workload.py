@@ -71,9 +71,10 @@ class Workload:
 
 
 _NONE = np.zeros(0, np.int64)
+_NO_COLUMNS: dict[str, Any] = dict.fromkeys((*SWF_FIELDS, "line"), _NONE)
 
 EMPTY = Workload(
-    trace=Trace(**dict.fromkeys((*SWF_FIELDS, "line"), _NONE), header={}),
+    trace=Trace(header={}, **_NO_COLUMNS),
     origin=0,
     submit=_NONE,
     processors=_NONE,

@@ -134,6 +134,8 @@ def simulate(
         raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
     log = read_swf(trace, limit=limit, on_error="raise" if on_error is OnError.REFUSE else "skip")
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
+    if not len(workload):
+        raise CommandError(f"No job can be simulated; {left_out(workload)}.", ExitCode.USAGE)
     shaking = Shaking(shake, repeat) if shake else None
     outcomes = combinations.play(log, workload, shaking, quiet=as_json)
     if output:
@@ -219,8 +221,7 @@ def show(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> N
 
     for name, text in common_card(outcomes).items():
         out.print(escape(f"{name}: {text}"), soft_wrap=True)
-    left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in workload.counts.items() if jobs)
-    out.print(escape(f"Jobs: {len(workload):,}; {left_out or 'nothing left out'}"), soft_wrap=True)
+    out.print(escape(f"Jobs: {len(workload):,}; {left_out(workload)}"), soft_wrap=True)
     if log.rejects:
         lines = ", ".join(str(reject.line) for reject in log.rejects[:LISTED])
         out.print(f"Malformed lines: {len(log.rejects):,}: {lines}", soft_wrap=True)
@@ -231,6 +232,12 @@ def show(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> N
         tables.append(comparison.noise_table(outcomes))
     for text in tables:
         out.print(escape(f"\n{text}"), soft_wrap=True, end="")
+
+
+def left_out(workload: "Workload") -> str:
+    """What was done to the input, by rule."""
+    counts = (f"{jobs:,} {rule}" for rule, jobs in workload.counts.items() if jobs)
+    return ", ".join(counts) or "nothing left out"
 
 
 def common_card(outcomes: "Sequence[Outcome]") -> dict[str, str]:
