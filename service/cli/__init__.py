@@ -12,6 +12,7 @@ from service.cli.config import config
 from service.cli.console import ExitCode, err
 from service.cli.db import db
 from service.cli.demo import demo
+from service.cli.experiments import experiment
 from service.cli.failures import exit_code_of, sentence
 from service.cli.importing import import_
 from service.cli.reconciling import reconcile
@@ -40,6 +41,7 @@ app.command()(simulate)
 app.command()(verify)
 app.command()(synth)
 app.command()(config)
+app.add_typer(experiment)
 app.add_typer(db)
 app.add_typer(token)
 

@@ -63,21 +63,27 @@ class Arrival:
     needed_cpu_time: float
 
 
-def workload(seed: int) -> list[Arrival]:
-    """As many jobs of each benchmark, in random order and sizes, at random times."""
+def workload(seed: int, *, scale: float = 1.0) -> list[Arrival]:
+    """As many jobs of each benchmark, in random order and sizes, at random times.
+
+    Args:
+        seed: equal seeds make equal workloads.
+        scale: all benchmarks run so many times longer than ``CHARACTERISTICS`` says.
+    """
     random = Random(seed)  # noqa: S311 - no secret: a workload that can be repeated
     names = [BENCHMARKS[place % len(BENCHMARKS)] for place in range(JOBS)]
     random.shuffle(names)
     times = accumulate(random.expovariate(1 / SECONDS_BETWEEN_ARRIVALS) for _ in names)
     return [
-        _arrival(f"{place}", name, time, random)
+        _arrival(f"{place}", name, time, scale, random)
         for place, (name, time) in enumerate(zip(names, times, strict=True))
     ]
 
 
-def _arrival(job_id: str, benchmark: str, time: float, random: Random) -> Arrival:
+def _arrival(job_id: str, benchmark: str, time: float, scale: float, random: Random) -> Arrival:
     tasks = random.choice(SIZES)
-    seconds, share = CHARACTERISTICS[benchmark, tasks]
+    alone, share = CHARACTERISTICS[benchmark, tasks]
+    seconds = alone * scale
     spread = sqrt(log(1 + VARIATION**2))
     factor = random.lognormvariate(-(spread**2) / 2, spread)
     job = SharedJob(job_id=job_id, tasks=tasks, execution_time=seconds, cpu_time=seconds * share)

@@ -1,0 +1,11 @@
+"""``walltimed experiment``: each study of the papers is a module and one line here."""
+
+import typer
+
+from service.cli.experiments.hanzich import hanzich
+
+experiment = typer.Typer(
+    name="experiment", no_args_is_help=True, help="Rerun a study of the papers."
+)
+
+experiment.command()(hanzich)
