@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Send
 
 from service.errors import (
@@ -22,6 +23,7 @@ from service.errors import (
     status_of,
 )
 from service.fast_route import send_json, to_json
+from service.schemas import invalid_field
 
 log = structlog.get_logger()
 
@@ -41,27 +43,37 @@ def error_response(error: Exception) -> Response:
     )
 
 
-def of_framework(error: HTTPException) -> RequestError:
+def of_framework(request: Request, error: HTTPException) -> RequestError:
     """Starlette's own complaint in our words: it knows of paths and methods only."""
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allow = (error.headers or {}).get("Allow", "")
+        allow = ", ".join(sorted(methods_of(request)))
         return MethodNotAllowedError(f"This path takes {allow}.", allow)
     return NotFoundError("There is nothing at this path.")
+
+
+def methods_of(request: Request) -> set[str]:
+    """The methods that the path takes; Starlette would name those of its first route only."""
+    return {
+        method
+        for route in request.app.routes
+        if isinstance(route, Route) and route.path_regex.match(request.url.path)
+        for method in route.methods or ()
+    }
 
 
 def of_parameters(error: RequestValidationError) -> InvalidFieldError:
     """A bad query or path parameter in our words."""
     first = error.errors()[0]
-    return InvalidFieldError(f"{first['msg']}.", ".".join(map(str, first["loc"][1:])))
+    return invalid_field(first["type"], first["msg"], first["loc"][1:])
 
 
 async def _known(_request: Request, error: Exception) -> Response:
     return error_response(error)
 
 
-async def _framework(_request: Request, error: Exception) -> Response:
+async def _framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
-    return error_response(of_framework(error))
+    return error_response(of_framework(request, error))
 
 
 async def _parameters(_request: Request, error: Exception) -> Response:

@@ -171,6 +171,52 @@ class PrioritiesAnswer:
 
 
 @dataclass(slots=True)
+class TrialAnswer:
+    """Parameters of knn, and how they did on the training and on the held-back test jobs."""
+
+    parameters: dict[str, Any]
+    training_error: Annotated[float, Field(description="Mean absolute error in seconds.")]
+    training_underestimation_rate: float
+    test_error: Annotated[float, Field(description="Mean absolute error in seconds.")]
+    test_underestimation_rate: float
+
+
+@dataclass(slots=True)
+class TuningAnswer:
+    """One round of tuning."""
+
+    tuning_id: str
+    cluster: str
+    state: Literal["waiting", "running", "done", "failed"]
+    origin: Annotated[
+        str, Field(description="history: enough jobs had ended; request; or command.")
+    ]
+    plan: Annotated[dict[str, Any], Field(description="What it looks at, and what it wants.")]
+    asked_at: float
+    started_at: float | None
+    finished_at: float | None
+    step: Annotated[int, Field(description="Generations, or templates, that were searched.")]
+    steps: Annotated[int, Field(description="How many there are at most; 0 before the first.")]
+    costs: Annotated[
+        list[float], Field(description="Seconds: the best cost on the training jobs, step by step.")
+    ]
+    best: Annotated[dict[str, Any] | None, Field(description="The best parameters so far.")]
+    before: Annotated[TrialAnswer | None, Field(description="What was in force.")]
+    after: Annotated[TrialAnswer | None, Field(description="What the search found.")]
+    adopted: Annotated[
+        bool | None, Field(description="Whether it is in force now: it won on the test jobs.")
+    ]
+    error: Annotated[str | None, Field(description="Why it failed.")]
+
+
+@dataclass(slots=True)
+class TuningsAnswer:
+    """Rounds of tuning, newest first, at most a hundred."""
+
+    tunings: list[TuningAnswer]
+
+
+@dataclass(slots=True)
 class ErrorBody:
     """What is wrong."""
 

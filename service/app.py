@@ -14,7 +14,8 @@ from service.operations.completing import Completing
 from service.operations.predicting import Predicting
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
-from service.routes import adapters, completions, health, predictions, ranking
+from service.operations.tuning import TuningRounds
+from service.routes import adapters, completions, health, predictions, ranking, tunings
 from service.settings import Settings
 from service.worker import Worker
 
@@ -67,6 +68,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     limit = worker.settings.max_body_bytes
     adapters.add(app.router, Adapting(worker, completing), limit=limit)
     ranking.add(app.router, Ranking(worker), reporting)
+    tunings.add(app.router, TuningRounds(worker))
     health.add(app.router, reporting)
 
     @app.get("/openapi.json", include_in_schema=False)

@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 from msgspec import UNSET, Struct, UnsetType
 
+from predictors.tuning.plan import TooShortHistoryError
 from service.store import (
     RefusedRecordError,
     SchemaOutdatedError,
@@ -47,6 +48,10 @@ class NotFoundError(RequestError):
 
 class UnknownUserError(RequestError):
     """No completed job of this user was ever reported."""
+
+
+class UnknownTuningError(RequestError):
+    """There never was such a round of tuning."""
 
 
 class MethodNotAllowedError(RequestError):
@@ -108,6 +113,8 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     ForbiddenError: HTTPStatus.FORBIDDEN,
     NotFoundError: HTTPStatus.NOT_FOUND,
     UnknownUserError: HTTPStatus.NOT_FOUND,
+    UnknownTuningError: HTTPStatus.NOT_FOUND,
+    TooShortHistoryError: HTTPStatus.CONFLICT,
     MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,
     BodyTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

@@ -28,7 +28,10 @@ class FastRoute(APIRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        # FastAPI's own limit answers plain text, and is in the way of routes that take no body.
+        limit = options.pop("max_body_size", None)
         super().__init__(path, endpoint, **options)
+        self.max_body_size = limit
         if self._takes_one_body():
             self.app = self.fast_app()
 

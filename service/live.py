@@ -8,8 +8,10 @@ import structlog
 
 from predictors.base import Memory, Predictor
 from predictors.jobs import Completion, Status, Submission
+from predictors.knn import Knn, KnnParameters
 from predictors.psp import Accuracies
-from predictors.registry import PREDICTORS, create
+from predictors.registry import PREDICTORS, UnknownMethodError, create
+from predictors.survivors import Survivors
 from service.metrics import Metrics
 from service.settings import Settings
 
@@ -20,16 +22,23 @@ class ClusterState:
     """What the completions of one cluster taught every predictor and the accuracy groups."""
 
     def __init__(self, settings: Settings) -> None:
-        self.predictors: Mapping[str, Predictor] = {
+        self.predictors: dict[str, Predictor] = {
             name: create(name, **settings.predictors.get(name, {})) for name in PREDICTORS
         }
         self.accuracies = Accuracies(default_group=settings.default_group)
+        self.survivors = Survivors()
+
+    def retune(self, parameters: KnnParameters) -> None:
+        """Let knn answer by other parameters from now on."""
+        knn = self.predictors[Knn.name]
+        if isinstance(knn, Knn) and knn.given != parameters:
+            self.predictors[Knn.name] = knn.retuned(parameters)
 
     @property
     def memory(self) -> Memory:
         """Which part of the cluster's history can still change an answer."""
         return reduce(or_, (predictor.memory for predictor in self.predictors.values())) | (
-            self.accuracies.memory
+            self.accuracies.memory | self.survivors.memory
         )
 
 
@@ -38,9 +47,13 @@ class Live:
 
     A cluster appears with its first completion. Any other name shares one empty state, so that
     asking about clusters that do not exist takes no memory.
+
+    Raises:
+        ValueError: the settings name a method or a parameter that does not exist.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        check_methods(settings)
         self._settings = settings
         self._metrics = metrics
         self._unknown = ClusterState(settings)
@@ -64,6 +77,14 @@ class Live:
         """Take over all that the other has learned."""
         self._clusters = other._clusters  # noqa: SLF001 - it is one of us
 
+    def retune(self, parameters: Mapping[str, KnnParameters]) -> None:
+        """Put parameters of knn in force, by cluster; other clusters keep theirs."""
+        for cluster in parameters.keys() & self._clusters.keys():
+            try:
+                self._clusters[cluster].retune(parameters[cluster])
+            except ValueError as error:
+                log.warning("tuned parameters do not fit", cluster=cluster, reason=str(error))
+
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
         for completion in completions:
@@ -82,6 +103,7 @@ class Live:
                 self._metrics.failed(method, "observe")
                 log.exception("a method could not learn from a completion", method=method)
         state.accuracies.observe(completion)
+        state.survivors.observe(completion)
 
     def rehearse(self) -> None:
         """Ask every method once on made-up history, so that nothing is compiled for a caller."""
@@ -100,3 +122,12 @@ class Live:
             self._observe(state, run)
         for predictor in state.predictors.values():
             predictor.predict(Submission(requested_walltime=3600.0, submit_time=1e6, user="u"))
+
+
+def check_methods(settings: Settings) -> None:
+    """Refuse settings about methods that do not exist, instead of ignoring them."""
+    for name in (settings.method, *settings.predictors):
+        if name not in PREDICTORS:
+            raise UnknownMethodError(
+                f"There is no method {name!r}; there are {', '.join(sorted(PREDICTORS))}."
+            )

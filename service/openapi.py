@@ -23,6 +23,7 @@ _REFUSALS: Mapping[int, tuple[type, str]] = {
     401: (ErrorBody, "The call needs a valid token."),
     403: (ErrorBody, "The token does not have the scope."),
     404: (ErrorBody, "Unknown."),
+    409: (ErrorBody, "The history is too short."),
     413: (ErrorBody, "The body is too large."),
     415: (ErrorBody, "The body is of another type."),
     422: (FieldErrorBody, "A field is missing, unknown, of the wrong type or out of range."),

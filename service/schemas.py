@@ -1,9 +1,11 @@
 """The JSON that the service takes: every field, its type and its bounds, once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+from msgspec.structs import replace
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -11,11 +13,14 @@ from pydantic import (
     FailFast,
     Field,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     ValidationError,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
+from predictors.registry import PREDICTORS
+from predictors.tuning.plan import TuningPlan
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
 
@@ -43,13 +48,47 @@ class Says:
         }
 
 
+def exactly(number: float) -> int:
+    """The whole number that it is; pydantic's own ``multiple_of`` lets 1e-42 pass for 0."""
+    if not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Whole numbers within bounds. As in JSON Schema, 4.0 is one: Lua writes it so."""
+
+    least: int
+    most: int
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """An integer, or a number without a fraction; no text, no truth value."""
+        written_so = core_schema.int_schema(ge=self.least, le=self.most, strict=True)
+        with_point = core_schema.float_schema(ge=self.least, le=self.most, strict=True)
+        return core_schema.union_schema(
+            [written_so, core_schema.no_info_after_validator_function(exactly, with_point)],
+            custom_error_type="whole",
+            custom_error_message=f"Input should be a whole number from {self.least} to {self.most}",
+        )
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """As documented."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
 Text = Annotated[
     str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")
 ]
 JobId = Annotated[
-    Text | Annotated[int, Field(ge=0, lt=2**63)],
+    Text | Annotated[int, Whole(0, 2**53 - 1)],
     Says("Input should be a string of 1 to 256 printable characters or a whole number"),
 ]
+Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(PREDICTORS)})]
 Duration = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
 PositiveDuration = Annotated[float, Field(gt=0, le=LONGEST, allow_inf_nan=False)]
 Time = Annotated[
@@ -60,7 +99,7 @@ Time = Annotated[
     ],
     Says("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
-Processors = Annotated[int, Field(ge=1, lt=2**31)]
+Processors = Annotated[int, Whole(1, 2**31 - 1)]
 Kibibytes = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
 
 
@@ -110,14 +149,14 @@ class SubmissionBody(Taken):
 class PredictionRequest(SubmissionBody):
     """A job as it is submitted, and the method that is to answer."""
 
-    method: Text | None = Field(None, description="The service's default, if it is left out.")
+    method: Method | None = Field(None, description="The service's default, if it is left out.")
 
 
 class PredictionBatch(Taken):
     """Several submissions for one method."""
 
     submissions: Annotated[list[SubmissionBody], FailFast()]
-    method: Text | None = Field(None, description="The service's default, if it is left out.")
+    method: Method | None = Field(None, description="The service's default, if it is left out.")
 
 
 class ExtensionRequest(Taken):
@@ -126,6 +165,9 @@ class ExtensionRequest(Taken):
     requested_walltime: PositiveDuration
     predicted_walltime: PositiveDuration = Field(description="At most the request.")
     elapsed: Duration = Field(description="How long the job has been running.")
+    submission: SubmissionBody | None = Field(
+        None, description="The job itself, so that its user's longer runs can be looked at."
+    )
 
 
 class CompletionBody(SubmissionBody):
@@ -184,6 +226,16 @@ class CompletionBatch(Taken):
     completions: Annotated[list[CompletionBody], FailFast()]
 
 
+class OnErrorQuery(Taken):
+    """What is to happen to lines of NDJSON that are no completions."""
+
+    on_error: Literal["refuse", "skip"] = Field(
+        "refuse",
+        description="For NDJSON: `refuse` stores nothing if any line is invalid; `skip` stores the "
+        "valid lines as they come and lists the others.",
+    )
+
+
 class WaitingJob(Taken):
     """A job in the queue."""
 
@@ -191,6 +243,12 @@ class WaitingJob(Taken):
     user: Text | None = None
     requested_walltime: PositiveDuration = Field(description="Seconds.")
     submit_time: Time
+
+
+class ClusterQuery(Taken):
+    """The query of calls about one cluster."""
+
+    cluster: Text = Field(DEFAULT_CLUSTER, description="History never leaves its cluster.")
 
 
 class PriorityRequest(Taken):
@@ -201,12 +259,42 @@ class PriorityRequest(Taken):
     jobs: Annotated[list[WaitingJob], FailFast()]
 
 
+class TuningRequest(Taken):
+    """A round of tuning; what is left out is as the service's settings have it."""
+
+    cluster: Text = DEFAULT_CLUSTER
+    history: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+        None, description="Completions before the training jobs, which only serve as neighbours."
+    )
+    training: Annotated[int, Field(ge=100, le=100_000)] | None = Field(
+        None, description="Jobs on which parameters are searched."
+    )
+    test: Annotated[int, Field(ge=100, le=100_000)] | None = Field(
+        None, description="Jobs on which the result has to beat the parameters in force."
+    )
+    penalty: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = Field(
+        None, description="Price of underestimating: cost = MAE * (1 + penalty * share)."
+    )
+    search: Literal["exhaustive", "genetic"] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
+        None, description="Of the genetic search."
+    )
+
+    def plan(self, usual: TuningPlan) -> TuningPlan:
+        """The domain's word for it."""
+        given = self.model_dump(exclude={"cluster"}, exclude_none=True)
+        return replace(usual, **given)
+
+
 def refusal(error: ValidationError) -> RequestError:
     """The first complaint in the service's words."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return MalformedJSONError(f"The body is not JSON: {first['msg']}.")
-    return InvalidFieldError(
-        "There is no such field." if first["type"] == "extra_forbidden" else f"{first['msg']}.",
-        ".".join(map(str, first["loc"])) or "body",
-    )
+    return invalid_field(first["type"], first["msg"], first["loc"])
+
+
+def invalid_field(kind: str, message: str, path: Sequence[str | int]) -> InvalidFieldError:
+    """A complaint of pydantic's in the service's words."""
+    detail = "There is no such field." if kind == "extra_forbidden" else f"{message}."
+    return InvalidFieldError(detail, ".".join(map(str, path)) or "body")

@@ -1,6 +1,5 @@
 """Serving HTTP: sockets, worker processes, shutdown."""
 
-import json
 import os
 import socket
 import sys
@@ -11,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 import uvicorn
 from fastapi import FastAPI
-from pydantic import SecretStr
 from uvicorn.supervisors import Multiprocess
 
 from service import logs
@@ -83,7 +81,7 @@ def serve_alone(settings: Settings, listener: socket.socket) -> None:
 def serve_together(settings: Settings, listener: socket.socket) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
-        os.environ |= environment(settings) | {MULTIPROCESS_DIRECTORY: shared}
+        os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
         together = configuration("service.server:worker", workers=settings.workers)
         Multiprocess(together, sockets=[listener]).run()
 
@@ -113,24 +111,6 @@ def configuration(application: str | Callable[[], FastAPI], *, workers: int) -> 
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables, for processes that are started anew."""
-    prefix = settings.model_config["env_prefix"]
-    return {
-        f"{prefix}{name}".upper(): text
-        for name, value in settings
-        if (text := _text(value)) is not None
-    }
-
-
-def _text(value: object) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from service.metrics import Metrics
 from service.recorder import Recorder
 from service.settings import Settings
 from service.store import LogReader, RecordedPrediction, Store, StoreError, open_store
+from service.tuning import in_force
+from service.tuning.keeper import TuningKeeper
 from service.writer import Writer
 
 log = structlog.get_logger()
@@ -62,6 +64,7 @@ class Worker:
         )
         self.live = Live(settings, self.metrics)
         self.follower = Follower(self.live, clock)
+        self.tuning = TuningKeeper(self.store, self.live, settings, clock)
         self.recorder = Recorder(
             record=self._record, share=settings.shadow_share, metrics=self.metrics, clock=clock
         )
@@ -81,12 +84,18 @@ class Worker:
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
         self.history_length = await asyncio.to_thread(self.store.history_length)
+        self._seen_drops = self._seen_commits = 0
         self.writer = Writer(
             self.store,
             before_acknowledging=self.follower.refresh,
             retention_seconds=self.settings.prediction_retention_days * DAY,
         )
-        self._tasks = [asyncio.create_task(self._learn()), asyncio.create_task(self._keep_house())]
+        self._tasks = [
+            asyncio.create_task(self._learn()),
+            asyncio.create_task(self._keep_house()),
+            asyncio.create_task(self.tuning.follow_parameters()),
+            asyncio.create_task(self.tuning.run_rounds()),
+        ]
         for task in self._tasks:
             task.add_done_callback(self._ended)
 
@@ -146,6 +155,7 @@ class Worker:
         live.rehearse()
         reader, completions = self.store.warm_start(live.memory, self.clock())
         live.apply(completions)
+        live.retune(in_force.of_store(self.store))
         return live, reader
 
     async def _keep_house(self) -> None:

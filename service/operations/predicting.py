@@ -73,17 +73,32 @@ class Predicting:
         """The next estimate of a job that outlived its prediction.
 
         Raises:
-            InvalidFieldError: the prediction was longer than the request.
+            InvalidFieldError: the prediction was longer than the request, or the job asked for
+                another walltime.
         """
         if body.predicted_walltime > body.requested_walltime:
             raise InvalidFieldError(
                 "No prediction is longer than the request.", "predicted_walltime"
             )
-        return ExtensionAnswer(
-            predicted_walltime=next_estimate(
-                body.predicted_walltime, body.requested_walltime, body.elapsed
-            )
+        return ExtensionAnswer(predicted_walltime=self._extended(body))
+
+    def _extended(self, body: ExtensionRequest) -> float:
+        """By the runs of the job's user that lasted longer, or by doubling."""
+        predicted, requested, elapsed = (
+            body.predicted_walltime,
+            body.requested_walltime,
+            body.elapsed,
         )
+        if body.submission is None:
+            return next_estimate(predicted, requested, elapsed)
+        if body.submission.requested_walltime != requested:
+            raise InvalidFieldError(
+                "It must be the same as requested_walltime.", "submission.requested_walltime"
+            )
+        self._worker.follower.step()
+        submission = body.submission.submission(self._worker.clock())
+        survivors = self._worker.live.of(submission.cluster).survivors
+        return survivors.next_estimate(predicted, submission, elapsed)
 
     def _method(self, name: str | None) -> str:
         if name is None:

@@ -7,23 +7,20 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
 from service.answers import FieldErrorBody, IngestionAnswer, LineErrorBody, SkippingAnswer
 from service.auth import Scope
-from service.errors import InvalidFieldError
 from service.fast_route import FastRoute, content_type, send_json, to_json
 from service.gate import needs
 from service.openapi import refusals
 from service.operations.completing import Completing
-from service.schemas import CompletionBatch, CompletionBody
+from service.schemas import CompletionBatch, CompletionBody, OnErrorQuery, refusal
 
 NDJSON = "application/x-ndjson"
-
-ON_ERROR = ("refuse", "skip")
 
 _is_batch = re.compile(rb'\s*\{\s*"completions"\s*:').match
 """A batch has one field only, of this name; a completion has none of this name."""
@@ -52,9 +49,8 @@ _EXTRA = {
             "name": "on_error",
             "in": "query",
             "required": False,
-            "description": "For NDJSON: `refuse` stores nothing if any line is invalid; `skip` "
-            "stores the valid lines as they come and lists the others.",
-            "schema": {"type": "string", "enum": list(ON_ERROR), "default": ON_ERROR[0]},
+            "description": OnErrorQuery.model_fields["on_error"].description,
+            "schema": OnErrorQuery.model_json_schema()["properties"]["on_error"],
         }
     ],
 }
@@ -81,7 +77,7 @@ class CompletionsRoute(FastRoute):
 
     async def take_stream(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request with a body of NDJSON."""
-        skips = on_error(connection) == "skip"
+        skips = query_of(connection).on_error == "skip"
         take = self._completing.complete_valid if skips else self._completing.complete_all_or_none
         try:
             answer = await take(chunks_of(receive))
@@ -120,16 +116,25 @@ async def by_type(
     connection: Connection, receive: Receive, send: Send, *, json: ASGIApp, ndjson: ASGIApp
 ) -> None:
     """Serve a request by the type of its body; ``json`` refuses what is neither."""
-    app = ndjson if content_type(connection) == NDJSON.encode() else json
-    await app(connection, receive, send)
+    if content_type(connection) == NDJSON.encode():
+        await ndjson(connection, receive, send)
+        return
+    if connection["query_string"]:
+        query_of(connection)
+    await json(connection, receive, send)
 
 
-def on_error(connection: Connection) -> str:
-    """What the query says is to happen to bad lines."""
-    given = parse_qs(connection["query_string"].decode("latin-1")).get("on_error", ON_ERROR[:1])
-    if given[-1] not in ON_ERROR:
-        raise InvalidFieldError("It must be refuse or skip.", "on_error")
-    return given[-1]
+def query_of(connection: Connection) -> OnErrorQuery:
+    """The query of the request.
+
+    Raises:
+        InvalidFieldError: it has a parameter that there is not, or a value that there is not.
+    """
+    given = parse_qs(connection["query_string"].decode("latin-1"), keep_blank_values=True)
+    try:
+        return OnErrorQuery.model_validate({name: values[-1] for name, values in given.items()})
+    except ValidationError as error:
+        raise refusal(error) from error
 
 
 async def chunks_of(receive: Receive) -> AsyncIterator[bytes]:

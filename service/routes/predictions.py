@@ -40,6 +40,8 @@ def add(router: APIRouter, predicting: Predicting) -> None:
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
         """The next estimate of a job that has outlived its prediction.
 
-        The prediction is doubled until it exceeds the elapsed time or reaches the request.
+        With a submission it is taken from the user's runs that lasted longer than this one has.
+        Without it, or with too few of them, the prediction is doubled until it exceeds the elapsed
+        time or reaches the request.
         """
         return predicting.extend(body)

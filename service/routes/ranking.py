@@ -4,16 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from predictors.jobs import DEFAULT_CLUSTER
 from service.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
 from service.auth import Scope
 from service.gate import needs
 from service.openapi import BODY_REFUSALS, refusals
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
-from service.schemas import PriorityRequest, Text
+from service.schemas import ClusterQuery, PriorityRequest, Text
 
-Cluster = Annotated[Text, Query(description="History never leaves its cluster.")]
+Of = Annotated[ClusterQuery, Query()]
 
 
 def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
@@ -21,9 +20,9 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
     extra = needs(Scope.PREDICT)
 
     @router.get("/v1/methods", tags=["methods"], responses=refusals(422, 503), openapi_extra=extra)
-    async def methods(cluster: Cluster = DEFAULT_CLUSTER) -> MethodsAnswer:
+    async def methods(of: Of) -> MethodsAnswer:
         """The methods, their parameters, and how each does on the jobs that end."""
-        return await reporting.methods(cluster)
+        return await reporting.methods(of.cluster)
 
     # A user's name may contain slashes, hence the converter.
     @router.get(
@@ -32,18 +31,16 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
         responses=refusals(404, 422),
         openapi_extra=extra,
     )
-    async def accuracy(
-        user: Annotated[Text, Path()], cluster: Cluster = DEFAULT_CLUSTER
-    ) -> UserAnswer:
+    async def accuracy(user: Annotated[Text, Path()], of: Of) -> UserAnswer:
         """How much of their requests a user's last ten jobs used."""
-        return ranking.user(user, cluster)
+        return ranking.user(user, of.cluster)
 
     @router.get(
         "/v1/accuracy-groups", tags=["accuracy"], responses=refusals(422), openapi_extra=extra
     )
-    async def groups(cluster: Cluster = DEFAULT_CLUSTER) -> GroupsAnswer:
+    async def groups(of: Of) -> GroupsAnswer:
         """The accuracy groups g1 to g10 and who is in each."""
-        return ranking.groups(cluster)
+        return ranking.groups(of.cluster)
 
     @router.post("/v1/priorities", tags=["accuracy"], responses=BODY_REFUSALS, openapi_extra=extra)
     async def priorities(body: PriorityRequest) -> PrioritiesAnswer:

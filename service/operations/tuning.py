@@ -1,0 +1,88 @@
+"""Asking for rounds of tuning, and telling how they went."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from service.answers import TrialAnswer, TuningAnswer, TuningsAnswer
+from service.errors import UnknownTuningError
+from service.schemas import TuningRequest
+from service.store import Tuning
+from service.worker import Worker
+
+
+class TuningRounds:
+    """The rounds of tuning of every cluster."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._tunings = worker.store.tunings
+
+    async def start(self, body: TuningRequest) -> TuningAnswer:
+        """Ask for a round; it runs in a process of its own.
+
+        Raises:
+            TooShortHistoryError: there are too few completions.
+            StoreUnavailableError: it cannot be written down now.
+        """
+        plan = body.plan(self._worker.tuning.plan)
+        now = self._worker.clock()
+        tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
+        self._worker.tuning.wake()
+        return answer_of(tuning)
+
+    async def of_cluster(self, cluster: str) -> TuningsAnswer:
+        """The latest rounds of a cluster."""
+        found = await asyncio.to_thread(self._tunings.of_cluster, cluster)
+        return TuningsAnswer(tunings=list(map(answer_of, found)))
+
+    async def one(self, tuning_id: str) -> TuningAnswer:
+        """One round.
+
+        Raises:
+            UnknownTuningError: there never was such a round.
+        """
+        found = await asyncio.to_thread(self._tunings.find, tuning_id)
+        if found is None:
+            raise UnknownTuningError(f"There is no round of tuning {tuning_id}.")
+        return answer_of(found)
+
+
+def answer_of(tuning: Tuning) -> TuningAnswer:
+    """A round as callers see it."""
+    progress, outcome = tuning.progress or {}, tuning.outcome or {}
+    costs = outcome.get("costs") or progress.get("costs", [])
+    after = trial_of(outcome.get("after"))
+    return TuningAnswer(
+        tuning_id=tuning.tuning_id,
+        cluster=tuning.cluster,
+        state=tuning.state.value,
+        origin=tuning.origin,
+        plan=msgspec.to_builtins(tuning.plan),
+        asked_at=tuning.asked_at,
+        started_at=tuning.started_at,
+        finished_at=tuning.finished_at,
+        step=len(costs),
+        steps=len(costs) if outcome else progress.get("steps", 0),
+        costs=costs,
+        best=after.parameters if after else progress.get("parameters"),
+        before=trial_of(outcome.get("before")),
+        after=after,
+        adopted=outcome.get("adopted"),
+        error=tuning.error,
+    )
+
+
+def trial_of(trial: dict[str, Any] | None) -> TrialAnswer | None:
+    """Parameters and their errors, flat."""
+    if trial is None:
+        return None
+    training, test = trial["training"], trial["test"]
+    return TrialAnswer(
+        parameters=trial["parameters"],
+        training_error=training["mean_absolute_error"],
+        training_underestimation_rate=training["underestimated"],
+        test_error=test["mean_absolute_error"],
+        test_underestimation_rate=test["underestimated"],
+    )

@@ -1,0 +1,51 @@
+"""Calls about the tuning of knn's parameters."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from service.answers import TuningAnswer, TuningsAnswer
+from service.auth import Scope
+from service.gate import needs
+from service.openapi import refusals
+from service.operations.tuning import TuningRounds
+from service.schemas import ClusterQuery, Text, TuningRequest
+
+
+def add(router: APIRouter, rounds: TuningRounds) -> None:
+    """Add the calls."""
+
+    @router.post(
+        "/v1/tunings",
+        tags=["tunings"],
+        status_code=202,
+        responses=refusals(400, 409, 413, 415, 422, 503),
+        openapi_extra=needs(Scope.ADMIN),
+    )
+    async def start(body: TuningRequest) -> TuningAnswer:
+        """Ask for a round of tuning.
+
+        It runs beside the service. Of one cluster one round is open at most: while there is one,
+        that one is the answer.
+        """
+        return await rounds.start(body)
+
+    @router.get(
+        "/v1/tunings",
+        tags=["tunings"],
+        responses=refusals(422, 503),
+        openapi_extra=needs(Scope.PREDICT),
+    )
+    async def of_cluster(of: Annotated[ClusterQuery, Query()]) -> TuningsAnswer:
+        """The latest rounds of a cluster: progress, and what was found."""
+        return await rounds.of_cluster(of.cluster)
+
+    @router.get(
+        "/v1/tunings/{tuning_id}",
+        tags=["tunings"],
+        responses=refusals(404, 422, 503),
+        openapi_extra=needs(Scope.PREDICT),
+    )
+    async def one(tuning_id: Annotated[Text, Path()]) -> TuningAnswer:
+        """One round."""
+        return await rounds.one(tuning_id)

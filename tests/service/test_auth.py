@@ -1,0 +1,166 @@
+import pytest
+from in_process import NOW, InProcess, run_of
+
+from service.auth import Guard, Scope
+from service.errors import ForbiddenError, MissingTokenError
+from service.store import open_store
+
+JOB = {"requested_walltime": 60}
+CALLS = {
+    "predict": [
+        ("POST", "/v1/predictions", JOB),
+        ("POST", "/v1/predictions/batch", {"submissions": [JOB]}),
+        ("POST", "/v1/predictions/extend", JOB | {"predicted_walltime": 6, "elapsed": 7}),
+        ("GET", "/v1/methods", None),
+        ("GET", "/v1/users/ada/accuracy", None),
+        ("GET", "/v1/accuracy-groups", None),
+        ("POST", "/v1/priorities", {"jobs": []}),
+    ],
+    "ingest": [
+        ("POST", "/v1/completions", run_of("2")),
+        ("POST", "/v1/adapters/slurm/jobcomp", {}),
+        ("POST", "/v1/adapters/pbs/accounting", b""),
+    ],
+    None: [("GET", "/metrics", None), ("GET", "/openapi.json", None)],
+}
+MATRIX = [(scope, *call) for scope, calls in CALLS.items() for call in calls]
+
+
+def sent(body):
+    """JSON, but for the one call that takes lines of text."""
+    if isinstance(body, bytes):
+        return {"content": body, "headers": {"content-type": "text/x-pbs-accounting"}}
+    return {"json": body}
+
+
+@pytest.fixture
+def guarded(service):
+    """A service with history, and a token of each scope."""
+    service.complete(run_of("1"))
+    service.tokens = {
+        scope: service.worker.store.issue_token(f"for {scope}", [scope], NOW)[1]
+        for scope in ("predict", "ingest", "admin")
+    }
+    service.worker.guard.update(service.worker.store.tokens())
+    return service
+
+
+@pytest.mark.parametrize(("needed", "method", "path", "body"), MATRIX)
+def test_each_call_needs_its_scope(guarded, needed, method, path, body):
+    for scope, token in guarded.tokens.items():
+        guarded.token = token
+        answer = guarded.request(method, path, **sent(body))
+        allowed = needed is None or scope in {needed, "admin"}
+        assert answer.status_code == (200 if allowed else 403), (scope, answer.text)
+        if not allowed:
+            assert answer.json()["error"] == "ForbiddenError"
+            assert needed in answer.json()["detail"]
+
+
+def test_the_matrix_has_every_call(guarded):
+    guarded.token = guarded.tokens["admin"]
+    paths = guarded.get("/openapi.json").json()["paths"]
+    documented = {
+        (method.upper(), path.replace("{user}", "ada"))
+        for path, operations in paths.items()
+        for method in operations
+        if not path.startswith("/health/")
+    }
+    assert documented | {("GET", "/openapi.json")} == {row[1:3] for row in MATRIX}
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [row[1:] for row in MATRIX])
+def test_no_call_goes_without_a_token_once_there_is_one(guarded, method, path, body):
+    answer = guarded.request(method, path, **sent(body))
+    assert answer.status_code == 401
+    assert answer.json()["error"] == "MissingTokenError"
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready"])
+def test_health_is_open(guarded, path):
+    assert guarded.get(path).status_code == 200
+
+
+def test_paths_that_do_not_exist_say_so_to_token_bearers_only(guarded):
+    assert guarded.get("/v1/secrets").status_code == 401
+    guarded.token = guarded.tokens["predict"]
+    assert guarded.get("/v1/secrets").status_code == 404
+
+
+def test_without_tokens_loopback_is_open(service):
+    assert service.get("/metrics").status_code == 200
+
+
+def test_beyond_loopback_a_token_is_needed_even_if_there_is_none(serve, sqlite_url):
+    service = serve(sqlite_url, host="0.0.0.0")
+    assert service.get("/metrics").status_code == 401
+
+
+def test_beyond_loopback_can_be_declared_insecure(serve, sqlite_url):
+    service = serve(sqlite_url, host="0.0.0.0", insecure=True)
+    assert service.get("/metrics").status_code == 200
+
+
+def test_tokens_issued_and_revoked_elsewhere_count_soon(service):
+    token, text = service.worker.store.issue_token("filter", ["predict"], NOW)
+    service.wait_until(lambda: service.get("/metrics").status_code == 401)
+    service.worker.store.issue_token("other", ["predict"], NOW)
+    service.token = text
+    service.wait_until(lambda: service.get("/metrics").status_code == 200)
+    service.worker.store.revoke_token(token.token_id, NOW)
+    service.wait_until(lambda: service.get("/metrics").status_code == 401)
+
+
+@pytest.fixture
+def guard(sqlite_url):
+    """A guard that knows one token for predictions, and its text."""
+    store = open_store(sqlite_url)
+    token, text = store.issue_token("filter", [Scope.PREDICT], NOW)
+    store.close()
+    guard = Guard(always=False)
+    guard.update([token])
+    return guard, text
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda text: text,
+        lambda text: f"Basic {text}",
+        lambda text: f"Bearer {text}x",
+        lambda text: f"Bearer {text[:-1]}",
+        lambda text: f"Bearer {text.upper()}",
+        lambda text: f"Bearer {text.rpartition('_')[0]}_",
+        lambda text: f"Bearer {text.rpartition('_')[0]}",
+        lambda text: f"Bearer xx{text[2:]}",
+        lambda _text: "Bearer wt__",
+        lambda _text: "Bearer \xff\x00",
+        lambda _text: "",
+    ],
+)
+def test_a_forged_token_is_refused(guard, forge):
+    knows, text = guard
+    with pytest.raises(MissingTokenError):
+        knows.admit(forge(text).encode("latin-1"), Scope.PREDICT)
+
+
+@pytest.mark.parametrize("kind", ["Bearer", "bearer", "BEARER"])
+def test_the_right_token_is_admitted(guard, kind):
+    knows, text = guard
+    knows.admit(f"{kind} {text}".encode(), Scope.PREDICT)
+    with pytest.raises(ForbiddenError):
+        knows.admit(f"{kind} {text}".encode(), Scope.INGEST)
+
+
+def test_no_token_and_no_payload_is_logged(sqlite_url, capfd):
+    with InProcess(sqlite_url) as service:
+        _, service.token = service.worker.store.issue_token("all", ["admin"], NOW)
+        service.worker.guard.update(service.worker.store.tokens())
+        service.predict(user="confidential")
+        service.post("/v1/completions", run_of("2", user="confidential"))
+        service.post("/v1/predictions", {"confidential": service.token})
+    logged = "".join(capfd.readouterr())
+    assert "ready" in logged
+    assert "confidential" not in logged
+    assert service.token.rpartition("_")[2] not in logged

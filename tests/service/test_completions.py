@@ -1,0 +1,174 @@
+import pytest
+from in_process import NOW, run_of
+
+from service.store import StoreFullError, StoreUnavailableError
+
+
+def refused(answer, field):
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["field"] == field
+    return answer.json()["detail"]
+
+
+def stored(service):
+    return service.worker.store.history_length()
+
+
+def test_one_completion_counts_once_however_often_it_is_sent(service):
+    answers = [service.post("/v1/completions", run_of("1")).json() for _ in range(2)]
+    assert answers == [{"accepted": 1, "duplicates": 0}, {"accepted": 0, "duplicates": 1}]
+    assert stored(service) == 1
+
+
+def test_a_batch_counts_each_run_once(service):
+    runs = [run_of("1"), run_of("2"), run_of("1")]
+    assert service.complete(*runs) == {"accepted": 2, "duplicates": 1}
+    assert service.complete() == {"accepted": 0, "duplicates": 0}
+
+
+def test_a_requeued_job_has_several_runs(service):
+    again = run_of("1", end_time=NOW + 7200)
+    assert service.complete(run_of("1"), again) == {"accepted": 2, "duplicates": 0}
+
+
+@pytest.mark.parametrize("number", [17, "17"])
+def test_a_job_id_is_the_same_as_number_and_as_text(service, number):
+    service.complete(run_of(number))
+    assert service.complete(run_of("17"))["duplicates"] == 1
+
+
+@pytest.mark.parametrize(
+    ("times", "runtime"),
+    [
+        ({"start_time": NOW - 900}, 900.0),
+        ({"runtime": 900}, 900.0),
+        ({"start_time": NOW - 900, "runtime": 600}, 600.0),
+        ({"start_time": NOW - 900, "submit_time": NOW + 900}, 900.0),
+        ({"start_time": NOW}, 1.0),
+    ],
+)
+def test_start_or_runtime_may_be_left_out(service, times, runtime):
+    run = {"job_id": "1", "user": "ada", "requested_walltime": 3600, "end_time": NOW}
+    service.complete(run | times)
+    assert service.predict(user="ada")["predicted_walltime"] == runtime
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"start_time": NOW + 1}, "start_time"),
+        ({"start_time": None}, "start_time"),
+        ({"start_time": None, "runtime": NOW + 1}, "runtime"),
+        ({"start_time": 0, "end_time": 1e10}, "runtime"),
+        ({"runtime": -1}, "runtime"),
+        ({"end_time": None}, "end_time"),
+        ({"job_id": None}, "job_id"),
+        ({"status": "done"}, "status"),
+        ({"node": "n1"}, "node"),
+        ({"prediction_id": "a\r\nb"}, "prediction_id"),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused_and_nothing_stored(service, change, field):
+    bad = run_of("2") | change
+    refused(service.post("/v1/completions", bad), field)
+    batch = {"completions": [run_of("1"), bad]}
+    refused(service.post("/v1/completions", batch), f"completions.1.{field}")
+    assert stored(service) == 0
+
+
+def test_nothing_but_completions_is_in_a_batch(service):
+    refused(service.post("/v1/completions", {"completions": [], "cluster": "hill"}), "cluster")
+
+
+def test_a_batch_over_the_limit_is_refused(serve, sqlite_url):
+    service = serve(sqlite_url, max_batch=2)
+    batch = {"completions": [run_of(place) for place in range(3)]}
+    assert "at most 2" in refused(service.post("/v1/completions", batch), "completions")
+    assert stored(service) == 0
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError, StoreFullError])
+def test_without_a_store_completions_are_refused_and_predictions_go_on(service, monkeypatch, error):
+    service.complete(run_of("1"))
+
+    async def fail(_group):
+        raise error("The database is away.")
+
+    monkeypatch.setattr(service.worker.writer, "acknowledged", fail)
+    answer = service.post("/v1/completions", run_of("2"))
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
+    assert answer.json() == {"error": error.__name__, "detail": "The database is away."}
+    assert service.predict(user="ada")["predicted_walltime"] == 900.0
+
+
+def test_a_bug_is_an_answer_in_the_same_shape(service, monkeypatch):
+    async def fail(_group):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(service.worker.writer, "acknowledged", fail)
+    answer = service.post("/v1/completions", run_of("2"))
+    assert answer.status_code == 500
+    assert set(answer.json()) == {"error", "detail"}
+    assert answer.json()["error"] == "InternalError"
+
+
+def test_a_prediction_is_scored_when_its_job_ends(service):
+    service.complete(run_of("1", runtime=900, end_time=NOW))
+    service.predict(user="ada", job_id="2", submit_time=NOW + 10)
+    assert service.score("max-usage") is None
+    service.complete(run_of("2", runtime=600, end_time=NOW + 1000))
+    score = service.score("max-usage")
+    assert score["jobs"] == 1
+    assert score["mean_absolute_error"] == pytest.approx(300.0)
+    assert score["underestimation_rate"] == 0.0
+    assert score["accuracy"] == pytest.approx(600 / 900)
+    assert score["coverage"] is None
+    assert service.score("requested")["mean_absolute_error"] == pytest.approx(3000.0)
+    assert service.metric(
+        "walltimed_mean_absolute_error_seconds", cluster="default", method="max-usage"
+    ) == pytest.approx(300.0)
+
+
+def test_a_completion_sent_twice_is_scored_once(service):
+    service.predict(user="ada", job_id="1", submit_time=NOW - 1000)
+    for _ in range(3):
+        service.complete(run_of("1"))
+    assert service.score("requested")["jobs"] == 1
+
+
+def test_a_prediction_is_found_by_the_id_that_the_job_carried(service):
+    asked = service.predict(user="somebody", submit_time=NOW - 10_000)
+    service.complete(run_of("1", prediction_id=asked["prediction_id"]))
+    assert service.score("requested")["jobs"] == 1
+
+
+def test_the_recorded_request_wins_over_the_reported_limit(service):
+    service.predict(user="ada", job_id="1", requested_walltime=3600, submit_time=NOW - 1000)
+    service.complete(run_of("1", runtime=900) | {"requested_walltime": 900.0})
+    assert service.get("/v1/users/ada/accuracy").json()["accuracy"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("share", "asked"), [(1.0, 4), (0.5, 2), (0.25, 1), (0.0, 0)])
+def test_the_share_of_submissions_asked_in_shadow_is_a_setting(serve, sqlite_url, share, asked):
+    service = serve(sqlite_url, shadow_share=share)
+    for place in range(4):
+        service.predict(user="ada", job_id=place, submit_time=NOW - 1000)
+    service.complete(*(run_of(place) for place in range(4)))
+    assert service.score("max-usage")["jobs"] == 4
+    shadow = service.score("last-two")
+    assert (shadow["jobs"] if shadow else 0) == asked
+
+
+def test_predictions_need_not_be_recorded(serve, sqlite_url):
+    service = serve(sqlite_url, record_predictions=False)
+    service.predict(user="ada", job_id="1", submit_time=NOW - 1000)
+    service.complete(run_of("1"))
+    assert service.score("max-usage") is None
+
+
+def test_ingestion_is_counted(service):
+    service.complete(run_of("1"), run_of("2"))
+    service.complete(run_of("2"))
+    assert service.metric("walltimed_completions_total", result="accepted") == 2
+    assert service.metric("walltimed_completions_total", result="duplicate") == 1

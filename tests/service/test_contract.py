@@ -1,0 +1,82 @@
+"""Whatever the OpenAPI document allows or forbids, the answer is a documented one."""
+
+import shutil
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from in_process import NOW
+from schemathesis.python.asgi import shutdown_lifespans
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+from service import openapi
+from service.app import create_app
+from service.routes.completions import NDJSON
+from service.settings import Settings
+from service.store import open_store
+
+BEYOND_SCHEMA = (
+    "Either start_time or runtime is needed.",
+    "The run would have ",
+    "No prediction is longer than the request.",
+    "Line ",
+    "There must be at most 20 in one request.",
+    "Input should be Unix seconds in [0, 1e11] or an RFC 3339 time.",
+)
+"""Refusals that depend on several fields, on settings, on lines, or on how early a date is."""
+
+
+@schemathesis.serializer(NDJSON, "application/octet-stream")
+def as_text(_context, value):
+    """A body that is no JSON, as it is."""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+class Application:
+    """Stands for the application, which there is once the tests run; its document is older."""
+
+    async def __call__(self, scope, receive, send):
+        await self.served(scope, receive, send)
+
+
+application = Application()
+
+
+def document():
+    return openapi.describe(create_app(Settings(database_url="sqlite:///never-opened")))
+
+
+schema = schemathesis.openapi.from_dict(document())
+schema.app = application
+
+
+@pytest.fixture(scope="module")
+def token(tmp_path_factory, sqlite_template):
+    """Of an administrator of the application."""
+    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("contract") / "walltimed.sqlite3")
+    store = open_store(f"sqlite:///{file}")
+    _, token = store.issue_token("all", ["admin"], NOW)
+    store.close()
+    application.served = create_app(Settings(database_url=f"sqlite:///{file}", max_batch=20))
+    yield token
+    shutdown_lifespans()
+
+
+def ours(answer):
+    """Whether a request that the schema allows is refused for what no schema can say."""
+    return answer.status_code == 422 and any(
+        sentence in answer.json()["detail"] for sentence in BEYOND_SCHEMA
+    )
+
+
+@schema.parametrize()
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_documented(case, token):
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = case.call(headers=headers)
+    excluded = []
+    if ours(answer):
+        excluded.append(positive_data_acceptance)
+    if case.path.startswith("/v1/adapters/"):
+        excluded.append(negative_data_rejection)  # they take whatever resource managers send
+    case.validate_response(answer, excluded_checks=excluded, headers=headers)

@@ -1,0 +1,158 @@
+import threading
+
+import pytest
+from in_process import NOW, InProcess, run_of
+
+from service.store import StoreUnavailableError
+
+
+def test_the_process_lives(service):
+    assert service.get("/health/live").json() == {"status": "live"}
+
+
+def test_a_level_service_is_ready(service):
+    service.complete(run_of("1"))
+    answer = service.get("/health/ready")
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ready", "lag": 0, "stale_seconds": 0.0, "detail": None}
+    assert service.metric("walltimed_ready") == 1
+    assert service.metric("walltimed_clusters") == 1
+
+
+def test_until_the_history_is_folded_the_service_is_not_ready_but_answers(sqlite_url, monkeypatch):
+    with InProcess(sqlite_url) as service:
+        service.complete(run_of("1"), run_of("2"))
+    slow = InProcess(sqlite_url)
+    fold = slow.worker._fold
+    may_go_on = threading.Event()
+    monkeypatch.setattr(slow.worker, "_fold", lambda: may_go_on.wait() and fold())
+    monkeypatch.setattr(slow, "wait_until", lambda _: None)
+    with slow:
+        answer = slow.get("/health/ready")
+        assert answer.status_code == 503
+        assert (answer.json()["status"], answer.json()["lag"]) == ("starting", 2)
+        assert slow.metric("walltimed_ready") == 0
+        assert slow.predict(user="ada")["predicted_walltime"] == 3600.0
+        may_go_on.set()
+        InProcess.wait_until(lambda: slow.get("/health/ready").status_code == 200)
+        assert slow.predict(user="ada")["predicted_walltime"] == 900.0
+
+
+def test_a_history_that_cannot_be_folded_yet_is_folded_later(sqlite_url, monkeypatch):
+    service = InProcess(sqlite_url)
+    fold = service.worker._fold
+    failures = iter([StoreUnavailableError("away")])
+
+    def fail_once():
+        for failure in failures:
+            raise failure
+        return fold()
+
+    monkeypatch.setattr(service.worker, "_fold", fail_once)
+    with service:
+        assert service.get("/health/ready").json()["status"] == "ready"
+
+
+def test_a_bug_while_folding_shows_in_readiness(sqlite_url, monkeypatch):
+    service = InProcess(sqlite_url)
+    monkeypatch.setattr(service.worker, "_fold", lambda: 1 / 0)
+    monkeypatch.setattr(service, "wait_until", lambda _: None)
+    with service:
+        InProcess.wait_until(lambda: service.get("/health/ready").json()["status"] == "failed")
+        answer = service.get("/health/ready")
+    assert answer.status_code == 503
+    assert "division" in answer.json()["detail"]
+
+
+def test_a_store_that_cannot_be_followed_shows_as_stale(service, monkeypatch):
+    service.complete(run_of("1"))
+    reader = service.worker.follower._reader
+    monkeypatch.setattr(reader, "error", StoreUnavailableError("away"))
+    monkeypatch.setattr(reader, "has_news", lambda: False)
+    InProcess.wait_until(lambda: service.metric("walltimed_stale_seconds") > 0)
+    answer = service.get("/health/ready")
+    assert (answer.status_code, answer.json()["status"]) == (200, "stale")
+    assert answer.json()["stale_seconds"] > 0
+    assert answer.json()["detail"] == "away"
+    assert service.predict(user="ada")["predicted_walltime"] == 900.0
+
+
+def test_requests_are_counted_by_route_and_status(service):
+    service.predict(user="ada")
+    service.post("/v1/predictions", {})
+    service.get("/v1/users/ada/accuracy")
+    service.get("/v1/users/bob/accuracy")
+    service.get("/nowhere")
+    count = "walltimed_requests_total"
+    assert service.metric(count, route="/v1/predictions", status="200") == 1
+    assert service.metric(count, route="/v1/predictions", status="422") == 1
+    assert service.metric(count, route="/v1/users/{user}/accuracy", status="404") == 2
+    assert service.metric(count, route="none", status="404") == 1
+    assert service.metric("walltimed_request_duration_seconds_count", route="/v1/predictions") == 2
+    assert service.metric("walltimed_predictions_total", method="max-usage") == 1
+
+
+def test_no_label_names_a_user_or_a_job(service):
+    service.complete(run_of("job 1", user="lovelace"))
+    service.predict(user="lovelace", job_id="job 2")
+    service.get("/v1/users/lovelace/accuracy")
+    metrics = service.get("/metrics").text
+    assert "lovelace" not in metrics
+    assert "job 1" not in metrics
+    assert "job 2" not in metrics
+
+
+def test_metrics_outlive_the_store(service, monkeypatch):
+    service.complete(run_of("1"))
+
+    def fail(_cluster):
+        raise StoreUnavailableError("away")
+
+    monkeypatch.setattr(service.worker.store, "scores", fail)
+    assert service.get("/metrics").status_code == 200
+    answer = service.get("/v1/methods")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+def test_a_restart_reaches_the_same_answers(store_url):
+    users = ["ada", "bob", "eve"]
+    runs = [
+        run_of(place, user=users[place % 3], group="g", queue="q",
+               runtime=100.0 + 37 * place, end_time=NOW + 1000 * (place * 7 % 40))
+        for place in range(40)
+    ]  # fmt: skip
+
+    def answers(service):
+        methods = [method["name"] for method in service.get("/v1/methods").json()["methods"]]
+        asked = [
+            service.predict(user=user, method=method, group="g", queue="q")
+            for user in users
+            for method in methods
+        ]
+        return [answer | {"prediction_id": None} for answer in asked], [
+            service.get(path).json()
+            for path in (*(f"/v1/users/{user}/accuracy" for user in users), "/v1/accuracy-groups")
+        ]
+
+    with InProcess(store_url) as service:
+        for start in range(0, len(runs), 10):
+            service.complete(*runs[start : start + 10])
+        before = answers(service)
+    with InProcess(store_url) as service:
+        assert answers(service) == before
+
+
+def test_a_worker_sees_what_another_was_told(serve, store_url):
+    one, other = serve(store_url), serve(store_url)
+    one.complete(run_of("1"))
+    InProcess.wait_until(lambda: other.predict(user="ada")["predicted_walltime"] == 900.0)
+
+
+@pytest.mark.parametrize("count", [1, 65, 1000])
+def test_an_acknowledged_batch_is_known_at_once(serve, store_url, count):
+    service = serve(store_url)
+    service.complete(*(run_of(place, end_time=NOW + place) for place in range(count)))
+    last = run_of("last", runtime=1800, end_time=NOW + 10_000)
+    service.complete(last)
+    assert service.predict(user="ada")["predicted_walltime"] == 1800.0
+    assert service.get("/health/ready").json()["lag"] == 0

@@ -1,0 +1,66 @@
+import json
+import logging
+
+import pytest
+import structlog
+
+from service import logs
+from service.settings import Settings
+
+HOSTILE = 'x\n{"event": "forged"}\r\x1b[2J\u2028\u0085'
+
+
+@pytest.fixture
+def logged(capsys):
+    """Configures logging, and gives what was written since."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+
+    def configure(**options):
+        logs.configure(Settings(**options))
+        return lambda: capsys.readouterr().err
+
+    yield configure
+    root.handlers[:], root.level = before[0], before[1]
+    structlog.reset_defaults()
+
+
+def test_a_record_is_a_sentence_and_fields_on_one_line_of_json(logged):
+    written = logged()
+    structlog.get_logger().info("store away", reason="gone", seconds=2)
+    record = json.loads(written())
+    assert record.pop("timestamp").endswith("Z")
+    assert record == {"event": "store away", "level": "info", "reason": "gone", "seconds": 2}
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_nobody_can_forge_a_record(logged, log_format):
+    written = logged(log_format=log_format)
+    structlog.get_logger().warning("a user said", user=HOSTILE)
+    text = written()
+    assert text.count("\n") == 1
+    assert not set("\r\x1b\u2028\u0085") & set(text)
+
+
+def test_libraries_log_in_the_same_form(logged):
+    written = logged()
+    logging.getLogger("uvicorn.error").error("it %s", HOSTILE)
+    assert json.loads(written())["level"] == "error"
+
+
+def test_what_is_less_severe_than_wanted_is_not_written(logged):
+    written = logged(log_level="warning")
+    structlog.get_logger().info("quiet")
+    logging.getLogger("library").info("quiet")
+    assert written() == ""
+
+
+def test_a_traceback_is_kept(logged):
+    written = logged()
+    try:
+        int(HOSTILE)
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    text = written()
+    assert text.count("\n") == 1
+    assert "test_a_traceback_is_kept" in json.loads(text)["exception"]

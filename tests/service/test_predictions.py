@@ -1,0 +1,270 @@
+import pytest
+from in_process import NOW, run_of
+
+from predictors.registry import PREDICTORS
+
+
+def refused(answer, field):
+    """The detail of a 422 about a field."""
+    assert answer.status_code == 422, answer.text
+    error = answer.json()
+    assert set(error) == {"error", "detail", "field"}
+    assert error["error"] == "InvalidFieldError"
+    assert error["field"] == field
+    return error["detail"]
+
+
+def test_without_history_the_answer_is_the_request(service):
+    answer = service.predict(user="ada", job_id="7", cluster="hill")
+    prediction_id = answer.pop("prediction_id")
+    assert prediction_id
+    assert answer == {
+        "predicted_walltime": 3600.0,
+        "requested_walltime": 3600.0,
+        "method": "max-usage",
+        "basis": {"jobs": 0, "reason": "cold-start"},
+        "interval": None,
+        "job_id": "7",
+        "cluster": "hill",
+    }
+
+
+def test_a_completion_is_known_to_the_next_prediction(service):
+    service.complete(run_of("1", runtime=900))
+    answer = service.predict(user="ada")
+    assert answer["predicted_walltime"] == 900.0
+    assert answer["basis"] == {"jobs": 1, "reason": "history"}
+
+
+def test_a_completion_says_nothing_about_submissions_before_its_end(service):
+    service.complete(run_of("1", runtime=900, end_time=NOW))
+    assert service.predict(user="ada", submit_time=NOW - 1)["predicted_walltime"] == 3600.0
+    assert service.predict(user="ada", submit_time=NOW)["predicted_walltime"] == 900.0
+
+
+def test_times_are_taken_as_rfc_3339_too(service):
+    times = {"start_time": "2024-01-01T11:45:00Z", "end_time": "2024-01-01T13:00:00+01:00"}
+    service.complete(run_of("1") | times | {"submit_time": None})
+    before = service.predict(user="ada", submit_time="2024-01-01T11:59:59Z")
+    after = service.predict(user="ada", submit_time="2024-01-01T12:00:00Z")
+    assert (before["predicted_walltime"], after["predicted_walltime"]) == (3600.0, 900.0)
+
+
+def test_whole_numbers_may_be_written_as_lua_does(service):
+    assert service.predict(requested_processors=4.0, job_id=12.0)["job_id"] == 12
+
+
+@pytest.mark.parametrize("job_id", ["12.a", 12, None])
+def test_a_job_id_is_echoed_as_it_was_sent(service, job_id):
+    assert service.predict(job_id=job_id)["job_id"] == job_id
+
+
+def test_history_does_not_leave_its_cluster(service):
+    service.complete(run_of("1", cluster="hill"))
+    assert service.predict(user="ada", cluster="hill")["predicted_walltime"] == 900.0
+    assert service.predict(user="ada", cluster="dale")["predicted_walltime"] == 3600.0
+
+
+def test_clusters_that_do_not_exist_take_no_memory(service):
+    for place in range(20):
+        service.predict(user="ada", cluster=f"made up {place}")
+        service.get("/v1/accuracy-groups", cluster=f"made up {place}")
+    assert service.worker.live.clusters == []
+
+
+@pytest.mark.parametrize("method", sorted(PREDICTORS))
+def test_every_method_answers_by_name(service, method):
+    service.complete(*(run_of(place, end_time=NOW + place) for place in range(20)))
+    answer = service.predict(user="ada", method=method)
+    assert answer["method"] == method
+    assert 0 < answer["predicted_walltime"] <= 3600
+
+
+def test_every_prediction_has_an_id_of_its_own(service):
+    assert len({service.predict(user="ada")["prediction_id"] for _ in range(5)}) == 5
+
+
+def test_an_unknown_method_is_refused_and_the_known_ones_are_named(service):
+    answer = service.post("/v1/predictions", {"requested_walltime": 1, "method": "oracle"})
+    assert "max-usage" in refused(answer, "method")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("requested_walltime", 0),
+        ("requested_walltime", -1),
+        ("requested_walltime", 1.1e9),
+        ("requested_walltime", "3600"),
+        ("requested_walltime", True),
+        ("requested_walltime", None),
+        ("submit_time", -1),
+        ("submit_time", 1.1e11),
+        ("submit_time", "yesterday"),
+        ("submit_time", "2024-01-01T00:00:00"),
+        ("submit_time", "1969-12-31T23:59:59Z"),
+        ("user", ""),
+        ("user", "x" * 257),
+        ("user", "ada\nlovelace"),
+        ("user", "ada\u0000"),
+        ("user", "ada\u0085"),
+        ("user", 7),
+        ("job_id", 1.5),
+        ("job_id", -1),
+        ("job_id", ["1"]),
+        ("job_id", "a\u001b[31m"),
+        ("requested_processors", 0),
+        ("requested_processors", 1.5),
+        ("requested_memory", 0),
+        ("cluster", None),
+        ("usr", "ada"),
+    ],
+)
+def test_a_field_out_of_bounds_is_named(service, field, value):
+    refused(service.post("/v1/predictions", {"requested_walltime": 60} | {field: value}), field)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_are_none_are_refused(service, number):
+    body = f'{{"requested_walltime": {number}}}'.encode()
+    refused(service.send("/v1/predictions", body), "requested_walltime")
+
+
+def test_a_missing_request_is_named(service):
+    assert refused(service.post("/v1/predictions", {}), "requested_walltime") == "Field required."
+
+
+def test_a_batch_is_answered_in_order(service):
+    service.complete(run_of("1", user="ada", runtime=900), run_of("2", user="bob", runtime=600))
+    jobs = [
+        {"requested_walltime": 3600, "user": user, "job_id": place}
+        for place, user in enumerate(["bob", "ada", "eve"] * 20)
+    ]
+    answers = service.post("/v1/predictions/batch", {"submissions": jobs}).json()["predictions"]
+    assert [answer["job_id"] for answer in answers] == list(range(60))
+    assert [answer["predicted_walltime"] for answer in answers[:3]] == [600.0, 900.0, 3600.0]
+
+
+def test_a_batch_may_name_a_method(service):
+    body = {"submissions": [{"requested_walltime": 60}], "method": "last-two"}
+    answer = service.post("/v1/predictions/batch", body).json()
+    assert answer["predictions"][0]["method"] == "last-two"
+
+
+def test_an_empty_batch_is_answered(service):
+    assert service.post("/v1/predictions/batch", {"submissions": []}).json() == {"predictions": []}
+
+
+def test_a_bad_submission_of_a_batch_is_named_by_its_place(service):
+    body = {"submissions": [{"requested_walltime": 60}, {"requested_walltime": 0}]}
+    refused(service.post("/v1/predictions/batch", body), "submissions.1.requested_walltime")
+
+
+def test_a_method_belongs_to_the_whole_batch(service):
+    body = {"submissions": [{"requested_walltime": 60, "method": "knn"}]}
+    refused(service.post("/v1/predictions/batch", body), "submissions.0.method")
+
+
+def test_a_batch_over_the_limit_is_refused(serve, sqlite_url):
+    service = serve(sqlite_url, max_batch=2)
+    jobs = [{"requested_walltime": 60}] * 3
+    answer = service.post("/v1/predictions/batch", {"submissions": jobs})
+    assert "at most 2" in refused(answer, "submissions")
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "estimate"), [(0, 600.0), (600, 1200.0), (5000, 7200.0), (8000, 7200.0)]
+)
+def test_an_outlived_prediction_is_doubled_up_to_the_request(service, elapsed, estimate):
+    body = {"requested_walltime": 7200, "predicted_walltime": 600, "elapsed": elapsed}
+    answer = service.post("/v1/predictions/extend", body)
+    assert answer.json() == {"predicted_walltime": estimate}
+
+
+def test_an_outlived_prediction_learns_from_the_runs_that_were_longer(service):
+    for number, runtime in enumerate([60, 60, 60, 5000, 5000, 5000, 5000, 5000]):
+        service.complete(run_of(str(number), user="ada", requested_walltime=7200, runtime=runtime))
+    job = {"user": "ada", "requested_walltime": 7200, "submit_time": NOW + 1e6}
+    body = {"requested_walltime": 7200, "predicted_walltime": 600, "elapsed": 700}
+    doubled = service.post("/v1/predictions/extend", body).json()
+    learned = service.post("/v1/predictions/extend", body | {"submission": job}).json()
+    assert (doubled["predicted_walltime"], learned["predicted_walltime"]) == (1200, 5000)
+    other = job | {"requested_walltime": 60}
+    refused(
+        service.post("/v1/predictions/extend", body | {"submission": other}),
+        "submission.requested_walltime",
+    )
+
+
+def test_a_prediction_beyond_the_request_cannot_be_extended(service):
+    body = {"requested_walltime": 60, "predicted_walltime": 61, "elapsed": 0}
+    refused(service.post("/v1/predictions/extend", body), "predicted_walltime")
+
+
+class Broken:
+    """A method with a bug."""
+
+    name = "max-usage"
+
+    def predict(self, _submission):
+        raise ZeroDivisionError
+
+    def observe(self, _completion):
+        raise ZeroDivisionError
+
+
+@pytest.fixture
+def broken(service, monkeypatch):
+    """A service whose default method fails."""
+    predictors = dict(service.worker.live.of("default").predictors) | {"max-usage": Broken()}
+    monkeypatch.setattr(service.worker.live.of("default"), "predictors", predictors)
+    return service
+
+
+def test_a_method_that_fails_is_replaced_by_the_request(broken):
+    answer = broken.predict(user="ada")
+    assert answer["method"] == "requested"
+    assert answer["basis"] == {"jobs": 0, "reason": "failure"}
+    assert answer["predicted_walltime"] == 3600.0
+    failures = broken.metric(
+        "walltimed_method_failures_total", method="max-usage", **{"while": "answer"}
+    )
+    assert failures == 1
+
+
+def test_a_method_that_fails_in_shadow_does_not_fail_the_answer(broken):
+    assert broken.predict(user="ada", method="last-two")["method"] == "last-two"
+    failures = broken.metric(
+        "walltimed_method_failures_total", method="max-usage", **{"while": "shadow"}
+    )
+    assert failures == 1
+
+
+def test_a_method_that_cannot_learn_does_not_keep_the_others_from_it(service, monkeypatch):
+    service.complete(run_of("1"))
+    state = service.worker.live.of("default")
+    monkeypatch.setattr(state, "predictors", dict(state.predictors) | {"knn": Broken()})
+    service.complete(run_of("2", runtime=1800, end_time=NOW + 1))
+    assert service.predict(user="ada")["predicted_walltime"] == 1800.0
+
+
+def test_the_default_method_and_parameters_are_settings(serve, sqlite_url):
+    service = serve(sqlite_url, method="percentile", predictors={"max-usage": {"window": 1}})
+    service.complete(run_of("1", runtime=1800), run_of("2", runtime=900, end_time=NOW + 1))
+    assert service.predict(user="ada")["method"] == "percentile"
+    assert service.predict(user="ada", method="max-usage")["predicted_walltime"] == 900.0
+
+
+def test_a_method_that_does_not_exist_cannot_be_the_default(serve, sqlite_url):
+    with pytest.raises(ValueError, match="oracle"):
+        serve(sqlite_url, method="oracle")
+
+
+def test_a_parameter_that_does_not_exist_cannot_be_set(serve, sqlite_url):
+    with pytest.raises(ValueError, match="windw"):
+        serve(sqlite_url, predictors={"max-usage": {"windw": 1}})
+
+
+def test_parameters_of_a_method_that_does_not_exist_cannot_be_set(serve, sqlite_url):
+    with pytest.raises(ValueError, match="maxusage"):
+        serve(sqlite_url, predictors={"maxusage": {}})
