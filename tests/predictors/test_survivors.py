@@ -1,0 +1,76 @@
+"""A running job compared with those of its user that ran longer."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from predictors.correction import next_estimate
+from predictors.jobs import Completion, Submission
+from predictors.survivors import FEWEST, WINDOW, Survivors
+
+HOUR = 3600.0
+
+
+def job(submit=1e6, request=10 * HOUR, user="ada"):
+    return Submission(requested_walltime=request, submit_time=submit, user=user)
+
+
+def taught(*hours, user="ada"):
+    survivors = Survivors()
+    for end, runtime in enumerate(hours, start=1):
+        survivors.observe(
+            Completion(
+                submission=job(0.0, user=user),
+                start_time=0.0,
+                end_time=float(end),
+                runtime=runtime * HOUR,
+            )
+        )
+    return survivors
+
+
+def test_runs_that_were_shorter_tell_nothing_any_more():
+    survivors = taught(1, 1, 1, 1, 1, 1, 5, 6, 7, 8)
+    assert survivors.next_estimate(HOUR, job(), 2 * HOUR) == 2 * HOUR * 2  # four are too few
+    survivors = taught(1, 1, 1, 1, 1, 1, 5, 6, 7, 8, 8)
+    assert survivors.next_estimate(HOUR, job(), 2 * HOUR) == 8 * HOUR
+    survivors = taught(*range(1, 10))
+    assert survivors.next_estimate(HOUR, job(), 2 * HOUR) == 8 * HOUR  # of 3, 4, ..., 9 the sixth
+
+
+def test_runs_count_as_shares_of_their_request():
+    survivors = taught(*[5] * FEWEST)
+    assert survivors.next_estimate(60.0, job(request=HOUR), 600.0) == HOUR / 2
+
+
+def test_a_prediction_that_was_not_outlived_stands():
+    assert taught(*[5] * 20).next_estimate(HOUR, job(), HOUR / 2) == HOUR
+
+
+def test_at_the_request_there_is_nothing_left_to_estimate():
+    assert taught(*[10] * 20).next_estimate(HOUR, job(), 11 * HOUR) == 10 * HOUR
+
+
+def test_without_history_it_doubles():
+    assert Survivors().next_estimate(HOUR, job(), 3 * HOUR) == next_estimate(
+        HOUR, 10 * HOUR, 3 * HOUR
+    )
+    assert taught(*[5] * 20, user="bob").next_estimate(HOUR, job(), HOUR) == 2 * HOUR
+
+
+def test_runs_that_ended_after_the_submission_do_not_count():
+    assert taught(*[5] * 20).next_estimate(HOUR, job(submit=4.0), HOUR) == 2 * HOUR
+
+
+def test_only_the_last_runs_count():
+    survivors = taught(*[9] * WINDOW, *[5] * WINDOW)
+    assert survivors.next_estimate(HOUR, job(), HOUR) == 5 * HOUR
+
+
+@given(
+    st.lists(st.floats(min_value=0, max_value=12), max_size=30),
+    st.floats(min_value=0.01, max_value=10),
+    st.floats(min_value=0, max_value=20),
+)
+def test_an_estimate_exceeds_what_has_passed_or_is_the_request(hours, predicted, elapsed):
+    estimate = taught(*hours).next_estimate(predicted * HOUR, job(), elapsed * HOUR)
+    assert elapsed * HOUR < estimate <= 10 * HOUR or estimate == 10 * HOUR
