@@ -30,13 +30,13 @@ LONGEST_MOMENT = 0.01
 
 @pytest.fixture
 def forks():
-    """The process that forks services."""
-    launcher = subprocess.Popen(
+    """The process that forks services; none of them outlives the test."""
+    with subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("prefork.py"))],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-    )  # fmt: skip
-    yield launcher
-    launcher.communicate()
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, process_group=0,
+    ) as launcher:  # fmt: skip
+        yield launcher
+        os.killpg(launcher.pid, signal.SIGKILL)
 
 
 class Ledger:
@@ -91,12 +91,15 @@ async def one_life(ledger: Ledger, pid: int, socket: Path) -> None:
     """Many clients post; at a random moment the service is killed."""
     transport = httpx.AsyncHTTPTransport(uds=str(socket))
     ledger.posts_left, ledger.enough = random.choice(ACKNOWLEDGEMENTS), asyncio.Event()
-    async with httpx.AsyncClient(transport=transport, base_url="http://walltimed") as client:
-        posting = [asyncio.create_task(ledger.post_until_cut(client)) for _ in range(CLIENTS)]
+    async with (
+        httpx.AsyncClient(transport=transport, base_url="http://walltimed") as client,
+        asyncio.TaskGroup() as clients,
+    ):
+        for _ in range(CLIENTS):
+            clients.create_task(ledger.post_until_cut(client))
         await asyncio.wait_for(ledger.enough.wait(), timeout=60.0)
         await asyncio.sleep(random.uniform(0.0, LONGEST_MOMENT))
         os.kill(pid, signal.SIGKILL)
-        await asyncio.gather(*posting)
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(forks, store_url):
