@@ -1,111 +1,28 @@
-"""The JSON that the service takes: every field, its type and its bounds, once."""
+"""The JSON that the service takes, once for validation, documentation and the domain."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec.structs import replace
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    FailFast,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    ValidationError,
-)
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
-from predictors.registry import PREDICTORS
 from predictors.tuning.plan import TuningPlan
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
+from service.fields import (
+    LONGEST,
+    Duration,
+    JobId,
+    Kibibytes,
+    Method,
+    PositiveDuration,
+    Processors,
+    Text,
+    Time,
+    Whole,
+    unix_seconds,
+)
 from service.store import ReportedCompletion
-
-LONGEST = 1e9
-"""Longest duration taken, in seconds: 31 years."""
-
-LATEST = 1e11
-"""Latest time taken, in Unix seconds."""
-
-
-@dataclass(frozen=True)
-class Says:
-    """Makes a union fail with one sentence about its field, not one complaint per member."""
-
-    sentence: str
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """The union's schema with our message."""
-        return {
-            **handler(source),
-            "custom_error_type": "union",
-            "custom_error_message": self.sentence,
-        }
-
-
-def exactly(number: float) -> int:
-    """The whole number that it is; pydantic's own ``multiple_of`` lets 1e-42 pass for 0."""
-    if not number.is_integer():
-        raise ValueError
-    return int(number)
-
-
-@dataclass(frozen=True)
-class Whole:
-    """Whole numbers within bounds. As in JSON Schema, 4.0 is one: Lua writes it so."""
-
-    least: int
-    most: int
-
-    def __get_pydantic_core_schema__(
-        self, _source: Any, _handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """An integer, or a number without a fraction; no text, no truth value."""
-        written_so = core_schema.int_schema(ge=self.least, le=self.most, strict=True)
-        with_point = core_schema.float_schema(ge=self.least, le=self.most, strict=True)
-        return core_schema.union_schema(
-            [written_so, core_schema.no_info_after_validator_function(exactly, with_point)],
-            custom_error_type="whole",
-            custom_error_message=f"Input should be a whole number from {self.least} to {self.most}",
-        )
-
-    def __get_pydantic_json_schema__(
-        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """As documented."""
-        return {"type": "integer", "minimum": self.least, "maximum": self.most}
-
-
-Text = Annotated[
-    str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")
-]
-JobId = Annotated[
-    Text | Annotated[int, Whole(0, 2**53 - 1)],
-    Says("Input should be a string of 1 to 256 printable characters or a whole number"),
-]
-Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(PREDICTORS)})]
-Duration = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
-PositiveDuration = Annotated[float, Field(gt=0, le=LONGEST, allow_inf_nan=False)]
-Time = Annotated[
-    Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
-    | Annotated[
-        AwareDatetime,
-        Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.fromtimestamp(LATEST, UTC)),
-    ],
-    Says("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
-]
-Processors = Annotated[int, Whole(1, 2**31 - 1)]
-Kibibytes = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
-
-
-def unix_seconds(time: float | datetime) -> float:
-    """A time of either form as the domain has it."""
-    return time.timestamp() if isinstance(time, datetime) else time
 
 
 class Taken(BaseModel):
@@ -263,20 +180,20 @@ class TuningRequest(Taken):
     """A round of tuning; what is left out is as the service's settings have it."""
 
     cluster: Text = DEFAULT_CLUSTER
-    history: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+    history: Annotated[int, Whole(0, 100_000)] | None = Field(
         None, description="Completions before the training jobs, which only serve as neighbours."
     )
-    training: Annotated[int, Field(ge=100, le=100_000)] | None = Field(
+    training: Annotated[int, Whole(100, 100_000)] | None = Field(
         None, description="Jobs on which parameters are searched."
     )
-    test: Annotated[int, Field(ge=100, le=100_000)] | None = Field(
+    test: Annotated[int, Whole(100, 100_000)] | None = Field(
         None, description="Jobs on which the result has to beat the parameters in force."
     )
     penalty: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = Field(
         None, description="Price of underestimating: cost = MAE * (1 + penalty * share)."
     )
     search: Literal["exhaustive", "genetic"] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
+    seed: Annotated[int, Whole(0, 2**32 - 1)] | None = Field(
         None, description="Of the genetic search."
     )
 

@@ -12,8 +12,9 @@ from service.answers import (
     UserAnswer,
 )
 from service.errors import UnknownUserError
+from service.fields import unix_seconds
 from service.operations.predicting import check_length
-from service.schemas import PriorityRequest, WaitingJob, unix_seconds
+from service.schemas import PriorityRequest, WaitingJob
 from service.worker import Worker
 
 SLICE = 256

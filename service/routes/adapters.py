@@ -9,10 +9,10 @@ from service.answers import RecordsAnswer
 from service.auth import Scope
 from service.errors import UnsupportedMediaTypeError
 from service.fast_route import check_is_json, content_type
+from service.fields import Text
 from service.gate import needs
 from service.openapi import refusals
 from service.operations.adapting import Adapting
-from service.schemas import Text
 
 ANY_LENGTH = 2**62
 """Our own limit does not refuse: what is too long is read to its end, dropped, and answered."""

@@ -6,11 +6,12 @@ from fastapi import APIRouter, Path, Query
 
 from service.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
 from service.auth import Scope
+from service.fields import Text
 from service.gate import needs
 from service.openapi import BODY_REFUSALS, refusals
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
-from service.schemas import ClusterQuery, PriorityRequest, Text
+from service.schemas import ClusterQuery, PriorityRequest
 
 Of = Annotated[ClusterQuery, Query()]
 

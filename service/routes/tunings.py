@@ -6,10 +6,11 @@ from fastapi import APIRouter, Path, Query
 
 from service.answers import TuningAnswer, TuningsAnswer
 from service.auth import Scope
+from service.fields import Text
 from service.gate import needs
 from service.openapi import refusals
 from service.operations.tuning import TuningRounds
-from service.schemas import ClusterQuery, Text, TuningRequest
+from service.schemas import ClusterQuery, TuningRequest
 
 
 def add(router: APIRouter, rounds: TuningRounds) -> None:
