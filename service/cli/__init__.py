@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from service.cli.checking import check_config
 from service.cli.config import config
 from service.cli.console import ExitCode, err
 from service.cli.db import db
 from service.cli.demo import demo
 from service.cli.experiments import experiment
 from service.cli.failures import exit_code_of, sentence
+from service.cli.forgetting import forget
 from service.cli.importing import import_
 from service.cli.reconciling import reconcile
 from service.cli.replay import replay
@@ -36,11 +38,13 @@ app.command()(serve)
 app.command()(demo)
 app.command("import")(import_)
 app.command()(reconcile)
+app.command()(forget)
 app.command()(replay)
 app.command()(simulate)
 app.command()(verify)
 app.command()(synth)
 app.command()(config)
+app.command()(check_config)
 app.add_typer(experiment)
 app.add_typer(db)
 app.add_typer(token)

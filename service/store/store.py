@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, make_url, select
 
 from predictors.base import Memory
 from predictors.jobs import Completion
-from service.store import schema, scoring, tokens, warm_start, writing
+from service.store import forgetting, schema, scoring, tokens, warm_start, writing
 from service.store.database import Database
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
@@ -116,6 +116,16 @@ class Store:
         stale = delete(predictions).where(OPEN, predictions.c.recorded_at < before)
         with self._database.writing() as connection:
             return connection.execute(stale).rowcount
+
+    def forget_user(self, user: str) -> int:
+        """Delete a user's runs and predictions; returns how many runs."""
+        with self._database.writing() as connection:
+            return forgetting.forget_user(connection, user)
+
+    def forget_before(self, time: float) -> int:
+        """Delete runs that ended earlier; returns how many."""
+        with self._database.writing() as connection:
+            return forgetting.forget_before(connection, time)
 
     def issue_token(self, name: str, scopes: Iterable[str], now: float) -> tuple[Token, str]:
         """Make a token; the text is what its bearer presents and cannot be shown again."""

@@ -1,0 +1,34 @@
+"""``walltimed check-config``: whether ``serve`` would start with these settings."""
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import is_embedded, opened
+
+
+def check_config(
+    *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
+) -> None:
+    """Say whether `walltimed serve` would start, and change nothing.
+
+    Looks at every setting, at methods and their parameters, and at the history store: exit code 2
+    for a setting, 4 for a store that cannot be reached, 1 for a schema that must be upgraded.
+
+    For example:
+
+        walltimed check-config --config /etc/walltimed/walltimed.toml
+    """
+    from predictors.registry import create
+
+    settings = load_settings(database_url=database_url, config=file)
+    for method in {settings.method, *settings.predictors}:
+        try:
+            create(method, **settings.predictors.get(method, {}))
+        except ValueError as error:
+            raise CommandError(f"Method {method}: {error}", ExitCode.USAGE) from error
+    with opened(settings) as store:
+        if not is_embedded(settings):
+            store.check()
+    if as_json:
+        print_json({"config": "good"})
+    else:
+        out.print("walltimed would start with these settings.")

@@ -1,0 +1,47 @@
+"""``walltimed forget``: deletes what the history holds of a person, or of long ago."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import ready
+
+DAY = 86400.0
+
+
+def forget(
+    *,
+    user: Annotated[str | None, typer.Option(help="Whose runs and predictions.")] = None,
+    older_than_days: Annotated[
+        float | None, typer.Option(min=1.0, help="All runs that ended longer ago.")
+    ] = None,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete one user's history, or everybody's beyond an age. There is no way back.
+
+    Scores of methods, which name nobody, stay. Restart running services afterwards: they keep a
+    user's last runs in memory until then.
+
+    For example:
+
+        walltimed forget --user carol
+        walltimed forget --older-than-days 1095
+    """
+    if (user is None) == (older_than_days is None):
+        raise CommandError("Say either --user or --older-than-days.", ExitCode.USAGE)
+    settings = load_settings(database_url=database_url, config=file)
+    with ready(settings) as store:
+        runs = (
+            store.forget_user(user)
+            if user is not None
+            else store.forget_before(time.time() - (older_than_days or 0) * DAY)
+        )
+    if as_json:
+        print_json({"deleted": runs})
+    else:
+        out.print(f"{runs:,} runs deleted")

@@ -1,0 +1,110 @@
+"""The commands of a site's daily life: checking settings, deleting what must go."""
+
+import json
+import math
+import sys
+
+import pytest
+
+from predictors.base import Memory
+from predictors.jobs import Completion, Submission
+from service.cli import main
+from service.store import RecordedPrediction, open_store
+
+
+@pytest.fixture
+def walltimed(monkeypatch, capsys, tmp_path):
+    """Runs the command with ``--json``; gives its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str):
+        monkeypatch.setattr(sys, "argv", ["walltimed", *arguments, "--json"])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, json.loads(printed.out) if printed.out else printed.err
+
+    return run
+
+
+def run_of(user, end):
+    submission = Submission(
+        requested_walltime=3600, submit_time=end - 100, job_id=f"{user}{end}", user=user
+    )
+    return Completion(submission=submission, start_time=end - 60, end_time=end, runtime=60)
+
+
+@pytest.fixture
+def history(store):
+    """Two runs of two users, and an open prediction of each, on either database."""
+    ends = (1.0e9, 1.7e9)
+    runs = [run_of(user, end) for user in ("ada", "bob") for end in ends]
+    list(store.import_completions(runs))
+    predictions = [
+        RecordedPrediction(
+            prediction_id=run.submission.job_id,
+            submission=run.submission,
+            method="requested",
+            predicted_walltime=3600,
+            estimates={"requested": 3600},
+            recorded_at=run.end_time,
+        )
+        for run in runs
+    ]
+    store.write([], predictions)
+    return store
+
+
+def users(store):
+    reader, runs = store.warm_start(Memory(window_seconds=math.inf), 2e9)
+    found = sorted((run.submission.user, run.end_time) for run in runs)
+    reader.close()
+    return found
+
+
+def test_a_user_is_forgotten_and_nobody_else(walltimed, history, store_url):
+    assert walltimed("forget", "--user", "ada", "-d", store_url) == (0, {"deleted": 2})
+    assert users(history) == [("bob", 1.0e9), ("bob", 1.7e9)]
+    assert history.drop_stale_predictions(2e9) == 2
+
+
+def test_what_is_old_is_forgotten(history):
+    assert history.forget_before(1.5e9) == 2
+    assert users(history) == [("ada", 1.7e9), ("bob", 1.7e9)]
+    assert history.drop_stale_predictions(2e9) == 2
+
+
+@pytest.mark.parametrize("which", [(), ("--user", "ada", "--older-than-days", "9")])
+def test_what_to_forget_must_be_said(walltimed, sqlite_url, which):
+    assert walltimed("forget", *which, "-d", sqlite_url)[0] == 2
+
+
+def test_good_settings_pass_and_nothing_is_made(walltimed, tmp_path):
+    assert walltimed("check-config") == (0, {"config": "good"})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ('method = "crystal-ball"', 2),
+        ("[predictors.percentile]\npercentile = 900", 2),
+        ("port = 99999", 2),
+        ('colour = "green"', 2),
+        ("port = ", 2),
+        ('database_url = "postgresql+psycopg://nobody@127.0.0.1:1/none"', 4),
+    ],
+)
+def test_a_bad_setting_is_named(walltimed, tmp_path, settings, code):
+    file = tmp_path / "walltimed.toml"
+    file.write_text(settings)
+    found, told = walltimed("check-config", "--config", str(file))
+    assert found == code
+    assert told
+
+
+def test_a_store_without_a_schema_is_found_on_postgresql(walltimed, postgres):
+    url = postgres.create_database()
+    assert walltimed("check-config", "-d", url)[0] == 1
+    open_store(url).close()
+    postgres.drop_database(url)
