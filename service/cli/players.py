@@ -49,7 +49,10 @@ def opened(
 
 
 def private_settings(specs: "Sequence[MethodSpec]", directory: str) -> dict[str, str]:
-    """Settings of a service for one replay: its database need not survive a power cut.
+    """Settings of a service for one replay.
+
+    Its database need not survive a power cut, and no tuning changes a parameter on the way: when
+    a round ends is a matter of our time, not of the log's.
 
     Raises:
         CommandError: one method is wanted with two sets of parameters.
@@ -68,5 +71,6 @@ def private_settings(specs: "Sequence[MethodSpec]", directory: str) -> dict[str,
     return {
         "WALLTIMED_DATABASE_URL": f"sqlite:///{directory}/history.sqlite3",
         "WALLTIMED_SQLITE_SYNCHRONOUS": "normal",
+        "WALLTIMED_TUNING": "on-request",
         "WALLTIMED_PREDICTORS": msgspec.json.encode(parameters).decode(),
     }
