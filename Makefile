@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXIT ?=
 
-.PHONY: demo test format lint types imports check lock clean
+.PHONY: demo test format lint types imports check lock slurm clean
 
 .venv/ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -41,6 +41,13 @@ lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) pyproject.toml --group dev -o requirements/dev.txt
 	$(PIN) --group build -o requirements/build.txt
+
+# What the tests of the Slurm integration need, on Debian 12 or newer, as root; without it they
+# are skipped. Nothing has to be configured or started.
+slurm:
+	apt-get update --quiet=2
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
+	    slurmctld slurmd slurm-client munge slurm-wlm-elasticsearch-plugin lua-socket lua5.1 lua5.3 lua5.4
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,85 @@
+"""What is installed on a host: units that start real commands, scripts for old interpreters."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from service.cli import app
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
+SCRIPTS = sorted((ROOT / "integrations" / "pbs").glob("*.py"))
+OLDEST_PYTHON = (3, 7)  # the oldest grammar that ast still tells apart
+
+
+def lines(unit: Path, key: str) -> list[str]:
+    pairs = (line.partition("=") for line in unit.read_text().splitlines())
+    return [value for name, _, value in pairs if name == key]
+
+
+@pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
+def test_every_unit_starts_something_that_exists(unit):
+    (command,) = lines(unit, "ExecStart")
+    program, *arguments = command.split()
+    if program == "/usr/bin/walltimed":
+        assert arguments[0] in get_command(app).commands
+    else:
+        assert program.startswith("/usr/share/walltimed/")
+        script = ROOT / "integrations" / program.removeprefix("/usr/share/walltimed/")
+        assert script.stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
+def test_every_unit_runs_as_nobody_important_and_sees_the_system_read_only(unit):
+    assert lines(unit, "User") == ["walltimed"]
+    assert lines(unit, "NoNewPrivileges") == ["yes"]
+    assert lines(unit, "ProtectSystem") == ["strict"]
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_systemd_understands_every_unit(unit):
+    done = subprocess.run(
+        ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
+    )
+    complaints = [
+        line
+        for line in done.stderr.splitlines()
+        if unit.name in line and "is not executable" not in line
+    ]
+    assert not complaints
+
+
+@pytest.mark.parametrize("name", ["build-deb.sh", "postinst", "prerm"])
+def test_shell_scripts_parse(name):
+    subprocess.run(["sh", "-n", DEPLOY / name], check=True)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_scripts_for_hosts_keep_to_an_old_python(script):
+    ast.parse(script.read_text(), feature_version=OLDEST_PYTHON)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_scripts_for_hosts_need_nothing_but_python(script):
+    tree = ast.parse(script.read_text())
+    imported = {
+        name.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for name in node.names
+    }
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert imported <= {"pbs", *sys.stdlib_module_names}
+
+
+def test_the_sites_settings_file_holds_defaults_only():
+    text = (DEPLOY / "etc" / "walltimed.toml").read_text()
+    assert all(not line or line.startswith("#") for line in text.splitlines())
