@@ -74,10 +74,8 @@ def in_submission_order(result: Result) -> Iterator[str]:
 
 def backfilled_are_marked(result: Result) -> Iterator[str]:
     """Who starts before a job that was submitted earlier is marked as backfilled, nobody else."""
-    latest = np.maximum.accumulate(result.start)
-    wrong = ((latest > result.start) & ~result.backfilled) | (
-        (latest < result.start) & result.backfilled
-    )
+    earlier = _latest_start_before(result)
+    wrong = np.where(result.backfilled, earlier < result.start, earlier > result.start)
     for job in np.flatnonzero(wrong):
         yield f"job {result.trace.job[job]} is marked {result.backfilled[job]}"
 
@@ -103,8 +101,7 @@ def head_is_not_delayed(result: Result) -> Iterator[str]:
     by_start = np.argsort(result.start, kind="stable").tolist()
     running: list[tuple[float, int]] = []
     started = 0
-    earlier = np.concatenate([[-np.inf], np.maximum.accumulate(result.start)[:-1]])
-    became_head = np.maximum(result.trace.submit, earlier)
+    became_head = np.maximum(result.trace.submit, _latest_start_before(result))
     for job in np.flatnonzero(result.start > became_head):
         while started < len(by_start) and result.start[by_start[started]] <= became_head[job]:
             insort(running, (float(expected[by_start[started]]), by_start[started]))
@@ -117,6 +114,12 @@ def head_is_not_delayed(result: Result) -> Iterator[str]:
                 f"job {result.trace.job[job]} starts at {result.start[job]:g}, "
                 f"its reservation was {reserved:g}"
             )
+
+
+def _latest_start_before(result: Result) -> Reals:
+    """The latest start of the jobs submitted before each job."""
+    latest = np.maximum.accumulate(result.start)
+    return np.concatenate([[-np.inf], latest])[: len(latest)]
 
 
 def _reservation(result: Result, running: list[tuple[float, int]], processors: int) -> float:

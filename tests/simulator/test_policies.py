@@ -1,0 +1,262 @@
+"""Schedules small enough to draw: time to the right, processors upwards."""
+
+import pytest
+from workloads import schedule_of, starts_of
+
+# A job is (submit, processors, run time, request).
+
+BLOCKED_HEAD = [
+    (0, 2, 10, 10),  # runs at once
+    (1, 4, 5, 5),  # the head, waits for all four processors
+    (2, 2, 8, 8),  # ends at 10, when the head is to start
+    (3, 2, 9, 9),  # would end after that
+]
+
+
+def test_without_backfilling_nobody_passes_the_head():
+    assert starts_of(BLOCKED_HEAD, 4, policy="fcfs") == [0, 10, 15, 15]
+
+
+def test_easy_fills_in_what_ends_by_the_shadow_time():
+    schedule = schedule_of(BLOCKED_HEAD, 4, policy="easy")
+    assert schedule.start.tolist() == [0, 10, 2, 15]
+    assert schedule.backfilled.tolist() == [False, False, True, False]
+
+
+def test_easy_fills_in_beside_the_head_what_fits_into_the_extra_processors():
+    jobs = [
+        (0, 3, 10, 10),
+        (1, 3, 5, 5),  # the head: from 10 on one processor is extra
+        (2, 1, 50, 50),  # takes the extra one
+        (3, 1, 50, 50),  # no extra one is left, and nothing is free
+    ]
+    assert starts_of(jobs, 4, policy="easy") == [0, 10, 2, 15]
+
+
+def test_extra_processors_are_used_up():
+    jobs = [
+        (0, 4, 10, 10),
+        (1, 5, 5, 5),  # the head: from 10 on one of six is extra
+        (2, 1, 50, 50),  # takes it
+        (2, 1, 50, 50),  # is free now, but not beside the head
+    ]
+    assert starts_of(jobs, 6, policy="easy") == [0, 10, 2, 15]
+
+
+def test_all_jobs_that_are_expected_to_end_at_the_shadow_time_count_as_ended():
+    jobs = [
+        (0, 2, 10, 10),
+        (0, 2, 10, 10),
+        (1, 3, 5, 5),  # at 10 four are free: one is extra
+        (2, 1, 90, 90),
+    ]
+    assert starts_of(jobs, 5, policy="easy") == [0, 0, 10, 2]
+
+
+def test_easy_tries_candidates_in_the_order_of_the_queue_and_sjbf_the_shortest_first():
+    jobs = [
+        (0, 3, 10, 10),
+        (1, 4, 5, 5),  # the head
+        (2, 1, 8, 8),
+        (2, 1, 4, 4),
+    ]
+    assert starts_of(jobs, 4, policy="easy") == [0, 10, 2, 15]
+    assert starts_of(jobs, 4, policy="easy-sjbf") == [0, 10, 15, 2]
+
+
+def test_a_second_reservation_protects_the_second_blocked_job():
+    jobs = [
+        (0, 3, 10, 10),
+        (1, 4, 5, 5),  # first blocked: 10
+        (1, 3, 5, 5),  # second blocked: 15
+        (2, 2, 20, 20),  # too wide for now
+        (3, 1, 7, 7),  # ends in time for both
+        (4, 1, 30, 30),
+    ]
+    assert starts_of(jobs, 4, policy="easy", depth=2) == [0, 10, 15, 20, 3, 15]
+    jobs[2] = (1, 4, 5, 5)
+    # Beside one reservation at 10 only, the last job would have had to wait as well.
+    assert starts_of(jobs, 4, policy="easy", depth=2) == [0, 10, 15, 20, 3, 20]
+
+
+# Of six processors four are busy until 10 and two until 4, as requested; the two end at 2.
+EARLY_END = [
+    (0, 4, 10, 10),
+    (0, 2, 2, 4),
+    (1, 4, 5, 5),  # planned at 10
+    (1, 2, 9, 9),  # planned at 4
+    (1, 4, 2, 2),  # planned at 15: behind both
+]
+
+
+def test_conservative_plans_every_job_at_its_earliest_slot():
+    schedule = schedule_of([(0, 4, 10, 10), (0, 2, 4, 4), *EARLY_END[2:]], 6, policy="conservative")
+    assert schedule.promise.tolist() == [0, 0, 10, 4, 15]
+    assert schedule.start.tolist() == [0, 0, 10, 4, 15]
+
+
+@pytest.mark.parametrize("compression", ["start-order", "keep", "replan"])
+def test_conservative_closes_the_gap_of_an_early_end(compression):
+    schedule = schedule_of(EARLY_END, 6, policy="conservative", compression=compression)
+    assert schedule.promise.tolist() == [0, 0, 10, 4, 15]
+    assert schedule.start.tolist() == [0, 0, 10, 2, 15]
+
+
+# Three processors: one busy until 10, two until 20 as requested, but these are free at 5.
+TWO_WAYS = [
+    (0, 1, 10, 10),
+    (0, 2, 5, 20),
+    (1, 2, 10, 10),  # planned at 20
+    (2, 1, 15, 15),  # planned at 10
+]
+
+
+def test_by_planned_starts_who_was_to_start_first_is_planned_first():
+    starts = starts_of(TWO_WAYS, 3, policy="conservative", compression="start-order")
+    assert starts == [0, 0, 10, 5]
+
+
+@pytest.mark.parametrize("compression", ["replan", "keep"])
+def test_in_the_order_of_the_queue_who_came_first_is_planned_first(compression):
+    starts = starts_of(TWO_WAYS, 3, policy="conservative", compression=compression)
+    assert starts == [0, 0, 5, 10]
+
+
+def test_a_job_that_is_lifted_out_alone_stays_behind_who_is_in_its_way():
+    jobs = [
+        (0, 2, 5, 30),  # ends at 5 instead of 30
+        (0, 2, 20, 20),
+        (1, 4, 10, 10),  # planned at 30
+        (2, 2, 10, 10),  # planned at 20, in the gap before it
+        (3, 3, 4, 4),  # planned at 40
+    ]
+    # At 5 the third cannot move while the fourth stays at 20. The fourth moves to 5, and so the
+    # fifth to 20; when the fourth has ended at 15, that leaves 24 to the third.
+    starts = starts_of(jobs, 4, policy="conservative", compression="keep")
+    assert starts == [0, 0, 24, 5, 20]
+    for compression in ("start-order", "replan"):
+        starts = starts_of(jobs, 4, policy="conservative", compression=compression)
+        assert starts == [0, 0, 20, 5, 30]
+
+
+def test_an_outlived_estimate_moves_the_plan():
+    jobs = [(0, 4, 10, 20), (1, 4, 5, 5)]
+    # The first is estimated at 4 s, then at 8 s, then at 16 s; it ends at 10.
+    schedule = schedule_of(jobs, 4, estimates=[4, 5], policy="conservative")
+    assert schedule.promise.tolist() == [0, 4]
+    assert schedule.start.tolist() == [0, 10]
+    assert schedule.corrections.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("correction", "corrections"), [("double", 3), ("request", 1), ("tsafrir", 2)]
+)
+def test_an_outlived_estimate_is_corrected_again_and_again(correction, corrections):
+    # Estimated at 100 s, runs 600 s of 1,000 s: 200, 400, 800; 1,000; 160, 400, 1,000.
+    jobs = [(0, 1, 390 if correction == "tsafrir" else 600, 1000)]
+    schedule = schedule_of(jobs, 1, estimates=[100], correction=correction)
+    assert schedule.corrections.tolist() == [corrections]
+
+
+def test_a_corrected_estimate_opens_the_backfill_window():
+    jobs = [
+        (0, 2, 20, 20),  # estimated at 5 s, then 10 s, then 20 s
+        (1, 3, 5, 5),  # the head: its shadow time is 5, then 10, then 20
+        (2, 1, 6, 6),  # fits before 10 only once the estimate has been corrected
+    ]
+    assert starts_of(jobs, 3, estimates=[5, 5, 5], policy="easy") == [0, 20, 5]
+
+
+def test_in_sequence_nobody_is_asked_after_a_correction_alone():
+    jobs = [(0, 2, 20, 20), (1, 3, 5, 5), (2, 1, 6, 6)]
+    starts = starts_of(jobs, 3, estimates=[5, 5, 5], policy="easy", events="sequential")
+    assert starts == [0, 20, 25]
+
+
+def test_in_sequence_a_submission_takes_the_processors_of_a_job_that_ends_as_expected():
+    jobs = [
+        (0, 2, 10, 10),
+        (1, 2, 5, 5),  # waits for the first
+        (10, 1, 3, 3),
+    ]
+    for events in ("batch", "sequential"):
+        assert starts_of(jobs, 2, policy="easy", events=events) == [0, 10, 15]
+
+
+def test_in_sequence_an_earlier_submission_of_the_second_cannot_use_a_later_early_end():
+    jobs = [
+        (0, 1, 10, 30),  # ends at 10, unexpected
+        (0, 1, 30, 30),
+        (10, 2, 5, 5),  # becomes the head
+        (10, 1, 40, 40),  # at the submissions nothing is free; after the end it is
+    ]
+    # At 10 a batch has one processor free: the last job would delay the head beyond 30.
+    assert starts_of(jobs, 2, policy="easy") == [0, 0, 30, 35]
+    assert starts_of(jobs, 2, policy="easy", events="sequential") == [0, 0, 30, 35]
+
+
+def test_the_request_counts_for_running_jobs_under_selective_adjustment():
+    jobs = [
+        (0, 2, 20, 20),  # estimated at 5 s
+        (1, 3, 5, 5),  # the head: its shadow time is 5 by the estimate, 20 by the request
+        (2, 1, 6, 6),
+    ]
+    starts = starts_of(jobs, 3, estimates=[5, 5, 6], policy="easy", estimated_running=False)
+    assert starts == [0, 20, 2]
+
+
+def test_shortest_first_goes_by_estimates_or_by_requests():
+    jobs = [(0, 1, 10, 10), (1, 1, 5, 9), (2, 1, 5, 8)]
+    assert starts_of(jobs, 1, estimates=[10, 5, 7], order="sjf") == [0, 10, 15]
+    requests = starts_of(jobs, 1, estimates=[10, 5, 7], order="sjf", estimated_order=False)
+    assert requests == [0, 15, 10]
+
+
+def test_wfp_prefers_who_has_waited_long_for_the_time_and_the_size_it_asks_for():
+    jobs = [
+        (0, 4, 100, 100),
+        (10, 1, 50, 50),  # at 100: (90 / 50)^3 * 1 = 5.8
+        (20, 4, 100, 100),  # (80 / 100)^3 * 4 = 2.0
+        (60, 4, 20, 20),  # (40 / 20)^3 * 4 = 32
+    ]
+    assert starts_of(jobs, 4, policy="fcfs", order="wfp") == [0, 120, 170, 100]
+
+
+def test_pinned_jobs_keep_their_nodes_and_their_start():
+    jobs = [
+        (0, 2, 10, 100),  # nodes 0 and 1, expected to end at 100, ends at 10
+        (0, 1, 90, 90),  # node 2
+        (0, 1, 200, 200),  # node 3
+        (5, 3, 20, 20),  # planned on 0, 1 and 2 at 100
+    ]
+    pinned = schedule_of(jobs, 4, policy="fcfs-pinned", pinning=100)
+    assert pinned.start.tolist() == [0, 0, 0, 100]
+    assert (pinned.start - pinned.nodes_since).tolist() == [0, 0, 0, 95]
+    free = schedule_of(jobs, 4, policy="fcfs-pinned", pinning=0)
+    assert free.start.tolist() == [0, 0, 0, 90]
+
+
+def test_a_job_goes_to_the_nodes_whose_plans_end_first():
+    jobs = [
+        (0, 1, 30, 30),  # node 0
+        (0, 1, 10, 50),  # node 1, ends early
+        (1, 1, 5, 5),  # planned on node 0 at 30; from 10 on node 1 is better
+    ]
+    schedule = schedule_of(jobs, 2, policy="fcfs-pinned")
+    assert schedule.start.tolist() == [0, 0, 10]
+    assert schedule.promise.tolist() == [0, 0, 30]
+    assert schedule.nodes_since.tolist() == [0, 0, 10]
+
+
+def test_a_job_takes_whole_nodes():
+    jobs = [(0, 5, 10, 10), (0, 3, 5, 5), (0, 4, 5, 5)]  # 2 nodes, 1 node, 1 node
+    assert starts_of(jobs, 12, cores=4, policy="fcfs") == [0, 0, 5]
+
+
+def test_a_job_beyond_its_request_has_its_estimate_doubled_if_it_is_kept():
+    jobs = [(0, 1, 25, 10), (1, 1, 5, 5)]
+    kept = schedule_of(jobs, 1, overrun="keep")
+    assert kept.start.tolist() == [0, 25]
+    assert kept.corrections.tolist() == [2, 0]  # 10 s, 20 s, 40 s
+    assert starts_of(jobs, 1, overrun="kill") == [0, 10]
+    assert starts_of(jobs, 1, overrun="swap") == [0, 10]

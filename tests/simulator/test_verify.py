@@ -1,0 +1,160 @@
+"""Finished schedules: as files, under the checks of ``verify``, and what these find."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from workloads import schedule_of
+
+from simulator.estimates import Estimates
+from simulator.policies import POLICIES
+from simulator.results import NoResultError, Result, write_result
+from simulator.schedule import simulate
+from simulator.semantics import Semantics
+from simulator.swf import read_swf
+from simulator.verify import verify
+from simulator.workload import prepare
+
+TRACES = Path(__file__).parents[3] / "shared/traces"
+
+JOBS = [
+    (0, 2, 10, 10),
+    (1, 4, 5, 5),
+    (2, 2, 8, 8),
+    (3, 2, 9, 9),
+    (4, 1, 30, 30),
+]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a schedule and read it back as a result."""
+
+    def write(schedule):
+        path = tmp_path / "schedule.swf.gz"
+        write_result(schedule, path)
+        return Result.of(read_swf(path))
+
+    return write
+
+
+def violated(result):
+    return [finding.name for finding in verify(result) if finding.violated]
+
+
+def test_a_result_carries_the_schedule_and_its_rules(written):
+    schedule = schedule_of(
+        JOBS, 4, estimates=np.array([5, 5, 8, 9, 20]), policy="conservative", events="sequential"
+    )
+    result = written(schedule)
+    assert result.start.tolist() == schedule.start.tolist()
+    assert result.estimate.tolist() == [5, 5, 8, 9, 20]
+    assert result.corrections.tolist() == schedule.corrections.tolist()
+    assert result.backfilled.tolist() == schedule.backfilled.tolist()
+    promised = schedule.promise - schedule.workload.submit
+    assert result.predicted_wait.tolist() == promised.tolist()
+    assert result.semantics == schedule.semantics
+    assert result.size == 4
+    assert result.trace.header["SimulationPolicy"].startswith("conservative: every job")
+    assert result.trace.header["SimulationEstimates"].startswith("given")
+
+
+def test_a_plain_log_is_no_result():
+    with pytest.raises(NoResultError, match="SimulationRules"):
+        Result.of(read_swf(io.BytesIO(b"; MaxProcs: 4")))
+
+
+@settings(max_examples=150)
+@given(
+    jobs=st.lists(
+        st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 30), st.integers(1, 30)),
+        max_size=20,
+    ),
+    rules=st.fixed_dictionaries(
+        {
+            "policy": st.sampled_from(list(POLICIES)),
+            "events": st.sampled_from(["batch", "sequential"]),
+            "depth": st.integers(1, 3),
+            "compression": st.sampled_from(["start-order", "keep", "replan"]),
+        }
+    ),
+    shares=st.lists(st.floats(0.05, 1.0), min_size=20, max_size=20),
+)
+def test_every_schedule_passes_its_checks(jobs, rules, shares, tmp_path_factory):
+    requests = [request for *_, request in sorted(jobs, key=lambda job: job[0])]
+    estimates = [max(1, int(share * most)) for share, most in zip(shares, requests, strict=False)]
+    path = tmp_path_factory.mktemp("schedules") / "schedule.swf"
+    for guessed in (None, np.array(estimates, dtype=np.int64)):
+        schedule = schedule_of(jobs, 4, estimates=guessed, **rules)
+        write_result(schedule, path)
+        assert violated(Result.of(read_swf(path))) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({"wait": {0: -1}}, "no start before submission"),
+        ({"wait": {1: 0}}, "no more processors held than there are"),
+        ({"think_time": {2: 10}}, "estimates between 1 s and the request"),
+        ({"cpu_time": {2: 0}}, "backfilled jobs are marked"),
+        ({"cpu_time": {0: 1, 1: 1}}, "backfilled jobs are marked"),
+        ({"wait": {1: 50}}, "the head of the queue is not delayed"),
+    ],
+)
+def test_a_schedule_that_was_tampered_with_is_found_out(written, changes, broken):
+    result = written(schedule_of(JOBS, 4, policy="easy"))
+    assert violated(result) == []
+    columns = {name: getattr(result.trace, name).copy() for name in changes}
+    for name, values in changes.items():
+        for job, value in values.items():
+            columns[name][job] = value
+    assert broken in violated(Result.of(replace(result.trace, **columns)))
+
+
+def test_a_broken_promise_is_found_out(written):
+    result = written(schedule_of(JOBS, 4, policy="conservative"))
+    waits = result.trace.wait.copy()
+    waits[-1] += 1
+    assert violated(Result.of(replace(result.trace, wait=waits))) == ["planned starts are kept"]
+
+
+def test_a_job_that_passes_is_found_out_where_nobody_may(written):
+    result = written(schedule_of(JOBS, 4, policy="fcfs"))
+    waits = result.trace.wait.copy()
+    waits[2:] += 100
+    waits[4] -= 50
+    assert "starts in the order of submission" in violated(
+        Result.of(replace(result.trace, wait=waits))
+    )
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("estimates", ["requested", "exact", "max-usage"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"policy": "fcfs"},
+        {"policy": "easy"},
+        {"policy": "easy", "events": "sequential"},
+        {"policy": "easy", "depth": 3},
+        {"policy": "easy-sjbf"},
+        {"policy": "easy", "order": "psp-aging"},
+        {"policy": "conservative"},
+        {"policy": "conservative", "compression": "keep", "events": "sequential"},
+        {"policy": "conservative", "compression": "replan", "order": "wfp"},
+        {"policy": "fcfs-pinned", "pinning": 3600},
+    ],
+    ids=lambda rules: "-".join(map(str, rules.values())),
+)
+@pytest.mark.parametrize("name", ["SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln"])
+def test_schedules_of_real_logs_pass_their_checks(name, rules, estimates, written):
+    path = TRACES / f"{name}.swf.gz"
+    if not path.exists():
+        pytest.skip(f"the real traces are not in {TRACES}")
+    workload = prepare(read_swf(path, limit=2000))
+    schedule = simulate(workload, Semantics(**rules), Estimates.named(estimates))
+    assert violated(written(schedule)) == []

@@ -1,0 +1,56 @@
+"""Small machines with few jobs, written down as people draw them."""
+
+import io
+
+import numpy as np
+from reference_scheduler import Job
+
+from simulator.schedule import simulate
+from simulator.semantics import Semantics
+from simulator.swf import read_swf
+from simulator.workload import prepare
+
+
+def log_of(jobs, processors):
+    """An SWF log; a job is (submit, processors, run time, request) and perhaps a user."""
+    lines = [
+        f"{number} {submit} -1 {run} {size} -1 -1 {size} {request} -1 1 "
+        f"{user[0] if user else 1} -1 -1 -1 -1 -1 -1"
+        for number, (submit, size, run, request, *user) in enumerate(jobs, start=1)
+    ]
+    header = f"; MaxProcs: {processors}"
+    return read_swf(io.BytesIO("\n".join([header, *lines]).encode()))
+
+
+def workload_of(jobs, processors, **options):
+    return prepare(log_of(jobs, processors), **options)
+
+
+class Given:
+    """Estimates that the test knows beforehand."""
+
+    def __init__(self, estimates):
+        self.name = "given"
+        self.player = None
+        self.cluster = "default"
+        self._estimates = estimates
+
+    def beforehand(self, workload):
+        return workload.request if self._estimates is None else self._estimates
+
+
+def schedule_of(jobs, processors, *, estimates=None, overrun="kill", cores=None, **rules):
+    """The schedule under some rules, by requests unless there are estimates."""
+    workload = workload_of(jobs, processors, overrun=overrun, cores_per_node=cores)
+    return simulate(workload, Semantics(**rules), Given(estimates))
+
+
+def starts_of(jobs, processors, **options):
+    return schedule_of(jobs, processors, **options).start.tolist()
+
+
+def jobs_of(workload, estimates, priorities=None):
+    """The same jobs for the reference scheduler."""
+    columns = [workload.submit, workload.processors, workload.runtime, workload.request, estimates]
+    columns.append(priorities or [0.0] * len(workload))
+    return [Job(*row) for row in zip(*(np.asarray(c).tolist() for c in columns), strict=True)]
