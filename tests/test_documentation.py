@@ -67,7 +67,8 @@ def test_every_exit_code_is_documented():
 @pytest.mark.parametrize("setting", [*settings_in_force(Settings())], ids=lambda each: each.name)
 def test_every_setting_is_documented_with_its_default(setting):
     default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
-    assert f"| `{setting.name}` | {default} | {setting.description} |" in OPERATIONS
+    row = f"| `{setting.name}` | {default} | {setting.description} |"
+    assert row in OPERATIONS, f"docs/operations.md needs the row: {row}"
 
 
 def test_every_metric_is_documented_and_no_other():
@@ -82,7 +83,8 @@ def test_every_metric_is_documented_and_no_other():
 
 @pytest.mark.parametrize("error", STATUSES, ids=lambda error: error.__name__)
 def test_every_error_is_documented_with_its_status(error):
-    assert f"| {STATUSES[error].value} | `{error.__name__}` |" in API
+    row = f"| {STATUSES[error].value} | `{error.__name__}` |"
+    assert row in API, f"docs/api.md needs a row that begins: {row}"
 
 
 @pytest.mark.parametrize("method", PREDICTORS)

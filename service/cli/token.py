@@ -15,8 +15,6 @@ from service.cli.stores import ready
 if TYPE_CHECKING:
     from service.store import Token
 
-SCOPES = ("predict", "ingest", "admin")
-
 token = typer.Typer(name="token", help="Issue, revoke and list API tokens.", no_args_is_help=True)
 
 
@@ -41,13 +39,11 @@ def issue(
         walltimed token issue "submit filter" --scope predict
         walltimed token issue epilog -s ingest --json
     """
-    unknown = sorted(set(scopes) - set(SCOPES))
-    if unknown:
-        raise CommandError(
-            f"There is no scope {unknown[0]!r}; there are {', '.join(SCOPES)}.", ExitCode.USAGE
-        )
     with ready(load_settings(database_url=database_url, config=file)) as store:
-        issued, secret = store.issue_token(name, tuple(scopes), time.time())
+        try:
+            issued, secret = store.issue_token(name, scopes, time.time())
+        except ValueError as error:
+            raise CommandError(str(error), ExitCode.USAGE) from error
     if as_json:
         print_json({"id": issued.token_id, "name": name, "scopes": scopes, "token": secret})
         return
