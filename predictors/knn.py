@@ -97,13 +97,13 @@ class Knn:
     def __init__(self, **parameters: Any) -> None:
         given = parameters | {"template": tuple(parameters.get("template", ("user",)))}
         self._take(KnnParameters(**given))
-        needed = max(self._given.history, self._given.scaling, LONGEST_HISTORY)
+        needed = max(self.given.history, self.given.scaling, LONGEST_HISTORY)
         self._recent = RecentJobs(needed + LATE_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Template, N, K, alpha, beta and the scale, by name."""
-        return {**msgspec.structs.asdict(self._given), "template": list(self._given.template)}
+        return {**msgspec.structs.asdict(self.given), "template": list(self.given.template)}
 
     @property
     def memory(self) -> Memory:
@@ -116,7 +116,7 @@ class Knn:
         if not count:
             return request_of(submission, method=self.name, basis=COLD_START)
         return capped(
-            self._given.estimate(mean, deviation, submission.requested_walltime),
+            self.given.estimate(mean, deviation, submission.requested_walltime),
             submission,
             method=self.name,
             basis=Basis(jobs=count, reason="history"),
@@ -142,6 +142,6 @@ class Knn:
         return other
 
     def _take(self, parameters: KnnParameters) -> None:
-        self._given = parameters
+        self.given = parameters
         self._columns = parameters.columns
         self._sizes = (parameters.history, parameters.neighbours, parameters.scaling)

@@ -1,5 +1,6 @@
 """Settings from environment variables (``WALLTIMED_…``) or a TOML file, each described here."""
 
+import json
 from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal
@@ -66,6 +67,17 @@ class Settings(BaseSettings):
     prediction_retention_days: float = Field(
         90.0, gt=0, description="Recorded predictions whose job never ended are dropped after this."
     )
+    tuning: Literal["automatic", "on-request", "elsewhere"] = Field(
+        "automatic",
+        description="When parameters of knn are tuned: automatic: whenever enough jobs have ended, "
+        "in a process of lowest priority; on-request: when asked to; elsewhere: rounds are left to "
+        "`walltimed tune --follow`.",
+    )
+    tuning_plan: dict[str, Any] = Field(
+        default_factory=dict,
+        description="What a round looks at and wants: history, training, test, penalty, search, "
+        "seed; for example {'penalty': 2}.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe log record that is written."
     )
@@ -77,6 +89,15 @@ class Settings(BaseSettings):
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the service."""
         return self.unix_socket is not None or self.host in LOOPBACK
+
+    def environment(self) -> dict[str, str]:
+        """The settings as environment variables, for processes that are started anew."""
+        prefix = self.model_config["env_prefix"]
+        return {
+            f"{prefix}{name}".upper(): text
+            for name, value in self
+            if (text := _text(value)) is not None
+        }
 
     @classmethod
     def settings_customise_sources(
@@ -94,3 +115,11 @@ class Settings(BaseSettings):
             raise FileNotFoundError(ENOENT, "No such settings file", str(named))
         file = TomlConfigSettingsSource(settings_cls, Path(named)) if named else None
         return (init_settings, env_settings, *([file] if file else []))
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return value if isinstance(value, str) else json.dumps(value, default=str)

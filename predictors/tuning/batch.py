@@ -87,6 +87,7 @@ def batch_of(
     trials: Sequence[Completion],
     *,
     longest_history: int = LONGEST_HISTORY,
+    most_neighbours: int = MOST_NEIGHBOURS,
     scaling: int = LONGEST_HISTORY,
 ) -> Batch:
     """Find the neighbours of the trial jobs among the completions.
@@ -95,6 +96,7 @@ def batch_of(
         completions: the history, the trial jobs included, in the order of their observation.
         trials: the jobs whose runtimes are to be predicted; at least one.
         longest_history: the largest N that can be asked for.
+        most_neighbours: the largest K that can be asked for.
         scaling: over how many of the most recent completions features are scaled.
     """
     past = RecentJobs(len(completions))
@@ -104,7 +106,7 @@ def batch_of(
     times = np.array([job.submit_time for job in submissions], dtype=np.float64)
     features = np.array([features_of(job) for job in submissions])
     ids = np.array([past.ids_of(job) for job in submissions], dtype=np.int32)
-    sizes = (longest_history, MOST_NEIGHBOURS, scaling)
+    sizes = (longest_history, most_neighbours, scaling)
     usable = usable_columns(ids)
     bits = sum(1 << column for column in usable)
     return Batch(

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from predictors.jobs import Completion
-from predictors.knn import KnnParameters
-from predictors.tuning.batch import batch_of
+from predictors.knn import LONGEST_HISTORY, KnnParameters
+from predictors.tuning.batch import MOST_NEIGHBOURS, batch_of
 from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import genetic
 from predictors.tuning.objective import Errors
@@ -71,7 +71,13 @@ def tune(
     """
     ordered = sorted(completions, key=lambda completion: completion.end_time)[-plan.jobs :]
     training_from, test_from = plan.divide(len(ordered))
-    batch = batch_of(ordered, ordered[training_from:], scaling=in_force.scaling)
+    batch = batch_of(
+        ordered,
+        ordered[training_from:],
+        longest_history=max(LONGEST_HISTORY, in_force.history),
+        most_neighbours=max(MOST_NEIGHBOURS, in_force.neighbours),
+        scaling=in_force.scaling,
+    )
     training = batch.select(slice(0, test_from - training_from))
     test = batch.select(slice(test_from - training_from, None))
     found = SEARCHES[plan.search](training, plan.penalty, seed=plan.seed, report=report)

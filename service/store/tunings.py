@@ -159,29 +159,15 @@ class Tunings:
         with self._database.writing() as connection:
             _update(connection, tuning, state=TuningState.FAILED, finished_at=now, error=error)
 
-    def give_back(self, now: float, *, silent_since: float, tuning_id: str | None = None) -> int:
-        """Let others take running rounds of which nothing was heard since; says how many.
-
-        Args:
-            now: Unix seconds.
-            silent_since: rounds heard of later are left alone.
-            tuning_id: of the one round that is meant; None means any.
-        """
-        silent = (tunings.c.state == TuningState.RUNNING) & (tunings.c.seen_at <= silent_since)
-        if tuning_id is not None:
-            silent &= tunings.c.tuning_id == tuning_id
-        worn_out = tunings.c.attempts >= MOST_ATTEMPTS
-        change = (
-            tunings.update()
-            .where(silent)
-            .values(
-                state=case((worn_out, TuningState.FAILED), else_=TuningState.WAITING),
-                finished_at=case((worn_out, now), else_=None),
-                error=f"Its process died, {MOST_ATTEMPTS} times.",
-            )
-        )
+    def give_back(self, tuning: Tuning, now: float) -> None:
+        """Let another process take a round whose process has ended without ending the round."""
         with self._database.writing() as connection:
-            return connection.execute(change).rowcount
+            _give_back(connection, _held(tuning), now)
+
+    def give_back_silent(self, now: float, silent_since: float) -> int:
+        """Let others take running rounds of which nothing was heard since; says how many."""
+        with self._database.writing() as connection:
+            return _give_back(connection, _silent(silent_since), now)
 
     def waiting(self) -> list[Tuning]:
         """Rounds that nobody has taken yet, oldest first."""
@@ -189,11 +175,11 @@ class Tunings:
         with self._database.reading() as connection:
             return list(map(_tuning, connection.execute(waiting.order_by(tunings.c.asked_at))))
 
-    def running(self, silent_since: float) -> bool:
+    def any_silent(self, silent_since: float) -> bool:
         """Whether there are running rounds of which nothing was heard since."""
-        silent = (tunings.c.state == TuningState.RUNNING) & (tunings.c.seen_at <= silent_since)
+        silent = select(tunings.c.tuning_id).where(_silent(silent_since))
         with self._database.reading() as connection:
-            return connection.execute(select(tunings.c.tuning_id).where(silent)).first() is not None
+            return connection.execute(silent).first() is not None
 
     def is_due(self, cluster: str, plan: TuningPlan) -> bool:
         """Whether t2 completions have come since the last round was asked for."""
@@ -278,15 +264,38 @@ def _count(connection: Connection, cluster: str, *, after: int, most: int) -> in
     return connection.execute(select(func.count()).select_from(few)).scalar_one()
 
 
-def _update(connection: Connection, tuning: Tuning, **values: Any) -> None:
-    """Change a round that its process still has."""
-    ours = (
+def _silent(since: float) -> Any:
+    return (tunings.c.state == TuningState.RUNNING) & (tunings.c.seen_at <= since)
+
+
+def _held(tuning: Tuning) -> Any:
+    """The round as its process knows it, for as long as it is that one's."""
+    return (
         (tunings.c.tuning_id == tuning.tuning_id)
         & (tunings.c.state == TuningState.RUNNING)
         & (tunings.c.attempts == tuning.attempts)
     )
-    if not connection.execute(tunings.update().where(ours).values(**values)).rowcount:
+
+
+def _update(connection: Connection, tuning: Tuning, **values: Any) -> None:
+    """Change a round that its process still has."""
+    change = tunings.update().where(_held(tuning)).values(**values)
+    if not connection.execute(change).rowcount:
         raise TuningLostError(f"The round {tuning.tuning_id} was given to another process.")
+
+
+def _give_back(connection: Connection, which: Any, now: float) -> int:
+    worn_out = tunings.c.attempts >= MOST_ATTEMPTS
+    change = (
+        tunings.update()
+        .where(which)
+        .values(
+            state=case((worn_out, TuningState.FAILED), else_=TuningState.WAITING),
+            finished_at=case((worn_out, now), else_=None),
+            error=f"Its process died, {MOST_ATTEMPTS} times.",
+        )
+    )
+    return connection.execute(change).rowcount
 
 
 def _read(connection: Connection, tuning_id: str) -> Tuning | None:

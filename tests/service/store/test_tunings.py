@@ -94,10 +94,10 @@ def test_the_parameters_adopted_last_are_in_force(store):
 
 def test_a_silent_round_is_given_back_and_its_first_process_can_write_no_more(store):
     first = store.tunings.take(asked(store).tuning_id, 2.0)
-    assert not store.tunings.running(silent_since=1.9)
-    assert store.tunings.give_back(9.0, silent_since=1.9) == 0
-    assert store.tunings.running(silent_since=2.0)
-    assert store.tunings.give_back(9.0, silent_since=2.0) == 1
+    assert not store.tunings.any_silent(1.9)
+    assert store.tunings.give_back_silent(9.0, silent_since=1.9) == 0
+    assert store.tunings.any_silent(2.0)
+    assert store.tunings.give_back_silent(9.0, silent_since=2.0) == 1
     second = store.tunings.take(first.tuning_id, 10.0)
     assert second.attempts == 2
     for write in (
@@ -112,18 +112,21 @@ def test_a_silent_round_is_given_back_and_its_first_process_can_write_no_more(st
     assert store.tunings.find(first.tuning_id).state == TuningState.DONE
 
 
-def test_one_round_can_be_given_back_at_once(store):
-    taken = store.tunings.take(asked(store).tuning_id, 2.0)
-    assert store.tunings.give_back(3.0, silent_since=3.0, tuning_id="another") == 0
-    assert store.tunings.give_back(3.0, silent_since=3.0, tuning_id=taken.tuning_id) == 1
-    assert store.tunings.waiting()[0].tuning_id == taken.tuning_id
+def test_a_round_is_given_back_by_the_process_that_has_it_alone(store):
+    first = store.tunings.take(asked(store).tuning_id, 2.0)
+    store.tunings.give_back(first, 3.0)
+    second = store.tunings.take(first.tuning_id, 4.0)
+    store.tunings.give_back(first, 5.0)
+    assert store.tunings.find(first.tuning_id) == second
+    store.tunings.finish(second, {}, None, 6.0)
+    store.tunings.give_back(second, 7.0)
+    assert store.tunings.find(first.tuning_id).state == TuningState.DONE
 
 
 def test_a_round_whose_processes_keep_dying_fails(store):
     tuning_id = asked(store).tuning_id
     for attempt in range(MOST_ATTEMPTS):
-        assert store.tunings.take(tuning_id, float(attempt)) is not None
-        store.tunings.give_back(float(attempt), silent_since=float(attempt))
+        store.tunings.give_back(store.tunings.take(tuning_id, float(attempt)), float(attempt))
     failed = store.tunings.find(tuning_id)
     assert (failed.state, failed.error) == ("failed", f"Its process died, {MOST_ATTEMPTS} times.")
     assert store.tunings.take(tuning_id, 9.0) is None

@@ -1,0 +1,37 @@
+"""Which parameters of knn are in force."""
+
+from typing import Any
+
+import msgspec
+import structlog
+
+from predictors.knn import Knn, KnnParameters
+from service.settings import Settings
+from service.store import Store
+
+log = structlog.get_logger()
+
+
+def of_settings(settings: Settings) -> KnnParameters:
+    """Those of clusters on which no round has adopted any yet."""
+    return Knn(**settings.predictors.get(Knn.name, {})).given
+
+
+def of_store(store: Store) -> dict[str, KnnParameters]:
+    """Those that rounds adopted, by cluster; ones that this release does not know are left out."""
+    known = {}
+    for cluster, parameters in store.tunings.in_force().items():
+        try:
+            known[cluster] = parameters_of(parameters)
+        except ValueError as error:
+            log.warning("tuned parameters cannot be used", cluster=cluster, reason=str(error))
+    return known
+
+
+def parameters_of(value: dict[str, Any]) -> KnnParameters:
+    """Parameters from their JSON.
+
+    Raises:
+        ValueError: they are none.
+    """
+    return msgspec.convert(value, KnnParameters)

@@ -1,0 +1,112 @@
+"""Sees to it, in a serving process, that rounds of tuning run and that their results are used."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from predictors.tuning.plan import TooShortHistoryError, TuningPlan
+from service.live import Live
+from service.settings import Settings
+from service.store import Store, StoreError, Tuning
+from service.tuning import in_force
+
+log = structlog.get_logger()
+
+PARAMETER_SECONDS = 1.0
+"""How often parameters that were adopted elsewhere are looked for."""
+
+ROUND_SECONDS = 5.0
+"""How often it is looked whether a round is due, waits, or has fallen silent."""
+
+SILENT_SECONDS = 60.0
+"""A round of which nothing was heard for so long is given to another process."""
+
+COMMAND = (sys.executable, "-m", "service.tuning.process")
+"""Runs the round whose id is the next argument."""
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class TuningKeeper:
+    """Asks for rounds that are due, starts a process for one that waits, uses what was adopted.
+
+    Every worker has one. They need no leader: that a cluster has one open round at most, and a
+    round one process, is the store's doing.
+
+    Args:
+        store: the history and the rounds.
+        live: whose parameters are kept up to date.
+        settings: of the service.
+        clock: Unix seconds.
+    """
+
+    def __init__(
+        self, store: Store, live: Live, settings: Settings, clock: Callable[[], float]
+    ) -> None:
+        self.plan = TuningPlan(**settings.tuning_plan)
+        self._store = store
+        self._live = live
+        self._settings = settings
+        self._clock = clock
+        self._asked = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look at once whether a round waits."""
+        self._asked.set()
+
+    async def follow_parameters(self) -> None:
+        """Use, for ever, what rounds adopt in whatever process."""
+        while True:
+            with suppress(StoreError):
+                self._live.retune(await asyncio.to_thread(in_force.of_store, self._store))
+            await asyncio.sleep(PARAMETER_SECONDS)
+
+    async def run_rounds(self) -> None:
+        """Run, for ever, the rounds that this process gets hold of, one after the other."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), ROUND_SECONDS)
+            self._asked.clear()
+            try:
+                for tuning in await asyncio.to_thread(self._look):
+                    await self._run(tuning)
+            except StoreError as error:
+                log.warning("rounds of tuning cannot be looked at", reason=str(error))
+
+    def _look(self) -> list[Tuning]:
+        """Ask for what is due; answers the rounds that wait and are ours to run."""
+        now = self._clock()
+        tunings = self._store.tunings
+        if tunings.any_silent(now - SILENT_SECONDS):
+            tunings.give_back_silent(now, now - SILENT_SECONDS)
+        if self._settings.tuning == "automatic":
+            for cluster in self._live.clusters:
+                if tunings.is_due(cluster, self.plan):
+                    with suppress(TooShortHistoryError):
+                        tunings.ask(cluster, self.plan, "history", now)
+        return [] if self._settings.tuning == "elsewhere" else tunings.waiting()
+
+    async def _run(self, waiting: Tuning) -> None:
+        """Run a round in a process of its own, unless somebody else was faster."""
+        tuning = await asyncio.to_thread(self._store.tunings.take, waiting.tuning_id, self._clock())
+        if tuning is None:
+            return
+        process = subprocess.Popen(  # noqa: ASYNC220, S603 - quick, and our own module
+            [*COMMAND, tuning.tuning_id],
+            env=os.environ | ONE_THREAD | self._settings.environment(),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            code = await asyncio.to_thread(process.wait)
+            log.info("a round of tuning has ended", tuning=tuning.tuning_id, exit_code=code)
+        finally:
+            # Nobody has to wait until the round of a dead process counts as silent.
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+            await asyncio.to_thread(self._store.tunings.give_back, tuning, self._clock())

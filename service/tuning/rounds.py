@@ -1,0 +1,81 @@
+"""Runs rounds of tuning, in whatever process calls."""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from predictors.tuning.plan import TooShortHistoryError
+from predictors.tuning.round import Round, tune
+from predictors.tuning.search import Progress, Report, untold
+from service.settings import Settings
+from service.store import Store, Tuning
+from service.tuning import in_force
+
+log = structlog.get_logger()
+
+TELLING_SECONDS = 1.0
+"""How often a round tells the store that it is alive."""
+
+
+def run_round(
+    store: Store,
+    tuning: Tuning,
+    settings: Settings,
+    *,
+    clock: Callable[[], float] = time.time,
+    report: Report = untold,
+) -> Round | None:
+    """Run a round that this process has taken, and store what it found.
+
+    Args:
+        store: where the history is, and the result goes.
+        tuning: the round.
+        settings: say what is in force before the first round.
+        clock: Unix seconds.
+        report: is told of progress too.
+
+    Returns:
+        What it found; None if the history is too short.
+
+    Raises:
+        TuningLostError: the round was given to another process meanwhile.
+        StoreError: the store cannot be used.
+    """
+    before = in_force.of_store(store).get(tuning.cluster) or in_force.of_settings(settings)
+    completions = store.tunings.latest_completions(tuning.cluster, tuning.plan.jobs)
+    teller = Teller(store, tuning, clock, report)
+    try:
+        found = tune(completions, before, tuning.plan, teller)
+    except TooShortHistoryError as error:
+        store.tunings.fail(tuning, str(error), clock())
+        return None
+    adopted = msgspec.to_builtins(found.parameters) if found.adopted else None
+    store.tunings.finish(tuning, msgspec.to_builtins(found), adopted, clock())
+    log.info("tuned", tuning=tuning.tuning_id, cluster=tuning.cluster, adopted=found.adopted)
+    return found
+
+
+class Teller:
+    """Tells the store how far a round is, seldom enough not to be in its way."""
+
+    def __init__(
+        self, store: Store, tuning: Tuning, clock: Callable[[], float], report: Report
+    ) -> None:
+        self._store = store
+        self._tuning = tuning
+        self._clock = clock
+        self._report = report
+        self._costs: list[float] = []
+        self._told_at = clock()
+
+    def __call__(self, progress: Progress) -> None:
+        """Take a report of progress; every one adds to the costs that are shown."""
+        self._costs.append(progress.cost)
+        self._report(progress)
+        if self._clock() < self._told_at + TELLING_SECONDS:
+            return
+        self._told_at = self._clock()
+        shown = {**msgspec.to_builtins(progress), "costs": self._costs}
+        self._store.tunings.tell(self._tuning, shown, self._told_at)

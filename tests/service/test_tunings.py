@@ -1,0 +1,220 @@
+"""Rounds of tuning over HTTP, each run by the real process beside the service."""
+
+import sys
+
+import pytest
+from in_process import NOW, run_of
+
+from predictors.knn import KnnParameters
+from service.tuning import keeper
+
+PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0}
+JOBS = 800
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """The keeper looks around more often than it would."""
+    monkeypatch.setattr(keeper, "ROUND_SECONDS", 0.1)
+    monkeypatch.setattr(keeper, "PARAMETER_SECONDS", 0.05)
+
+
+def starter(serve, url):
+    def service(**options):
+        return serve(url, tuning_plan=PLAN, **{"tuning": "on-request"} | options)
+
+    return service
+
+
+@pytest.fixture
+def start(serve, sqlite_url):
+    """Starts a service that tunes; several share one store."""
+    return starter(serve, sqlite_url)
+
+
+@pytest.fixture
+def start_on_either(serve, store_url):
+    """The same on both databases."""
+    return starter(serve, store_url)
+
+
+def history(first, last, seconds_of):
+    """Jobs of one user, one every ten minutes, of three applications in three queues."""
+    return [
+        run_of(
+            str(number),
+            end_time=NOW + 600.0 * number,
+            application="abc"[number % 3],
+            queue="xyz"[number // 3 % 3],
+            runtime=float(seconds_of(number)),
+        )
+        for number in range(first, last)
+    ]
+
+
+def by_application(number):
+    return (300, 900, 2700)[number % 3]
+
+
+def by_queue(number):
+    return (2700, 300, 900)[number // 3 % 3]
+
+
+def finished(service, tuning):
+    """The round when it has ended."""
+    path = f"/v1/tunings/{tuning['tuning_id']}"
+    service.wait_until(lambda: service.get(path).json()["state"] in {"done", "failed"})
+    return service.get(path).json()
+
+
+def parameters(service):
+    methods = service.get("/v1/methods").json()["methods"]
+    return next(each["parameters"] for each in methods if each["name"] == "knn")
+
+
+def test_a_round_tunes_the_live_method(start_on_either):
+    service = start_on_either()
+    service.complete(*history(0, JOBS, by_application))
+    answer = service.post("/v1/tunings", {"penalty": 1.5})
+    assert answer.status_code == 202
+    asked = answer.json()
+    assert (asked["origin"], asked["cluster"]) == ("request", "default")
+    assert asked["plan"]["penalty"] == 1.5
+    assert asked["plan"]["training"] == PLAN["training"]
+
+    done = finished(service, asked)
+    assert done["state"] == "done", done
+    assert done["adopted"] is True
+    assert done["before"]["parameters"]["template"] == ["user"]
+    assert "application" in done["after"]["parameters"]["template"]
+    assert done["after"]["test_error"] < done["before"]["test_error"]
+    assert done["costs"] == sorted(done["costs"], reverse=True)
+    assert done["step"] == done["steps"] == len(done["costs"])
+    assert service.get("/v1/tunings").json() == {"tunings": [done]}
+    assert service.get("/v1/tunings", cluster="other").json() == {"tunings": []}
+
+    service.wait_until(lambda: parameters(service) == done["best"])
+    known = {"user": "ada", "submit_time": NOW + 600.0 * JOBS + 1, "method": "knn"}
+    for number, application in enumerate("abc"):
+        answer = service.predict(application=application, **known)
+        assert answer["predicted_walltime"] == pytest.approx(by_application(number), abs=60)
+
+
+def test_a_workload_that_changes_is_tuned_to_by_itself_and_the_live_error_falls(start):
+    service = start()
+    service.complete(*history(0, JOBS, by_application))
+    first = finished(service, service.post("/v1/tunings", {}).json())
+    service.wait_until(lambda: parameters(service) == first["best"])
+
+    def live_error(jobs):
+        """Predict jobs, tell of their end, and compare."""
+        errors = []
+        for job in jobs:
+            known = {key: job[key] for key in ("user", "application", "queue", "submit_time")}
+            answer = service.predict(method="knn", job_id=job["job_id"], **known)
+            errors.append(abs(answer["predicted_walltime"] - (job["end_time"] - job["start_time"])))
+            service.complete(job)
+        return sum(errors) / len(errors)
+
+    service.complete(*history(JOBS, 2 * JOBS, by_queue))
+    before = live_error(history(2 * JOBS, 2 * JOBS + 40, by_queue))
+    second = finished(service, service.post("/v1/tunings", {}).json())
+    service.wait_until(lambda: parameters(service) == second["best"])
+    after = live_error(history(2 * JOBS + 40, 2 * JOBS + 80, by_queue))
+    assert "queue" in second["best"]["template"]
+    assert after < 0.5 * before
+    assert service.score("knn")["jobs"] == 80
+
+
+def test_a_round_starts_by_itself_when_enough_jobs_have_ended(start):
+    service = start(tuning="automatic")
+    service.complete(*history(0, JOBS - 1, by_application))
+    assert service.get("/v1/tunings").json() == {"tunings": []}
+    service.complete(*history(JOBS - 1, JOBS, by_application))
+    service.wait_until(lambda: service.get("/v1/tunings").json()["tunings"])
+    (tuning,) = service.get("/v1/tunings").json()["tunings"]
+    assert tuning["origin"] == "history"
+    assert finished(service, tuning)["adopted"] is True
+
+
+def test_two_workers_asked_at_once_run_one_round_and_both_use_it(start_on_either):
+    services = [start_on_either(), start_on_either()]
+    services[0].complete(*history(0, JOBS, by_application))
+    asked = [service.post("/v1/tunings", {}).json() for service in services]
+    assert asked[0]["tuning_id"] == asked[1]["tuning_id"]
+    done = finished(services[1], asked[0])
+    assert done["adopted"] is True
+    for service in services:
+        service.wait_until(lambda service=service: parameters(service) == done["best"])
+    assert len(services[0].get("/v1/tunings").json()["tunings"]) == 1
+
+
+def test_a_service_that_starts_uses_what_was_adopted_before(start, monkeypatch):
+    service = start()
+    service.complete(*history(0, JOBS, by_application))
+    done = finished(service, service.post("/v1/tunings", {}).json())
+    monkeypatch.setattr(keeper, "PARAMETER_SECONDS", 3600)
+    assert parameters(start()) == done["best"]
+
+
+def test_a_killed_process_is_followed_by_another(start, monkeypatch, tmp_path):
+    mark = tmp_path / "killed"
+    dies_once = (
+        "import os, runpy, signal, sys, pathlib\n"
+        f"mark = pathlib.Path({str(mark)!r})\n"
+        "if not mark.exists():\n"
+        "    mark.touch()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "runpy.run_module('service.tuning.process', run_name='__main__')\n"
+    )
+    monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", dies_once))
+    service = start()
+    service.complete(*history(0, JOBS, by_application))
+    done = finished(service, service.post("/v1/tunings", {}).json())
+    assert done["adopted"] is True
+    assert service.worker.store.tunings.find(done["tuning_id"]).attempts == 2
+
+
+def test_a_round_that_cannot_run_fails_and_says_so(start, monkeypatch):
+    monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
+    service = start()
+    service.complete(*history(0, JOBS, by_application))
+    failed = finished(service, service.post("/v1/tunings", {}).json())
+    assert (failed["state"], failed["error"]) == ("failed", "Its process died, 3 times.")
+    assert failed["adopted"] is None
+    assert parameters(service)["template"] == list(KnnParameters().template)
+
+
+def test_rounds_are_left_to_others_where_the_settings_say_so(start):
+    service = start(tuning="elsewhere")
+    service.complete(*history(0, JOBS, by_application))
+    asked = service.post("/v1/tunings", {}).json()
+    assert service.worker.tuning._look() == []
+    assert service.get(f"/v1/tunings/{asked['tuning_id']}").json()["state"] == "waiting"
+
+
+def test_too_short_a_history_is_refused(start):
+    service = start()
+    service.complete(*history(0, 10, by_application))
+    answer = service.post("/v1/tunings", {})
+    assert answer.status_code == 409
+    assert answer.json() == {
+        "error": "TooShortHistoryError",
+        "detail": "Tuning needs 800 completions, there are 10.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({"training": 0}, "training"), ({"penalty": -1}, "penalty"), ({"luck": 1}, "luck")],
+)
+def test_a_senseless_round_is_refused_by_field(start, body, field):
+    answer = start().post("/v1/tunings", body)
+    assert answer.status_code == 422
+    assert answer.json()["field"] == field
+
+
+def test_an_unknown_round_is_not_found(start):
+    answer = start().get("/v1/tunings/none")
+    assert answer.status_code == 404
+    assert answer.json()["error"] == "UnknownTuningError"
