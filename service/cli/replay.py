@@ -4,21 +4,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.importing import LISTED, OnError
+from service.cli.console import AsJson, CommandError, ExitCode, err, print_json, progress_bar
+from service.cli.importing import OnError
 from service.cli.players import opened
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
     from simulator.methods import MethodSpec
     from simulator.replay import Replay
-    from simulator.summary import MethodSummary
     from simulator.sweep import Swept
 
 METHODS = ("requested", "last-two", "max-usage", "percentile:key=user+walltime", "knn")
@@ -86,41 +85,27 @@ def replay(
         walltimed replay ANL-Intrepid-2009-1.swf.gz --in-process --sweep
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
+    from service.cli.outcome import Outcome
     from simulator.methods import MethodSpec
-    from simulator.summary import LEGEND, summarise, summary_table
+    from simulator.prediction_file import write_predictions
+    from simulator.summary import summarise
 
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
     played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)
-    summaries = summarise(played)
-    swept = compare_schemes(log, quiet=as_json) if sweep else None
+    outcome = Outcome(
+        log=log,
+        way="in process" if in_process else f"over HTTP, {url or 'private'}",
+        played=played,
+        summaries=summarise(played),
+        swept=compare_schemes(log, quiet=as_json) if sweep else None,
+    )
     if predictions:
-        from simulator.prediction_file import write_predictions
-
         write_predictions(played, predictions)
-    facts = facts_of(log, played, "in process" if in_process else f"over HTTP, {url or 'private'}")
     if report:
-        from simulator.report import Report
-
-        Report(
-            title=f"Replay of {log.name}",
-            facts=facts,
-            played=played,
-            summaries=summaries,
-            by_percentile=compare_schemes(log, quiet=as_json, figure_only=True),
-            swept=swept,
-        ).write(report)
+        outcome.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    if as_json:
-        print_json(as_data(log, played, summaries, swept))
-    else:
-        for name, fact in facts.items():
-            out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(f"\n{escape(summary_table(summaries))}\n{LEGEND}", soft_wrap=True)
-        if swept:
-            from simulator.sweep import sweep_table
-
-            out.print(escape(sweep_table(swept)), soft_wrap=True)
+    print_json(outcome.as_data()) if as_json else outcome.show()
     if log.rejected:
         raise typer.Exit(ExitCode.PARTIAL)
 
@@ -195,38 +180,3 @@ def compare_schemes(log: Log, *, quiet: bool, figure_only: bool = False) -> "Swe
     with progress_bar("jobs", quiet=quiet) as progress:
         task = progress.add_task(f"{len(schemes)} schemes", total=len(log.runs))
         return sweep.sweep(log.runs, schemes, progress=lambda jobs: progress.advance(task, jobs))
-
-
-def facts_of(log: Log, played: "Replay", way: str) -> dict[str, str]:
-    """What is to be known of a replay besides its numbers."""
-    left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in log.left_out.items())
-    facts = {
-        "trace": log.name,
-        "played": f"{len(log.runs):,} jobs, {way}, {played.seconds:,.1f} s",
-        "left out": left_out or "nothing",
-    }
-    if log.rejected:
-        lines = ", ".join(str(reject["line"]) for reject in log.rejected[:LISTED])
-        more = " and more; --json lists them all" if len(log.rejected) > LISTED else ""
-        facts["malformed lines"] = f"{len(log.rejected):,}: {lines}{more}"
-    return facts
-
-
-def as_data(
-    log: Log,
-    played: "Replay",
-    summaries: "Sequence[MethodSummary]",
-    swept: "Swept | None",
-) -> dict[str, Any]:
-    """For machines."""
-    from simulator.sweep import as_records
-
-    return {
-        "trace": log.name,
-        "jobs": len(log.runs),
-        "left_out": log.left_out,
-        "rejected": log.rejected,
-        "seconds": played.seconds,
-        "methods": [summary.as_dict() for summary in summaries],
-        "sweep": as_records(swept) if swept else None,
-    }

@@ -51,6 +51,8 @@ def service(tmp_path_factory):
         "WALLTIMED_SQLITE_SYNCHRONOUS": "normal",
     }
     with private_service(settings=settings) as running:
+        with Client(running.url) as client:
+            client.wait_until_ready()
         yield running
 
 
@@ -211,7 +213,6 @@ def test_the_client_keeps_to_the_two_verbs_of_a_predictor(service):
         assert prediction.predicted_walltime == 25
         assert prediction.basis.jobs == 1
         assert client.predict_batch([later, later], "max-usage") == [prediction] * 2
-        client.wait_until_ready()
         with pytest.raises(RemoteError, match="404"):
             client.call("GET", "/v1/nothing")
 

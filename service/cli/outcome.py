@@ -1,0 +1,83 @@
+"""What a replay came to, for people, for machines and as a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from service.cli.console import out
+from service.cli.importing import LISTED
+from service.cli.replay import Log
+from simulator.replay import Replay
+from simulator.summary import LEGEND, MethodSummary, summary_table
+from simulator.sweep import Swept, as_records, sweep_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A log that was played.
+
+    Attributes:
+        log: the jobs, and what was left out.
+        way: in which the methods were asked.
+        played: every answer.
+        summaries: of the methods.
+        swept: the percentile method's schemes, if they were compared.
+    """
+
+    log: Log
+    way: str
+    played: Replay
+    summaries: Sequence[MethodSummary]
+    swept: Swept | None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is to be known besides the numbers."""
+        log, rejected = self.log, self.log.rejected
+        left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in log.left_out.items())
+        facts = {
+            "trace": log.name,
+            "played": f"{len(log.runs):,} jobs, {self.way}, {self.played.seconds:,.1f} s",
+            "left out": left_out or "nothing",
+        }
+        if rejected:
+            lines = ", ".join(str(reject["line"]) for reject in rejected[:LISTED])
+            more = " and more; --json lists them all" if len(rejected) > LISTED else ""
+            facts["malformed lines"] = f"{len(rejected):,}: {lines}{more}"
+        return facts
+
+    def show(self) -> None:
+        """Print the facts and the tables."""
+        for name, fact in self.facts.items():
+            out.print(escape(f"{name}: {fact}"), soft_wrap=True)
+        out.print(f"\n{escape(summary_table(self.summaries))}\n{LEGEND}", soft_wrap=True)
+        if self.swept:
+            out.print(escape(sweep_table(self.swept)), soft_wrap=True)
+
+    def as_data(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "trace": self.log.name,
+            "jobs": len(self.log.runs),
+            "left_out": self.log.left_out,
+            "rejected": self.log.rejected,
+            "seconds": self.played.seconds,
+            "methods": [summary.as_dict() for summary in self.summaries],
+            "sweep": as_records(self.swept) if self.swept else None,
+        }
+
+    def write(self, directory: Path, by_percentile: Swept) -> None:
+        """Write the page; ``by_percentile`` is for the picture of accuracies."""
+        from simulator.report import Report  # loads matplotlib
+
+        Report(
+            title=f"Replay of {self.log.name}",
+            facts=self.facts,
+            played=self.played,
+            summaries=self.summaries,
+            by_percentile=by_percentile,
+            swept=self.swept,
+        ).write(directory)
