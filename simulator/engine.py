@@ -70,7 +70,8 @@ def _next_submission(state: State) -> int:
     submitted = state.clock[0].submitted
     if submitted == len(state.jobs):
         return NEVER
-    time: int = state.jobs[submitted].submit
+    # A simulation may begin with jobs that were submitted before: they join at once.
+    time: int = max(state.clock[0].now, state.jobs[submitted].submit)
     return time
 
 
@@ -118,7 +119,7 @@ def _estimates_are_there(state: State) -> bool:
     clock = state.clock[0]
     there = True
     clock.wanted = clock.submitted
-    while clock.wanted < len(state.jobs) and state.jobs[clock.wanted].submit == clock.now:
+    while clock.wanted < len(state.jobs) and state.jobs[clock.wanted].submit <= clock.now:
         there &= state.jobs[clock.wanted].estimate != UNKNOWN
         clock.wanted += 1
     return there

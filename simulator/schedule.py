@@ -91,7 +91,7 @@ def simulate(
     known = estimates.beforehand(workload)
     if known is None or semantics.needs_priorities:
         forecaster = Forecaster(workload, estimates, priorities=semantics.needs_priorities)
-        feed = _Feed(state, forecaster)
+        feed = Feed(state, forecaster)
     else:
         state.jobs["estimate"] = known
         feed = None
@@ -123,7 +123,7 @@ def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[i
         progress(int(submitted[0]) - reported)
 
 
-class _Feed:
+class Feed:
     """Tells a forecaster what has ended, and gives its estimates to the scheduling loop."""
 
     def __init__(self, state: State, forecaster: Forecaster) -> None:

@@ -1,0 +1,92 @@
+"""How well waits can be told at arrival: a forecast for every job of a simulated log.
+
+Reference: D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on Job Scheduling
+Performance and Predictability", 2020, section 4.1.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from predictors.correction import CORRECTIONS
+from simulator.engine import DONE, run
+from simulator.estimates import Estimates, Forecaster
+from simulator.forecast import QueuedJobs, Snapshot, forecast
+from simulator.schedule import Feed
+from simulator.semantics import Semantics
+from simulator.state import State, new_state
+from simulator.trace import Integers
+from simulator.workload import Workload
+
+
+def waits_at_arrival(
+    workload: Workload,
+    semantics: Semantics,
+    estimates: Estimates,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[Integers, Integers]:
+    """Simulate a log, and play the queue forward whenever jobs arrive.
+
+    The scheduler acts on estimates or requests as the semantics say; the forecasts suppose in
+    any case that jobs run for as long as estimated, outlived estimates corrected.
+
+    Returns:
+        The predicted waits and those that came, in seconds, in the order of the workload.
+    """
+    state = new_state(workload, semantics)
+    feed = Feed(state, Forecaster(workload, estimates, priorities=semantics.needs_priorities))
+    predicted = np.zeros(len(workload), np.int64)
+    while run(state) != DONE:
+        first, behind = int(state.clock["submitted"][0]), int(state.clock["wanted"][0])
+        feed.give()
+        starts = forecast(snapshot(state, behind, semantics), semantics).start
+        predicted[first:behind] = starts[len(starts) - (behind - first) :]
+        if progress:
+            progress(behind - first)
+    return predicted, state.jobs["start"] - workload.submit
+
+
+def snapshot(state: State, behind: int, semantics: Semantics) -> Snapshot:
+    """What a scheduler shows at the submission of the jobs before ``behind``.
+
+    Jobs that wait in any other order than that of their submission are put into it.
+    """
+    clock = state.clock[0]
+    running = np.sort(state.running["job"][: clock["running"]])
+    queued = np.sort(state.queue["job"][clock["head"] : clock["tail"]])
+    arriving = np.arange(clock["submitted"], behind)
+    return Snapshot(
+        processors=int(clock["free"] + state.jobs["processors"][running].sum()),
+        running=_running(state, running, semantics),
+        waiting=_waiting(state, np.concatenate([queued, arriving])),
+    )
+
+
+def _waiting(state: State, rows: Integers) -> QueuedJobs:
+    jobs = state.jobs[rows]
+    return _columns(jobs, runtime=jobs["estimate"], age=state.clock["now"][0] - jobs["submit"])
+
+
+def _running(state: State, rows: Integers, semantics: Semantics) -> QueuedJobs:
+    in_order = rows[np.argsort(state.jobs["serial"][rows])]
+    jobs = state.jobs[in_order]
+    elapsed = state.clock["now"][0] - jobs["start"]
+    runtime = jobs["estimate"].copy()
+    correct = CORRECTIONS[semantics.correction]
+    for row in np.flatnonzero(runtime <= elapsed):
+        estimate, request = float(jobs["estimate"][row]), float(jobs["request"][row])
+        runtime[row] = correct(min(estimate, request), request, float(elapsed[row]))
+    return _columns(jobs, runtime=np.maximum(runtime, elapsed + 1), age=elapsed)
+
+
+def _columns(jobs: Any, *, runtime: Integers, age: Integers) -> QueuedJobs:
+    return QueuedJobs(
+        processors=jobs["processors"],
+        request=jobs["request"],
+        estimate=jobs["estimate"],
+        runtime=runtime,
+        age=age,
+        priority=jobs["priority"],
+    )

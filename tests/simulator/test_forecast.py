@@ -1,0 +1,174 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from workloads import Given, workload_of
+
+from simulator.engine import DONE, run
+from simulator.estimates import Estimates
+from simulator.forecast import QueuedJobs, Snapshot, SnapshotError, forecast
+from simulator.policies import POLICIES
+from simulator.schedule import simulate
+from simulator.semantics import Semantics
+from simulator.state import new_state
+from simulator.wait_prediction import snapshot, waits_at_arrival
+
+
+def jobs(*rows):
+    """Columns of (processors, request, estimate, runtime, age)."""
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+    names = ("processors", "request", "estimate", "runtime", "age")
+    return QueuedJobs(**dict(zip(names, columns, strict=True)), priority=np.zeros(len(rows)))
+
+
+def played(processors, running, waiting, **rules):
+    found = forecast(
+        Snapshot(processors=processors, running=jobs(*running), waiting=jobs(*waiting)),
+        Semantics(**rules),
+    )
+    return found.start.tolist(), found.end.tolist(), found.running_end.tolist()
+
+
+RUNNING = [(2, 100, 40, 40, 10), (1, 100, 70, 70, 50)]
+"""On 4 processors: two until 30, one until 20, one is free."""
+
+
+def test_waiting_jobs_start_when_running_ones_end_as_predicted():
+    waiting = [(3, 60, 10, 10, 5), (1, 60, 15, 15, 0)]
+    assert played(4, RUNNING, waiting, policy="fcfs") == ([30, 30], [40, 45], [30, 20])
+    assert played(4, RUNNING, waiting, policy="easy") == ([30, 0], [40, 15], [30, 20])
+
+
+def test_the_scheduler_may_know_requests_only_and_jobs_end_as_predicted():
+    """By requests the head expects its processors at 90, so that the second job may pass it."""
+    waiting = [(4, 60, 10, 10, 5), (1, 80, 35, 35, 0)]
+    by_requests = {"estimated_backfilling": False, "estimated_running": False}
+    assert played(4, RUNNING, waiting, policy="easy") == ([30, 40], [40, 75], [30, 20])
+    assert played(4, RUNNING, waiting, policy="easy", **by_requests)[0] == [35, 0]
+
+
+def test_an_estimate_that_was_outlived_is_corrected_at_once():
+    """Estimated at 10 s it has run for 25: the scheduler expects 40 s, then 80 s; it runs 60."""
+    running = [(3, 100, 10, 60, 25)]
+    waiting = [(4, 60, 10, 10, 0), (1, 60, 15, 15, 0)]
+    assert played(4, running, waiting, policy="easy") == ([35, 0], [45, 15], [35])
+    waiting[1] = (1, 60, 16, 16, 0)
+    assert played(4, running, waiting, policy="easy") == ([35, 15], [45, 31], [35])
+
+
+def test_the_priority_of_groups_orders_the_queue():
+    waiting = replace(jobs((4, 10, 10, 10, 9), (4, 10, 10, 10, 5)), priority=np.array([10.0, 49.0]))
+    shown = Snapshot(processors=4, running=jobs(), waiting=waiting)
+    assert forecast(shown, Semantics(order="psp")).start.tolist() == [10, 0]
+    assert forecast(shown, Semantics(order="fcfs")).start.tolist() == [0, 10]
+
+
+def test_nothing_waits_or_nothing_runs():
+    assert played(4, RUNNING, []) == ([], [], [30, 20])
+    assert played(4, [], [(4, 9, 9, 9, 7)]) == ([0], [9], [])
+    assert played(4, [], []) == ([], [], [])
+
+
+def test_waiting_times_count_where_the_order_depends_on_them():
+    waiting = [(4, 10, 10, 10, 1), (4, 10, 10, 10, 50)]
+    assert played(4, [], waiting, order="fcfs")[0] == [0, 10]
+    assert played(4, [], waiting, order="wfp")[0] == [10, 0]
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting", "words"),
+    [
+        ([(3, 9, 9, 9, 0), (2, 9, 9, 9, 0)], [], "in use"),
+        ([], [(5, 9, 9, 9, 0)], "larger"),
+        ([(1, 9, 9, 9, 9)], [], "should have ended"),
+    ],
+)
+def test_impossible_snapshots_are_refused(running, waiting, words):
+    with pytest.raises(SnapshotError, match=words):
+        played(4, running, waiting)
+
+
+@st.composite
+def logs(draw):
+    """Jobs for 8 processors: (submit, processors, run time, request)."""
+    kinds = st.tuples(st.integers(0, 30), st.integers(1, 8), st.integers(1, 60), st.integers(0, 60))
+    drawn = draw(st.lists(kinds, min_size=2, max_size=14))
+    submit = 0
+    log = []
+    for gap, size, runtime, more in drawn:
+        submit += gap
+        log.append((submit, size, runtime, runtime + more))
+    return log
+
+
+def state_at_the_last_arrival(workload, semantics, estimates):
+    """The simulation, stopped when the last jobs have been submitted but not looked at."""
+    state = new_state(workload, semantics)
+    state.jobs["estimate"] = estimates
+    state.jobs["estimate"][workload.submit == workload.submit[-1]] = -1
+    assert run(state) != DONE
+    state.jobs["estimate"] = estimates
+    return state
+
+
+def in_order_of_submission(found, behind, state):
+    """The starts of the jobs that waited, on the clock of the simulation."""
+    clock = state.clock[0]
+    queued = np.sort(state.queue["job"][clock["head"] : clock["tail"]])
+    rows = np.concatenate([queued, np.arange(clock["submitted"], behind)])
+    return dict(zip(rows.tolist(), (found.start + clock["now"]).tolist(), strict=True))
+
+
+# No snapshot shows the plan of a policy that keeps one; in the order of submission, as here, it
+# is made again as it was.
+RULES = [
+    *({"policy": policy} for policy in POLICIES),
+    *({"policy": p, "order": o} for p in ("fcfs", "easy", "easy-sjbf") for o in ("sjf", "wfp")),
+    {"policy": "easy", "depth": 3},
+    {"policy": "conservative", "compression": "keep"},
+    {"policy": "conservative", "compression": "replan"},
+    {"policy": "fcfs-pinned", "pinning": 20},
+]
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@settings(max_examples=25)
+@given(log=logs())
+def test_with_exact_runtimes_and_no_later_arrivals_a_forecast_is_the_simulated_future(rules, log):
+    workload, semantics = workload_of(log, 8), Semantics(**rules)
+    state = state_at_the_last_arrival(workload, semantics, workload.runtime)
+    found = forecast(snapshot(state, len(workload), semantics), semantics)
+    expected = in_order_of_submission(found, len(workload), state)
+    future = simulate(workload, semantics, Given(workload.runtime)).start
+    assert expected == {row: int(future[row]) for row in expected}
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "easy-sjbf"])
+@settings(max_examples=40)
+@given(log=logs(), halved=st.booleans())
+def test_so_it_is_when_the_scheduler_knows_less_and_keeps_no_plan(policy, log, halved):
+    """It goes by requests, or by estimates that jobs outlive; the forecast knows the runtimes."""
+    workload, semantics = workload_of(log, 8), Semantics(policy=policy)
+    estimates = np.maximum(1, workload.runtime // 2) if halved else workload.request
+    state = state_at_the_last_arrival(workload, semantics, estimates)
+    shown = snapshot(state, len(workload), semantics)
+    clock = state.clock[0]
+    running = np.sort(state.running["job"][: clock["running"]])
+    running = running[np.argsort(state.jobs["serial"][running])]
+    queued = np.sort(state.queue["job"][clock["head"] : clock["tail"]])
+    waiting = np.concatenate([queued, np.arange(clock["submitted"], len(workload))])
+    knowing = shown.with_runtimes(workload.runtime[running], workload.runtime[waiting])
+    found = forecast(knowing, semantics)
+    future = simulate(workload, semantics, Given(estimates))
+    assert (found.start + clock["now"]).tolist() == future.start[waiting].tolist()
+    assert (found.running_end + clock["now"]).tolist() == future.end[running].tolist()
+
+
+def test_waits_are_told_at_arrival():
+    """The third job is told 19 s: the first one ends at 10 and not at 20."""
+    workload = workload_of([(0, 4, 10, 20), (0, 4, 5, 5), (1, 4, 5, 5)], 4)
+    predicted, came = waits_at_arrival(workload, Semantics(), Estimates.named("requested"))
+    assert predicted.tolist() == [0, 20, 24]
+    assert came.tolist() == [0, 10, 14]
