@@ -24,6 +24,7 @@ PORT = 8580
 """Where the demo listens if nothing else does."""
 
 NEXT = """\
+
 The service goes on until ctrl-C. It knows the trace's users now; ask it about a job of user 1:
 
   curl -s {url}/v1/predictions --json '{{"user": "1", "requested_walltime": 36000}}'
@@ -71,6 +72,7 @@ def demo(
             f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
             f"({played.seconds:.1f} s):\n\n{summary_table(summarise(played))}\n{LEGEND}",
             soft_wrap=True,
+            end="",
         )
         if not leave:
             serve_on(service)
