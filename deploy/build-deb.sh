@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 output=$(realpath "${1:-.}")
-python=${PYTHON:-python3}
+python=${PYTHON:-/usr/bin/python3}
 version=$("$python" -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
 architecture=$(dpkg --print-architecture)
 requires=$("$python" -c 'import sys; print("python3 (>= 3.%d), python3 (<< 3.%d)" % (sys.version_info[1], sys.version_info[1] + 1))')
@@ -52,4 +52,4 @@ Description: walltime predictions for HPC batch schedulers
 CONTROL
 install -m 755 deploy/postinst deploy/prerm "$root/DEBIAN"
 
-dpkg-deb -Zgzip --root-owner-group --build "$root" "$output/walltimed_${version}_$architecture.deb"
+dpkg-deb -Zgzip -z3 --root-owner-group --build "$root" "$output/walltimed_${version}_$architecture.deb"
