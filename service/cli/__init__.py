@@ -23,6 +23,7 @@ from service.cli.serve import serve
 from service.cli.simulate import simulate
 from service.cli.synth import synth
 from service.cli.token import token
+from service.cli.tune import tune
 from service.cli.verify import verify
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.command()(replay)
 app.command()(simulate)
 app.command()(verify)
 app.command()(synth)
+app.command()(tune)
 app.command()(config)
 app.command()(check_config)
 app.add_typer(experiment)

@@ -9,11 +9,12 @@ from contextlib import suppress
 
 import structlog
 
-from predictors.tuning.plan import TooShortHistoryError, TuningPlan
+from predictors.tuning.plan import TuningPlan
 from service.live import Live
 from service.settings import Settings
 from service.store import Store, StoreError, Tuning
 from service.tuning import in_force
+from service.tuning.due import ask_for_due_rounds, waiting_rounds
 
 log = structlog.get_logger()
 
@@ -22,9 +23,6 @@ PARAMETER_SECONDS = 1.0
 
 ROUND_SECONDS = 5.0
 """How often it is looked whether a round is due, waits, or has fallen silent."""
-
-SILENT_SECONDS = 60.0
-"""A round of which nothing was heard for so long is given to another process."""
 
 COMMAND = (sys.executable, "-m", "service.tuning.process")
 """Runs the round whose id is the next argument."""
@@ -80,16 +78,12 @@ class TuningKeeper:
 
     def _look(self) -> list[Tuning]:
         """Ask for what is due; answers the rounds that wait and are ours to run."""
-        now = self._clock()
-        tunings = self._store.tunings
-        if tunings.any_silent(now - SILENT_SECONDS):
-            tunings.give_back_silent(now, now - SILENT_SECONDS)
+        tunings, now = self._store.tunings, self._clock()
+        if self._settings.tuning == "elsewhere":
+            return []
         if self._settings.tuning == "automatic":
-            for cluster in self._live.clusters:
-                if tunings.is_due(cluster, self.plan):
-                    with suppress(TooShortHistoryError):
-                        tunings.ask(cluster, self.plan, "history", now)
-        return [] if self._settings.tuning == "elsewhere" else tunings.waiting()
+            ask_for_due_rounds(tunings, self._live.clusters, self.plan, now)
+        return waiting_rounds(tunings, now)
 
     async def _run(self, waiting: Tuning) -> None:
         """Run a round in a process of its own, unless somebody else was faster."""

@@ -31,7 +31,9 @@ def main(tuning_id: str) -> int:
     try:
         tuning = store.tunings.find(tuning_id)
         if tuning is not None and tuning.state is TuningState.RUNNING:
-            run_round(store, tuning, settings)
+            found = run_round(store, tuning, settings)
+            adopted = found is not None and found.adopted
+            log.info("tuned", tuning=tuning_id, cluster=tuning.cluster, adopted=adopted)
     except (StoreError, TuningLostError) as error:
         log.warning("a round of tuning was given up", tuning=tuning_id, reason=str(error))
         return FAILED

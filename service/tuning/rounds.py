@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 
 import msgspec
-import structlog
 
 from predictors.tuning.plan import TooShortHistoryError
 from predictors.tuning.round import Round, tune
@@ -12,8 +11,6 @@ from predictors.tuning.search import Progress, Report, untold
 from service.settings import Settings
 from service.store import Store, Tuning
 from service.tuning import in_force
-
-log = structlog.get_logger()
 
 TELLING_SECONDS = 1.0
 """How often a round tells the store that it is alive."""
@@ -53,7 +50,6 @@ def run_round(
         return None
     adopted = msgspec.to_builtins(found.parameters) if found.adopted else None
     store.tunings.finish(tuning, msgspec.to_builtins(found), adopted, clock())
-    log.info("tuned", tuning=tuning.tuning_id, cluster=tuning.cluster, adopted=found.adopted)
     return found
 
 

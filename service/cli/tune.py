@@ -1,0 +1,171 @@
+"""``walltimed tune``: rounds of tuning of knn's parameters, run by this process."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec.structs import replace
+from rich.table import Table
+
+from predictors.jobs import DEFAULT_CLUSTER
+from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import ready
+
+if TYPE_CHECKING:
+    from predictors.tuning.plan import TuningPlan
+    from predictors.tuning.round import Round, Trial
+    from predictors.tuning.search import Progress as SearchProgress
+    from service.settings import Settings
+    from service.store import Store, Tuning
+
+LOOK_SECONDS = 5.0
+"""How often ``--follow`` looks for a round to run."""
+
+LOWEST_PRIORITY = 19
+
+
+def tune(
+    *,
+    cluster: Annotated[str, typer.Option(help="Whose history it is.")] = DEFAULT_CLUSTER,
+    penalty: Annotated[
+        float | None, typer.Option(help="Price of underestimating: MAE * (1 + penalty * share).")
+    ] = None,
+    search: Annotated[str | None, typer.Option(help="exhaustive or genetic.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Run every round that is due or asked for, for ever.")
+    ] = False,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tune the parameters of knn on the history in the store.
+
+    What is found is used by every running service within seconds, if it beats the parameters
+    in force on the newest jobs, which the search has not seen. With --follow this process runs
+    the rounds of all clusters, on this or on another machine than the service, whose setting
+    `tuning` is then `elsewhere`.
+
+    For example:
+
+        walltimed tune
+        walltimed tune --penalty 4 --search genetic --json
+        walltimed tune --follow -d postgresql+psycopg://walltimed@db.example/walltimed
+    """
+    settings = load_settings(database_url=database_url, config=file)
+    plan = plan_of(settings, penalty=penalty, search=search, seed=seed)
+    with ready(settings) as store:
+        if follow:
+            follow_rounds(store, settings, plan)
+            return
+        tuning = taken(store, cluster, plan)
+        found = run_shown(store, settings, tuning, quiet=as_json)
+    if as_json:
+        print_json(found)
+    else:
+        show(found)
+
+
+def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
+    """The plan of the settings, changed by options.
+
+    Raises:
+        CommandError: it makes no sense.
+    """
+    from predictors.tuning.plan import TuningPlan
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return replace(TuningPlan(**settings.tuning_plan), **chosen)
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"The plan is refused: {error}", ExitCode.USAGE) from error
+
+
+def taken(store: "Store", cluster: str, plan: "TuningPlan") -> "Tuning":
+    """A round of our own.
+
+    Raises:
+        CommandError: the history is too short, or another process runs a round.
+    """
+    from predictors.tuning.plan import TooShortHistoryError
+
+    try:
+        asked = store.tunings.ask(cluster, plan, "command", time.time())
+    except TooShortHistoryError as error:
+        raise CommandError(str(error)) from error
+    tuning = store.tunings.take(asked.tuning_id, time.time())
+    if tuning is None:
+        raise CommandError(f"The round {asked.tuning_id} of this cluster is running already.")
+    return tuning
+
+
+def run_shown(store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: bool) -> "Round":
+    """Run a round behind a progress bar; a round that is broken off is given back."""
+    from service.tuning.rounds import run_round
+
+    with progress_bar("steps", quiet=quiet) as bar:
+        task = bar.add_task(f"tuning {tuning.cluster}", total=None)
+
+        def advance(progress: "SearchProgress") -> None:
+            bar.update(task, completed=progress.step, total=progress.steps)
+
+        try:
+            found = run_round(store, tuning, settings, report=advance)
+        except BaseException:
+            store.tunings.give_back(tuning, time.time())
+            raise
+    if found is None:
+        raise CommandError("The history is too short to tune on.")
+    return found
+
+
+def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
+    """Run rounds until SIGTERM or ctrl-C; what ends is the process, not the round's chances."""
+    from service.tuning.due import ask_for_due_rounds, waiting_rounds
+
+    os.nice(LOWEST_PRIORITY)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    err.print("Following the history; ctrl-C ends it.")
+    with suppress(KeyboardInterrupt):
+        while True:
+            if settings.tuning != "on-request":
+                ask_for_due_rounds(store.tunings, store.clusters(), plan, time.time())
+            for waiting in waiting_rounds(store.tunings, time.time()):
+                tuning = store.tunings.take(waiting.tuning_id, time.time())
+                if tuning is not None:
+                    run_shown(store, settings, tuning, quiet=False)
+            time.sleep(LOOK_SECONDS)
+
+
+def show(found: "Round") -> None:
+    """What was in force, what was found, and which is in force now."""
+    heads = ("", "template", "N", "K", "alpha", "beta", "train MAE", "under", "test MAE", "under")
+    table = Table(*heads, box=None, header_style="bold")
+    for name, trial in (("before", found.before), ("after", found.after)):
+        table.add_row(name, *cells(trial))
+    out.print(table)
+    verdict = "adopted" if found.adopted else "not adopted: no better on the test jobs"
+    out.print(
+        f"{verdict}; {found.evaluations:,} sets of parameters on {found.training_jobs:,} jobs, "
+        f"tested on {found.test_jobs:,} later ones"
+    )
+
+
+def cells(trial: "Trial") -> list[str]:
+    """Parameters and errors as a row of the table."""
+    given, training, test = trial.parameters, trial.training, trial.test
+    return [
+        "+".join(given.template) or "none",
+        f"{given.history}",
+        f"{given.neighbours}",
+        f"{given.alpha:.3g}",
+        f"{given.beta:.3g}",
+        f"{training.mean_absolute_error:,.0f}",
+        f"{training.underestimated:.1%}",
+        f"{test.mean_absolute_error:,.0f}",
+        f"{test.underestimated:.1%}",
+    ]
