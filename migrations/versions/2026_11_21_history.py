@@ -67,7 +67,7 @@ class _Xid8(sa.types.UserDefinedType[int]):
 def _create_completions(*, on_postgresql: bool) -> None:
     op.create_table(
         "completions",
-        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), autoincrement=False),
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), _SEQ),
         _xid(on_postgresql=on_postgresql),
         *_submission_columns(job_id_known=True),
         sa.Column("start_time", sa.Double, nullable=False),
@@ -78,6 +78,7 @@ def _create_completions(*, on_postgresql: bool) -> None:
         sa.UniqueConstraint(
             "cluster", "job_id", "start_time", name="uq_completions_cluster_job_id_start_time"
         ),
+        sqlite_autoincrement=True,
     )
     op.create_index("ix_completions_user_end", "completions", ["cluster", "user_name", "end_time"])
     op.create_index("ix_completions_end", "completions", ["cluster", "end_time"])

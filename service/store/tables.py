@@ -28,7 +28,7 @@ metadata = MetaData(
 )
 
 SEQ = Sequence("completions_seq", metadata=metadata)
-"""Where PostgreSQL's places in the log come from; SQLite counts on from the last row."""
+"""Where PostgreSQL's places in the log come from; SQLite counts on by itself."""
 
 OPEN = text("outcome IS NULL")
 """Of a recorded prediction: its job has not ended yet, as far as we know."""
@@ -85,7 +85,7 @@ completions = Table(
     "completions",
     metadata,
     # Only a column of type INTEGER becomes SQLite's row id.
-    Column("seq", BigInteger().with_variant(Integer, "sqlite"), autoincrement=False),
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), SEQ),
     Column(
         "xid",
         BigInteger().with_variant(TransactionId, "postgresql"),
@@ -102,6 +102,8 @@ completions = Table(
     Index("ix_completions_user_end", "cluster", "user_name", "end_time"),
     Index("ix_completions_end", "cluster", "end_time"),
     Index("ix_completions_log", "xid", "seq").ddl_if(dialect="postgresql"),
+    # No place is given out again after the newest runs were deleted: readers are past it.
+    sqlite_autoincrement=True,
 )
 
 # What was answered, until it can be compared with the truth, and how it compared.

@@ -31,7 +31,7 @@ _PRESENT = BatchStatement(
     {"seq": "int8"},
     "{incoming} SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq",
 )
-_LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM completions"
+_LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'completions'"
 _NEXT_PLACES = "SELECT nextval('completions_seq') FROM generate_series(1, %s)"
 _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEND
 

@@ -55,7 +55,9 @@ def test_constraints_and_indexes_have_the_names_of_the_code(store, engine):
         expected = {i.name for i in table.indexes if is_for(engine)(i, i.name, "index")}
         # PostgreSQL lists the index behind a unique constraint too.
         assert expected <= {index["name"] for index in built.get_indexes(table.name)}
-        assert built.get_pk_constraint(table.name)["name"] == table.primary_key.name
+        # SQLite writes a key that counts on by itself into its column, without a name.
+        if not (engine.name == "sqlite" and table.dialect_options["sqlite"]["autoincrement"]):
+            assert built.get_pk_constraint(table.name)["name"] == table.primary_key.name
         assert {unique["name"] for unique in built.get_unique_constraints(table.name)} == {
             constraint.name
             for constraint in table.constraints

@@ -71,6 +71,16 @@ def test_news_lasts_until_all_of_it_is_read(store, reader):
     assert reader.read(3) == []
 
 
+def test_a_run_stored_after_the_newest_were_forgotten_is_read(store, reader):
+    store.write([reported(a_run("1"), a_run("2"))])
+    reader.refresh()
+    assert jobs(read_all(reader)) == ["1", "2"]
+    store.forget_before(1e11)
+    store.write([reported(a_run("3"))])
+    reader.refresh()
+    assert jobs(read_all(reader)) == ["3"]
+
+
 def test_lag_counts_what_is_still_to_be_read(store, reader):
     store.write([reported(*(a_run(str(job)) for job in range(600)))])
     reader.refresh()
