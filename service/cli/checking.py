@@ -1,7 +1,7 @@
 """``walltimed check-config``: whether ``serve`` would start with these settings."""
 
-from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.console import AsJson, out, print_json
+from service.cli.settings import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import is_embedded, opened
 
 
@@ -17,14 +17,8 @@ def check_config(
 
         walltimed check-config --config /etc/walltimed/walltimed.toml
     """
-    from predictors.registry import create
-
     settings = load_settings(database_url=database_url, config=file)
-    for method in {settings.method, *settings.predictors}:
-        try:
-            create(method, **settings.predictors.get(method, {}))
-        except ValueError as error:
-            raise CommandError(f"Method {method}: {error}", ExitCode.USAGE) from error
+    check_parameters(settings)
     with opened(settings) as store:
         if not is_embedded(settings):
             store.check()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.settings import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import ready
 
 
@@ -52,6 +52,7 @@ def serve(
         database_url=database_url,
         config=file,
     )
+    check_parameters(settings)
     with ready(settings, upgrade=upgrade):
         pass
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from service.cli.console import CommandError, ExitCode
 from service.settings import Settings
@@ -36,5 +37,27 @@ def load_settings(**options: Any) -> Settings:
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
         )
         raise CommandError(f"Settings refused: {problems}.", ExitCode.USAGE) from None
+    except SettingsError as error:
+        raise CommandError(f"Settings refused: {error}.", ExitCode.USAGE) from None
     except TOMLDecodeError as error:
         raise CommandError(f"The settings file is not TOML: {error}.", ExitCode.USAGE) from None
+
+
+def check_parameters(settings: Settings) -> None:
+    """Refuse methods that do not exist, and parameters of methods or tuning that do not either.
+
+    Raises:
+        CommandError: the message names the parameter.
+    """
+    from predictors.registry import create
+    from predictors.tuning.plan import TuningPlan
+
+    for method in {settings.method, *settings.predictors}:
+        try:
+            create(method, **settings.predictors.get(method, {}))
+        except ValueError as error:
+            raise CommandError(f"Method {method}: {error}", ExitCode.USAGE) from error
+    try:
+        TuningPlan(**settings.tuning_plan)
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"Setting tuning_plan: {error}", ExitCode.USAGE) from error

@@ -98,6 +98,12 @@ def test_a_password_is_never_printed(walltimed, monkeypatch, options):
     ("variables", "arguments", "complaint"),
     [
         ({"WALLTIMED_PORT": "70000"}, ("config",), "port"),
+        ({"WALLTIMED_PREDICTORS": "not JSON"}, ("config",), "predictors"),
+        ({"WALLTIMED_METHOD": "odd"}, ("serve",), "odd"),
+        ({"WALLTIMED_PREDICTORS": '{"last-two": {"odd": 1}}'}, ("serve",), "odd"),
+        ({"WALLTIMED_PREDICTORS": '{"max-usage": {"window": -1}}'}, ("serve",), "window"),
+        ({"WALLTIMED_TUNING_PLAN": '{"penalty": -1}'}, ("check-config",), "penalty"),
+        ({"WALLTIMED_TUNING_PLAN": '{"odd": 1}'}, ("check-config",), "odd"),
         ({"WALLTIMED_CONFIG": "missing.toml"}, ("config",), "missing.toml"),
         ({}, ("config", "--toml", "--json"), "not both"),
         ({}, ("import", "missing.swf"), "missing.swf"),
