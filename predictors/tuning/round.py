@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from predictors.jobs import Completion
 from predictors.knn import LONGEST_HISTORY, KnnParameters
-from predictors.tuning.batch import MOST_NEIGHBOURS, batch_of
+from predictors.tuning.batch import MOST_NEIGHBOURS, Batch, batch_of
 from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import genetic
 from predictors.tuning.objective import Errors
@@ -80,6 +80,13 @@ def tune(
     )
     training = batch.select(slice(0, test_from - training_from))
     test = batch.select(slice(test_from - training_from, None))
+    return compare(training, test, in_force, plan, report)
+
+
+def compare(
+    training: Batch, test: Batch, in_force: KnnParameters, plan: TuningPlan, report: Report
+) -> Round:
+    """Search on the training jobs; what is found is adopted if it wins on the test jobs."""
     found = SEARCHES[plan.search](training, plan.penalty, seed=plan.seed, report=report)
 
     def trial(parameters: KnnParameters) -> Trial:

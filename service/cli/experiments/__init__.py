@@ -3,9 +3,11 @@
 import typer
 
 from service.cli.experiments.hanzich import hanzich
+from service.cli.experiments.xu import xu
 
 experiment = typer.Typer(
     name="experiment", no_args_is_help=True, help="Rerun a study of the papers."
 )
 
 experiment.command()(hanzich)
+experiment.command()(xu)

@@ -1,0 +1,113 @@
+"""Plays a log to a knn whose parameters are tuned anew as jobs end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.jobs import Completion
+from predictors.knn import KnnParameters
+from predictors.tuning.batch import Batch, batch_of
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.round import compare
+from predictors.tuning.search import untold
+
+Seconds = NDArray[np.float64]
+Number = TypeVar("Number", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Retuned:
+    """A log that was played.
+
+    Attributes:
+        predicted: of every job in the order of the log, in seconds.
+        parameters: in force after each round.
+        adopted: how many rounds changed them.
+    """
+
+    predicted: Seconds
+    parameters: Sequence[KnnParameters]
+    adopted: int
+
+
+class Retuning:
+    """A log, and what knn says of its jobs under parameters that stay or that are tuned.
+
+    Rounds are those of the service: one is due after every t2 jobs that have ended, the first
+    after as few as tuning needs; it looks at the newest jobs in order of their end; what it adopts
+    is in force for jobs submitted from then on.
+
+    Args:
+        runs: the log, in any order.
+    """
+
+    def __init__(self, runs: Sequence[Completion]) -> None:
+        ends = np.array([run.end_time for run in runs])
+        self._order = np.argsort(ends, kind="stable")
+        ordered = [runs[job] for job in self._order]
+        self._ends = ends[self._order]
+        self._submits = np.array([run.submission.submit_time for run in ordered])
+        self._batch = batch_of(ordered, ordered)
+
+    def rounds(self, plan: TuningPlan) -> range:
+        """After how many ended jobs there is a round."""
+        return range(plan.fewest_jobs, len(self._ends), plan.test)
+
+    def scored(self, plan: TuningPlan) -> NDArray[np.bool_]:
+        """The jobs that were submitted after the first round, in the order of the log."""
+        return self._in_log_order(self._submits >= self._ends[plan.fewest_jobs - 1])
+
+    def fixed(self, parameters: KnnParameters) -> Seconds:
+        """Predictions by parameters that stay, in the order of the log."""
+        return self._in_log_order(self._batch.predictions(parameters))
+
+    def retuned(
+        self,
+        plan: TuningPlan,
+        *,
+        last_round: int | None = None,
+        progress: Callable[[], object] | None = None,
+    ) -> Retuned:
+        """Predictions by parameters that are tuned.
+
+        Args:
+            plan: of every round.
+            last_round: no round after so many ended jobs; None goes on to the end of the log.
+            progress: called after each round.
+        """
+        in_force = KnnParameters()
+        predicted = self._batch.predictions(in_force)
+        history: list[KnnParameters] = []
+        adopted = 0
+        for ended in self.rounds(plan):
+            if last_round is not None and ended > last_round:
+                break
+            training, test = self._divided(plan, ended)
+            done = compare(training, test, in_force, plan, untold)
+            if done.adopted:
+                adopted += 1
+                in_force = done.parameters
+                later = np.flatnonzero(self._submits >= self._ends[ended - 1])
+                predicted[later] = self._batch.select(later).predictions(in_force)
+            history.append(in_force)
+            if progress:
+                progress()
+        return Retuned(self._in_log_order(predicted), history, adopted)
+
+    def _divided(self, plan: TuningPlan, ended: int) -> tuple[Batch, Batch]:
+        """Training and test jobs of the round after ``ended`` jobs."""
+        seen = min(ended, plan.jobs)
+        training_from, test_from = plan.divide(seen)
+        first = ended - seen
+        return (
+            self._batch.select(slice(first + training_from, first + test_from)),
+            self._batch.select(slice(first + test_from, ended)),
+        )
+
+    def _in_log_order(self, values: NDArray[Number]) -> NDArray[Number]:
+        placed = np.empty_like(values)
+        placed[self._order] = values
+        return placed

@@ -1,0 +1,127 @@
+"""The study of tuning: what it plays is what knn would have said, round after round."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from predictors.jobs import Completion, Submission
+from predictors.knn import Knn, KnnParameters
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.round import tune
+from service.cli import app
+from simulator.retuning import Retuning
+from simulator.tradeoff import Point, curve_of, point_of
+from simulator.tuning_study import report, running_error, shares_within, study
+
+PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
+
+
+def log(jobs, seed=3):
+    """Jobs of four users whose applications take turns at deciding the runtime."""
+    chance = random.Random(seed)
+    made = []
+    for number in range(jobs):
+        application = chance.choice("abc")
+        decides = application if number < jobs / 2 else "abc"[number % 3]
+        runtime = {"a": 100.0, "b": 1000.0, "c": 3000.0}[decides] + chance.randrange(50)
+        start = 600.0 * number + chance.randrange(3000)
+        made.append(
+            Completion(
+                submission=Submission(
+                    job_id=str(number),
+                    user=f"u{chance.randrange(4)}",
+                    application=application,
+                    queue="xyz"[number % 3],
+                    requested_walltime=3600.0,
+                    requested_processors=chance.choice((1, 8)),
+                    submit_time=600.0 * number,
+                ),
+                start_time=start,
+                end_time=start + runtime,
+                runtime=runtime,
+            )
+        )
+    return made
+
+
+def played_by_hand(runs, plan):
+    """The same by the real predictor and the real rounds, job by job."""
+    ended = sorted(runs, key=lambda run: run.end_time)
+    knn, told, predicted = Knn(), 0, {}
+    for run in sorted(runs, key=lambda run: run.submission.submit_time):
+        while told < len(ended) and ended[told].end_time <= run.submission.submit_time:
+            knn.observe(ended[told])
+            told += 1
+            if told >= plan.fewest_jobs and (told - plan.fewest_jobs) % plan.test == 0:
+                knn = knn.retuned(tune(ended[:told], knn.given, plan).parameters)
+        predicted[run.submission.job_id] = knn.predict(run.submission).predicted_walltime
+    return np.array([predicted[run.submission.job_id] for run in runs])
+
+
+def test_retuning_is_what_knn_and_its_rounds_do_job_by_job():
+    runs = log(2600)
+    plan = TuningPlan(history=2000, training=400, test=300)
+    found = Retuning(runs).retuned(plan)
+    assert found.adopted >= 2
+    assert len(found.parameters) == len(Retuning(runs).rounds(plan)) == 6
+    assert found.predicted == pytest.approx(played_by_hand(runs, plan), rel=1e-9)
+
+
+def test_without_rounds_the_parameters_stay():
+    runs = log(1200)
+    retuning = Retuning(runs)
+    assert retuning.retuned(PLAN, last_round=0).predicted.tolist() == (
+        retuning.fixed(KnnParameters()).tolist()
+    )
+
+
+def test_curves_are_compared_where_they_underestimate_equally_often():
+    curve = curve_of("knn", [Point("b", 0.4, 100.0), Point("a", 0.2, 300.0)])
+    assert curve.error_at(0.3) == pytest.approx(200.0)
+    assert curve.error_at(0.9) == 100.0
+    assert np.isnan(curve.error_at(0.1))
+    assert point_of("x", np.array([1.0, 5.0]), np.array([2.0, 2.0])) == Point("x", 0.5, 2.0)
+
+
+def test_errors_are_summed_up_as_the_figures_do():
+    predicted, actual = np.full(10, 100.0), np.array([100.0] * 5 + [500.0] * 5)
+    assert shares_within(predicted, actual)[:2] == [0.5, 0.5]
+    assert shares_within(predicted, actual)[2:] == [1.0, 1.0, 1.0, 1.0]
+    assert running_error(predicted, actual)[4] == 0.0
+    assert running_error(predicted, actual)[9] == 200.0
+
+
+def test_a_study_scores_every_method_on_the_same_jobs():
+    steps = []
+    found = study(log(1500), PLAN, penalties=(0.0, 4.0), progress=lambda: steps.append(1))
+    assert found.jobs == 1500 - sum(
+        1 for point in log(1500) if point.submission.submit_time < 0
+    ) - (1500 - found.jobs)
+    assert len(steps) == found.rounds * 3 + 1
+    settings = {point.setting: point for point in found.settings}
+    assert settings["knn, tuned"].error < settings["knn, untuned"].error
+    tuned, *_ = found.curves
+    assert tuned.points[0].underestimated <= tuned.points[-1].underestimated
+    text = report(found)
+    assert "underestimated as by" in text
+    assert "knn, tuned once" in text
+
+
+def test_the_command_prints_the_study_of_a_trace(tmp_path):
+    trace = tmp_path / "small.swf"
+    lines = [
+        f"{n} {600 * n} 5 {run} 4 -1 -1 4 3600 -1 1 {n % 4} 1 {n % 3} 1 -1 -1 -1"
+        for n, run in enumerate((60, 600, 1800) * 500, 1)
+    ]
+    trace.write_text("; UnixStartTime: 0\n" + "\n".join(lines))
+    options = ["--history", "200", "--training", "400", "--test", "400"]
+    command = ["experiment", "xu", str(trace), *options]
+    result = CliRunner().invoke(app, [*command, "--json"])
+    assert result.exit_code == 0, result.output
+    (found,) = json.loads(result.stdout).values()
+    assert {curve["name"] for curve in found["curves"]} >= {"knn, tuned", "percentile"}
+    refused = CliRunner().invoke(app, [*command, "--year", "1971"])
+    assert "only 0 jobs" in str(refused.exception)
