@@ -1,0 +1,195 @@
+"""Jobs per second of the simulator on whole real traces, one core, against its goals.
+
+    python benchmarks/simulation.py [TRACES] [--json]
+
+TRACES is the directory with the logs of the Parallel Workloads Archive. Time is that of the
+processor, the best of three; compilation and reading are told apart. The peers' figures were
+measured on a machine of this kind: pyss EASY 2,170 jobs/s on SDSC-SP2 and conservative 600,
+Batsim 1,200, AccaSim 540, Alea 370.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from simulator.estimates import Estimates
+from simulator.schedule import simulate, warm_up
+from simulator.semantics import Semantics
+from simulator.swf import read_swf
+from simulator.workload import prepare
+
+TRACES = Path(__file__).parents[2] / "shared/traces"
+
+FILES = {
+    "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.swf.gz",
+    "CTC-SP2": "CTC-SP2-1996-3.1-cln.swf.gz",
+    "HPC2N": "HPC2N-2002-2.2-cln.swf.gz",
+    "Curie": "CEA-Curie-2011-2.1-cln.swf.gz",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is simulated, and what is to be reached."""
+
+    trace: str
+    rules: dict[str, object]
+    estimates: str = "requested"
+    limit: int | None = None
+    jobs_per_second: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out."""
+
+    case: Case
+    jobs: int
+    seconds: float
+    reached: bool
+    rate: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", self.jobs / self.seconds)
+
+
+EASY = {"policy": "easy"}
+SJBF = {"policy": "easy-sjbf"}
+CONSERVATIVE = {"policy": "conservative"}
+
+CASES = [
+    *(Case(trace, {"policy": "fcfs"}) for trace in FILES),
+    Case("SDSC-SP2", EASY, jobs_per_second=170_000),
+    Case("CTC-SP2", EASY),
+    Case("HPC2N", EASY),
+    Case("Curie", EASY, seconds=4.0),
+    Case("SDSC-SP2", {**EASY, "events": "sequential"}),
+    *(Case(trace, SJBF) for trace in FILES),
+    Case("SDSC-SP2", {**EASY, "order": "wfp"}),
+    Case("SDSC-SP2", EASY, estimates="max-usage", jobs_per_second=50_000),
+    Case("CTC-SP2", EASY, estimates="max-usage"),
+    Case("SDSC-SP2", CONSERVATIVE, jobs_per_second=50_000),
+    Case("CTC-SP2", CONSERVATIVE, jobs_per_second=20_000),
+    Case("HPC2N", CONSERVATIVE),
+    Case("Curie", CONSERVATIVE),
+    Case("SDSC-SP2", {**CONSERVATIVE, "compression": "keep"}),
+    Case("SDSC-SP2", {**CONSERVATIVE, "compression": "replan"}),
+    Case("CTC-SP2", {"policy": "fcfs-pinned", "pinning": 3600}, limit=5000, seconds=10.0),
+    Case("CTC-SP2", {"policy": "fcfs-pinned", "pinning": 7200}, limit=5000, seconds=10.0),
+]
+
+MEMORY_GOAL = 150.0
+"""MB above the imports, for EASY on Curie."""
+
+
+def measure(case: Case, traces: Path) -> Measured:
+    """Simulate three times; the best counts."""
+    warm_up()
+    workload = prepare(read_swf(traces / FILES[case.trace], limit=case.limit))
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        simulate(workload, Semantics(**case.rules), Estimates.named(case.estimates))
+        times.append(time.process_time() - began)
+    seconds = min(times)
+    reached = len(workload) / seconds >= (case.jobs_per_second or 0) and seconds <= (
+        case.seconds or seconds
+    )
+    return Measured(case, len(workload), seconds, reached)
+
+
+def compile_seconds() -> tuple[float, float]:
+    """Processor seconds of the first use with an empty cache, and with a filled one."""
+    code = (
+        "import time; from simulator.schedule import warm_up; "
+        "began = time.process_time(); warm_up(); print(time.process_time() - began)"
+    )
+    with TemporaryDirectory() as cache:
+        runs = [
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env={"NUMBA_CACHE_DIR": cache, "PATH": ""},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            for _ in range(2)
+        ]
+    return float(runs[0].stdout), float(runs[1].stdout)
+
+
+def memory_of_easy_on_curie(traces: Path) -> tuple[float, float]:
+    """MB above the imports: at the end, and at the most, reading included."""
+    code = f"""
+from simulator.estimates import Estimates
+from simulator.schedule import simulate, warm_up
+from simulator.semantics import Semantics
+from simulator.swf import read_swf
+from simulator.workload import prepare
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
+
+warm_up()
+before = resident()
+workload = prepare(read_swf({str(traces / FILES["Curie"])!r}))
+schedule = simulate(workload, Semantics(), Estimates.named("requested"))
+print(resident() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 - before)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    now, most = run.stdout.split()
+    return float(now), float(most)
+
+
+def line(measured: Measured) -> str:
+    """A row of the table."""
+    case = measured.case
+    rules = " ".join(str(rule) for rule in case.rules.values())
+    goal = "-"
+    if case.jobs_per_second:
+        goal = f">= {case.jobs_per_second:,.0f}/s {'reached' if measured.reached else 'MISSED'}"
+    if case.seconds:
+        goal = f"<= {case.seconds:g} s {'reached' if measured.reached else 'MISSED'}"
+    return (
+        f"{case.trace:10}{rules:26}{case.estimates:11}{measured.jobs:>9,}"
+        f"{measured.seconds:>9.2f}{measured.rate:>12,.0f}  {goal}"
+    )
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("traces", type=Path, nargs="?", default=TRACES)
+    arguments.add_argument("--json", action="store_true")
+    options = arguments.parse_args()
+    cold, warm = compile_seconds()
+    rows = []
+    if not options.json:
+        print(f"compilation {cold:.1f} s once, then {warm:.2f} s from the cache\n")
+        print(
+            f"{'trace':10}{'rules':26}{'estimates':11}{'jobs':>9}{'CPU s':>9}{'jobs/s':>12}  goal"
+        )
+    for case in CASES:
+        rows.append(measure(case, options.traces))
+        if not options.json:
+            print(line(rows[-1]), flush=True)
+    now, most = memory_of_easy_on_curie(options.traces)
+    if options.json:
+        memory = {"after": now, "peak": most, "goal": MEMORY_GOAL}
+        document = {"compile": [cold, warm], "cases": [asdict(row) for row in rows]}
+        print(json.dumps({**document, "memory_mb": memory}, indent=2))
+    else:
+        print(
+            f"\nEASY on Curie: {now:.0f} MB above the imports, {most:.0f} MB at the most, ", end=""
+        )
+        print(f"with the reading of the log; goal {MEMORY_GOAL:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

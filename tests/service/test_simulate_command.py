@@ -1,0 +1,159 @@
+"""``walltimed simulate`` and ``walltimed verify``, through the same door as the shell's."""
+
+import json
+import sys
+
+import pytest
+from workloads import log_of
+
+from service.cli import main
+from simulator.results import Result
+from simulator.swf import read_swf, write_swf
+from simulator.synth import Workload, synthesise
+
+JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
+
+
+@pytest.fixture
+def walltimed(monkeypatch, capsys, tmp_path):
+    """Runs the command; gives its exit code, what it printed and what it complained of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Four jobs that can be drawn."""
+    file = tmp_path / "log.swf"
+    write_swf(log_of(JOBS, 4), file)
+    return file
+
+
+@pytest.fixture
+def longer_log(tmp_path):
+    """Users, applications and 300 jobs."""
+    file = tmp_path / "longer.swf.gz"
+    write_swf(synthesise(Workload(jobs=300, seed=2)), file)
+    return file
+
+
+def test_every_policy_is_simulated_with_every_source_of_estimates(walltimed, log):
+    code, out, _ = walltimed(
+        "simulate", log, "--policy", "easy,conservative", "--policy", "fcfs",
+        "--estimates", "requested", "--estimates", "exact",
+    )  # fmt: skip
+    assert code == 0
+    lines = [
+        line.split()[:3] for line in out.splitlines() if line.startswith(("easy", "fcfs", "con"))
+    ]
+    table = lines[:6]
+    assert [line[:2] for line in table] == [
+        [policy, estimates]
+        for policy in ("easy", "conservative", "fcfs")
+        for estimates in ("requested", "exact")
+    ]
+    assert [line[2] for line in table] == ["5", "5", "5", "5", "8", "8"]  # mean waits
+    assert "Order: fcfs: submission; ties by submission, then job number" in out
+    assert "Jobs: 4; nothing left out" in out
+
+
+def test_json_has_the_measures_and_the_semantics_of_every_combination(walltimed, log):
+    code, out, _ = walltimed("simulate", log, "--policy", "easy", "--order", "wfp", "--json")
+    assert code == 0
+    document = json.loads(out)
+    [simulation] = document["simulations"]
+    assert (document["jobs"], document["processors"]) == (4, 4)
+    assert (simulation["policy"], simulation["estimates"]) == ("easy", "requested")
+    assert simulation["wait"] == pytest.approx((0 + 9 + 0 + 12) / 4)
+    assert simulation["semantics"]["Order"].startswith("wfp: largest (wait / estimate)^3")
+
+
+def test_a_schedule_that_is_written_is_verified(walltimed, log, tmp_path):
+    file = tmp_path / "easy.swf.gz"
+    assert walltimed("simulate", log, "--output", file)[0] == 0
+    assert Result.of(read_swf(file)).start.tolist() == [0, 10, 2, 15]
+    code, out, _ = walltimed("verify", file)
+    assert code == 0
+    assert "the head of the queue is not delayed: so" in out
+    findings = json.loads(walltimed("verify", file, "--json")[1])
+    assert all(finding["violated"] == 0 for finding in findings)
+
+
+def test_a_schedule_that_breaks_a_rule_fails_with_the_job_named(walltimed, log, tmp_path):
+    file = tmp_path / "easy.swf"
+    walltimed("simulate", log, "--output", file)
+    lines = file.read_text().splitlines()
+    assert lines[-3].startswith("2 1 9 ")
+    lines[-3] = lines[-3].replace("2 1 9 ", "2 1 3 ")
+    file.write_text("\n".join(lines) + "\n")
+    code, out, _ = walltimed("verify", file)
+    assert code == 1
+    assert "no more processors held than there are" in out
+    assert "of 4 processors are held at 4" in out
+
+
+def test_a_plain_log_cannot_be_verified(walltimed, log):
+    code, _, complaint = walltimed("verify", log)
+    assert code == 2
+    assert "no schedule that walltimed simulate wrote" in complaint
+
+
+def test_shaking_says_which_differences_are_noise(walltimed, longer_log):
+    code, out, _ = walltimed(
+        "simulate", longer_log, "--policy", "easy,fcfs", "--shake", 60, "--repeat", 3,
+        "--estimates", "requested", "--estimates", "percentile:min_jobs=10000",
+    )  # fmt: skip
+    assert code == 0
+    _, requested, too_few_jobs, fcfs, *_ = out.split("against the first")[1].splitlines()[1:]
+    assert requested.endswith("-")
+    assert too_few_jobs.endswith("all within the noise")
+    assert "differs in wait" in fcfs
+
+
+def test_estimates_of_a_live_service_make_the_same_schedule(walltimed, longer_log):
+    code, out, _ = walltimed(
+        "simulate", longer_log, "--limit", 80, "--estimates", "service",
+        "--estimates", "max-usage", "--json",
+    )  # fmt: skip
+    assert code == 0
+    service, in_process = json.loads(out)["simulations"]
+    assert service["corrected"] > 0
+    for name in ("wait", "bounded_slowdown", "corrected", "makespan"):
+        assert service[name] == in_process[name]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--policy", "lottery"), "There is no policy 'lottery'; there are fcfs, easy"),
+        (("--estimates", "oracle"), "There is no method 'oracle'"),
+        (("--order", "random"), "There is no order 'random'"),
+        (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
+        (("--overrun", "forgive"), "There is no treatment 'forgive'"),
+        (("--output", "x.swf", "--policy", "easy,fcfs"), "--output takes one policy"),
+        (("--processors", "1"), "No job can be simulated; 4 too-wide"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said_in_a_sentence(walltimed, log, options, complaint):
+    code, _, complained = walltimed("simulate", log, *options)
+    assert code == 2
+    assert complaint in complained
+
+
+def test_malformed_lines_are_named_and_may_be_skipped(walltimed, log):
+    log.write_text(log.read_text() + "no job at all\n")
+    code, _, complaint = walltimed("simulate", log)
+    assert code == 2
+    assert "line 6" in complaint
+    code, out, _ = walltimed("simulate", log, "--on-error", "skip")
+    assert code == 3
+    assert "Malformed lines: 1: 6" in out
