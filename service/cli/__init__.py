@@ -35,21 +35,25 @@ app = typer.Typer(
     "4 store or service unavailable, 130 interrupted.",
 )
 
-app.command()(serve)
-app.command()(demo)
-app.command("import")(import_)
-app.command()(reconcile)
-app.command()(forget)
-app.command()(replay)
-app.command()(simulate)
-app.command()(verify)
-app.command()(synth)
-app.command()(tune)
-app.command()(config)
-app.command()(check_config)
-app.add_typer(experiment)
-app.add_typer(db)
-app.add_typer(token)
+SERVICE, HISTORY, STUDIES = "The service", "The history", "Studies on traces"
+
+app.command(rich_help_panel=SERVICE)(serve)
+app.command(rich_help_panel=SERVICE)(demo)
+app.command(rich_help_panel=SERVICE)(config)
+app.command(rich_help_panel=SERVICE)(check_config)
+app.add_typer(token, rich_help_panel=SERVICE)
+
+app.command("import", rich_help_panel=HISTORY)(import_)
+app.command(rich_help_panel=HISTORY)(reconcile)
+app.command(rich_help_panel=HISTORY)(tune)
+app.command(rich_help_panel=HISTORY)(forget)
+app.add_typer(db, rich_help_panel=HISTORY)
+
+app.command(rich_help_panel=STUDIES)(replay)
+app.command(rich_help_panel=STUDIES)(simulate)
+app.command(rich_help_panel=STUDIES)(verify)
+app.command(rich_help_panel=STUDIES)(synth)
+app.add_typer(experiment, rich_help_panel=STUDIES)
 
 
 def print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of an option's callback
