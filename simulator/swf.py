@@ -60,8 +60,7 @@ def read_swf(
     """
     lines = read_bytes(source).decode("latin-1").split("\n")
     comments = [line.rstrip("\r") for line in lines if line.lstrip().startswith(";")]
-    jobs = list(islice(_job_lines(lines), limit))
-    values, numbers, rejects = _parse(jobs)
+    values, numbers, rejects = _parse(islice(_job_lines(lines), limit))
     if rejects and on_error == "raise":
         raise MalformedLineError(rejects[0])
     return Trace(
@@ -81,13 +80,12 @@ def _job_lines(lines: Sequence[str]) -> Iterator[NumberedLine]:
             yield number, text
 
 
-def _parse(jobs: list[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], list[Reject]]:
+def _parse(jobs: Iterator[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], list[Reject]]:
     """Values and line numbers of the jobs, and the lines that are none."""
     values = [np.empty((0, len(SWF_FIELDS)))]
     numbers: list[int] = []
     rejects: list[Reject] = []
-    for first in range(0, len(jobs), _BLOCK):
-        block = jobs[first : first + _BLOCK]
+    while block := list(islice(jobs, _BLOCK)):
         parsed = _parse_at_once(block)
         if parsed is None:
             block, parsed, faults = _parse_one_by_one(block)
