@@ -40,7 +40,14 @@ def private_service(*options: str, settings: Mapping[str, str]) -> Iterator[Priv
     ours = {name: value for name, value in environ.items() if not name.startswith("WALLTIMED_")}
     process = subprocess.Popen(  # noqa: S603 - our own program, with arguments from above
         [sys.executable, "-P", "-m", "service.cli", "serve", "--host", "127.0.0.1", *options],
-        env={**ours, "WALLTIMED_PORT": "0", "WALLTIMED_LOG_LEVEL": "warning", **settings},
+        # Parameters that change meanwhile would make a replay differ from its repetition.
+        env={
+            **ours,
+            "WALLTIMED_PORT": "0",
+            "WALLTIMED_LOG_LEVEL": "warning",
+            "WALLTIMED_TUNING": "on-request",
+            **settings,
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

@@ -24,7 +24,7 @@ PARAMETER_SECONDS = 1.0
 ROUND_SECONDS = 5.0
 """How often it is looked whether a round is due, waits, or has fallen silent."""
 
-COMMAND = (sys.executable, "-m", "service.tuning.process")
+COMMAND = (sys.executable, "-P", "-m", "service.tuning.process")
 """Runs the round whose id is the next argument."""
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

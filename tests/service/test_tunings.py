@@ -175,6 +175,16 @@ def test_a_killed_process_is_followed_by_another(start, monkeypatch, tmp_path):
     assert service.worker.store.tunings.find(done["tuning_id"]).attempts == 2
 
 
+def test_a_round_of_a_machine_that_went_down_is_run_by_the_next_service(start):
+    service = start(tuning="elsewhere")
+    service.complete(*history(0, JOBS, by_application))
+    asked = service.post("/v1/tunings", {}).json()
+    assert service.worker.store.tunings.take(asked["tuning_id"], now=1.0) is not None
+    done = finished(start(), asked)
+    assert done["adopted"] is True
+    assert service.worker.store.tunings.find(asked["tuning_id"]).attempts == 2
+
+
 def test_a_round_that_cannot_run_fails_and_says_so(start, monkeypatch):
     monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
     service = start()
