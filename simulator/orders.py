@@ -32,11 +32,16 @@ NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
 
 _TICK = int(STEP_SECONDS)
 
+_SLACK = 1024
+"""Places before the head of the queue that are left alone."""
+
 
 @kernel
 def join(state: State, number: int) -> None:
     """Put a job that was just submitted at the end of the queue."""
     clock = state.clock[0]
+    if clock.head > clock.tail - clock.head + _SLACK:
+        _move_up(state)
     rules = state.rules[0]
     job = state.jobs[number]
     waiting = state.queue[clock.tail]
@@ -53,6 +58,16 @@ def join(state: State, number: int) -> None:
     elif rules.order == PSP:
         waiting.key = -job.priority
     clock.tail += 1
+
+
+@kernel
+def _move_up(state: State) -> None:
+    """Move the queue to the front of its array, so that not all of the array is ever used."""
+    clock = state.clock[0]
+    for place in range(clock.head, clock.tail):
+        state.queue[place - clock.head] = state.queue[place]
+    clock.tail -= clock.head
+    clock.head = 0
 
 
 @kernel
