@@ -102,5 +102,6 @@ def clean(trace: Trace, rules: Sequence[str]) -> tuple[Trace, dict[str, int]]:
             raise UnknownRuleError(f"There is no rule {name!r}; there are {', '.join(RULES)}.")
         breaks = RULES[name](trace)
         removed[name] = int(np.count_nonzero(breaks))
-        trace = trace.select(~breaks)
+        if removed[name]:
+            trace = trace.select(~breaks)
     return trace, removed

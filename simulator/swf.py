@@ -6,7 +6,9 @@ of parallel job schedulers", JSSPP 1999, and version 2.2 of the format.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -58,9 +60,10 @@ def read_swf(
         DamagedFileError: a compressed file is cut short or corrupt.
         OSError: the file cannot be read.
     """
-    lines = read_bytes(source).decode("latin-1").split("\n")
-    comments = [line.rstrip("\r") for line in lines if line.lstrip().startswith(";")]
-    values, numbers, rejects = _parse(islice(_job_lines(lines), limit))
+    comments: list[str] = []
+    jobs = _job_lines(source, comments)
+    values, numbers, rejects = _parse(islice(jobs, limit))
+    deque(jobs, maxlen=0)  # comments may stand behind the last job that is wanted
     if rejects and on_error == "raise":
         raise MalformedLineError(rejects[0])
     return Trace(
@@ -72,11 +75,14 @@ def read_swf(
     )
 
 
-def _job_lines(lines: Sequence[str]) -> Iterator[NumberedLine]:
-    """Lines that are neither blank nor comments, with their numbers."""
-    for number, line in enumerate(lines, start=1):
-        text = line.lstrip()
-        if text and text[0] != ";":
+def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[NumberedLine]:
+    """Lines that are neither blank nor comments, with their numbers; comments are collected."""
+    # A line at a time: all of them as text would take as much memory again as the columns.
+    for number, line in enumerate(BytesIO(read_bytes(source)), start=1):
+        text = line.decode("latin-1").lstrip()
+        if text.startswith(";"):
+            comments.append(line.decode("latin-1").rstrip("\r\n"))
+        elif text:
             yield number, text
 
 
