@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from predictors.jobs import Completion
 from predictors.knn import KnnParameters
 from predictors.tuning.batch import Batch, batch_of
+from predictors.tuning.exhaustive import Survey, exhaustive, survey_template
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import compare
-from predictors.tuning.search import untold
+from predictors.tuning.round import SEARCHES, judge
+from predictors.tuning.search import Found
 
 Seconds = NDArray[np.float64]
 Number = TypeVar("Number", bound=np.generic)
@@ -51,6 +52,7 @@ class Retuning:
         self._ends = ends[self._order]
         self._submits = np.array([run.submission.submit_time for run in ordered])
         self._batch = batch_of(ordered, ordered)
+        self._surveys: dict[tuple[int, int, tuple[str, ...]], Survey] = {}
 
     def rounds(self, plan: TuningPlan) -> range:
         """After how many ended jobs there is a round."""
@@ -86,7 +88,7 @@ class Retuning:
             if last_round is not None and ended > last_round:
                 break
             training, test = self._divided(plan, ended)
-            done = compare(training, test, in_force, plan, untold)
+            done = judge(self._searched(plan, ended, training), training, test, in_force, plan)
             if done.adopted:
                 adopted += 1
                 in_force = done.parameters
@@ -96,6 +98,20 @@ class Retuning:
             if progress:
                 progress()
         return Retuned(self._in_log_order(predicted), history, adopted)
+
+    def _searched(self, plan: TuningPlan, ended: int, training: Batch) -> Found:
+        """The search of one round; its survey is remembered for other penalties."""
+        if plan.search != "exhaustive":
+            return SEARCHES[plan.search](training, plan.penalty, seed=plan.seed)
+
+        def surveyor(batch: Batch, template: tuple[str, ...]) -> Survey:
+            known = self._surveys.get((ended, len(batch), template))
+            if known is None:
+                known = survey_template(batch, template)
+                self._surveys[ended, len(batch), template] = known
+            return known
+
+        return exhaustive(training, plan.penalty, surveyor=surveyor)
 
     def _divided(self, plan: TuningPlan, ended: int) -> tuple[Batch, Batch]:
         """Training and test jobs of the round after ``ended`` jobs."""

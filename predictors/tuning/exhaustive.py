@@ -1,19 +1,21 @@
-"""Tries every template with a ladder of N and K, each with the best alpha and beta."""
+"""Tries every template with a ladder of N and K, each with a grid of alpha and beta.
 
-from collections.abc import Sequence
+What a grid of parameters gives does not depend on the penalty, so one survey of a batch serves
+all penalties; around the best of a few templates the search goes on in smaller steps.
+"""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from predictors.knn import KnnParameters
 from predictors.neighbours import Floats
-from predictors.tuning.batch import Batch
-from predictors.tuning.objective import cost_surface
+from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
+from predictors.tuning.objective import error_surface
 from predictors.tuning.search import (
     ALPHAS,
     BETAS,
-    MOST_NEIGHBOURS,
     SHORTEST_HISTORY,
     Found,
     Progress,
@@ -25,20 +27,56 @@ from predictors.tuning.search import (
 HISTORIES = (50, 100, 200, 500, 1000, 2000, 5000)
 NEIGHBOURS = (1, 2, 3, 5, 8, 12, 20, 35, 50)
 
-COARSE_ALPHAS = (0.0, -0.5, 0.5, 1.0, 2.0)
-COARSE_BETAS = (0.0, 0.03, 0.1, 0.2, 0.4, 0.7)
+COARSE_ALPHAS = np.array([0.0, -0.5, 0.5, 1.0, 2.0])
+COARSE_BETAS = np.array([0.0, 0.03, 0.1, 0.2, 0.4, 0.7])
 """Of equal costs the first wins: a weight that has no effect stays 0."""
 
+REFINED_TEMPLATES = 3
+"""Around the best of so many templates the search goes on."""
+
 REFINEMENTS = 3
-"""So many times the neighbourhood of each template's best is searched, each time at half the
-distance."""
+"""So often, each time in steps half as large."""
 
 
-class Weights(Struct, frozen=True, kw_only=True):
-    """Values of alpha and beta to try with every template, N and K."""
+class Grid(Struct, frozen=True, kw_only=True):
+    """Sets of parameters with one template: every combination of four ladders."""
 
+    template: tuple[str, ...]
+    histories: Sequence[int]
+    neighbours: Sequence[int]
     alphas: Floats
     betas: Floats
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Of arrays with an entry for each set."""
+        return len(self.histories), len(self.neighbours), len(self.alphas), len(self.betas)
+
+    def parameters(self, place: int, scaling: int) -> KnnParameters:
+        """The set at a place of such an array, flat."""
+        history, neighbours, alpha, beta = map(int, np.unravel_index(place, self.shape))
+        return KnnParameters(
+            template=self.template,
+            history=self.histories[history],
+            neighbours=self.neighbours[neighbours],
+            alpha=float(self.alphas[alpha]),
+            beta=float(self.betas[beta]),
+            scaling=scaling,
+        )
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What every set of a grid gives on a batch: error in seconds, share underestimated."""
+
+    grid: Grid
+    errors: Floats
+    shares: Floats
+
+    def best(self, penalty: float, scaling: int) -> "Best":
+        """The set of least cost."""
+        costs = self.errors * (1.0 + penalty * self.shares)
+        place = int(costs.argmin())
+        return Best(parameters=self.grid.parameters(place, scaling), cost=float(costs.flat[place]))
 
 
 class Best(Struct, frozen=True, kw_only=True):
@@ -48,106 +86,121 @@ class Best(Struct, frozen=True, kw_only=True):
     cost: float
 
 
-def exhaustive(batch: Batch, penalty: float, *, seed: int = 0, report: Report = untold) -> Found:
+Surveyor = Callable[[Batch, tuple[str, ...]], Survey]
+
+
+def survey(batch: Batch, grid: Grid) -> Survey:
+    """Try every set of a grid."""
+    errors, shares = np.empty(grid.shape), np.empty(grid.shape)
+    jobs = (batch.requests, batch.runtimes)
+    for row, history in enumerate(grid.histories):
+        means, deviations = batch.neighbours(grid.template, history, grid.neighbours)
+        for step in range(len(grid.neighbours)):
+            neighbours = (means[step], deviations[step])
+            errors[row, step], shares[row, step] = error_surface(
+                neighbours, jobs, grid.alphas, grid.betas
+            )
+    return Survey(grid=grid, errors=errors, shares=shares)
+
+
+def survey_template(batch: Batch, template: tuple[str, ...]) -> Survey:
+    """Try a template with the coarse ladders."""
+    return survey(
+        batch,
+        Grid(
+            template=template,
+            histories=[history for history in HISTORIES if history <= batch.longest_history],
+            neighbours=NEIGHBOURS,
+            alphas=COARSE_ALPHAS,
+            betas=COARSE_BETAS,
+        ),
+    )
+
+
+def exhaustive(
+    batch: Batch,
+    penalty: float,
+    *,
+    seed: int = 0,
+    report: Report = untold,
+    surveyor: Surveyor = survey_template,
+) -> Found:
     """The parameters of least cost on a batch.
 
     Args:
         batch: the jobs they are tried on.
         penalty: price of underestimating; see Errors.cost.
         seed: taken for the sake of the genetic search's signature; nothing here is random.
-        report: is told after each template.
+        report: is told after each template, and after each refinement.
+        surveyor: tries a template; one that remembers serves several penalties.
     """
     del seed
-    trials = _Trials(batch, penalty)
-    bests: list[Best] = []
-    costs: list[float] = []
     subsets = templates(batch)
-    for template in subsets:
-        bests.append(trials.refined(trials.of_template(template)))
-        best = min(bests, key=lambda one: one.cost)
-        costs.append(best.cost)
-        report(
-            Progress(
-                step=len(bests), steps=len(subsets), cost=best.cost, parameters=best.parameters
-            )
-        )
+    search = _Search(batch, penalty, report)
+    search.steps = len(subsets) + min(REFINED_TEMPLATES, len(subsets)) * REFINEMENTS
+    coarse = [search.note(surveyor(batch, template)) for template in subsets]
+    for best in sorted(coarse, key=cost_of)[:REFINED_TEMPLATES]:
+        search.refine(best)
     return Found(
-        parameters=best.parameters,
-        cost=best.cost,
-        costs=tuple(costs),
-        evaluations=trials.evaluations,
+        parameters=search.best.parameters,
+        cost=search.best.cost,
+        costs=tuple(search.costs),
+        evaluations=search.evaluations,
     )
 
 
-class _Trials:
-    """Tries parameters on a batch and counts how many."""
+class _Search:
+    """The best so far, and how it came about."""
 
-    def __init__(self, batch: Batch, penalty: float) -> None:
+    def __init__(self, batch: Batch, penalty: float, report: Report) -> None:
         self._batch = batch
-        self._penalty = float(penalty)
-        self._jobs = (batch.requests, batch.runtimes)
-        self._base = KnnParameters(scaling=batch.scaling)
+        self._penalty = penalty
+        self._report = report
+        self.best = Best(parameters=KnnParameters(scaling=batch.scaling), cost=np.inf)
+        self.costs: list[float] = []
+        self.steps = 0
         self.evaluations = 0
 
-    def of_template(self, template: tuple[str, ...]) -> Best:
-        """The best with this template on the ladders."""
-        histories = [n for n in HISTORIES if n <= self._batch.longest_history]
-        weights = Weights(alphas=np.array(COARSE_ALPHAS), betas=np.array(COARSE_BETAS))
-        return self._best(template, histories, NEIGHBOURS, weights)
+    def note(self, surveyed: Survey) -> Best:
+        """Take a survey into account; answers the best of it."""
+        found = surveyed.best(self._penalty, self._batch.scaling)
+        self.best = min(self.best, found, key=cost_of)
+        self.costs.append(self.best.cost)
+        self.evaluations += surveyed.errors.size
+        self._report(
+            Progress(
+                step=len(self.costs),
+                steps=self.steps,
+                cost=self.best.cost,
+                parameters=self.best.parameters,
+            )
+        )
+        return found
 
-    def refined(self, best: Best) -> Best:
-        """The best in the neighbourhood of what was found."""
+    def refine(self, best: Best) -> None:
+        """Go on around a set of parameters, in smaller and smaller steps."""
         for level in range(1, REFINEMENTS + 1):
-            given = best.parameters
-            narrow = 0.5**level
-            weights = Weights(
-                alphas=around(given.alpha, 0.5 * narrow, ALPHAS),
-                betas=around(given.beta, 0.1 * narrow, BETAS),
-            )
-            histories = stretched(
-                given.history, narrow, (SHORTEST_HISTORY, self._batch.longest_history)
-            )
-            neighbours = stretched(given.neighbours, narrow, (1, MOST_NEIGHBOURS))
-            found = self._best(given.template, histories, neighbours, weights)
-            if found.cost < best.cost:
-                best = found
-        return best
-
-    def _best(
-        self,
-        template: tuple[str, ...],
-        histories: Sequence[int],
-        neighbours: Sequence[int],
-        weights: Weights,
-    ) -> Best:
-        least, chosen = np.inf, self._base
-        for history in histories:
-            means, deviations = self._batch.neighbours(template, history, neighbours)
-            for step, count in enumerate(neighbours):
-                costs = cost_surface(
-                    (means[step], deviations[step]),
-                    self._jobs,
-                    weights.alphas,
-                    weights.betas,
-                    self._penalty,
-                )
-                self.evaluations += costs.size
-                where = int(costs.argmin())
-                if costs.flat[where] < least:
-                    least = float(costs.flat[where])
-                    i, j = divmod(where, len(weights.betas))
-                    chosen = replace(
-                        self._base,
-                        template=template,
-                        history=history,
-                        neighbours=count,
-                        alpha=float(weights.alphas[i]),
-                        beta=float(weights.betas[j]),
-                    )
-        return Best(parameters=chosen, cost=least)
+            near = around(best.parameters, 0.5**level, self._batch.longest_history)
+            best = min(best, self.note(survey(self._batch, near)), key=cost_of)
 
 
-def around(value: float, step: float, limits: tuple[float, float]) -> Floats:
+def cost_of(best: Best) -> float:
+    """Its cost in seconds."""
+    return best.cost
+
+
+def around(given: KnnParameters, share: float, longest_history: int) -> Grid:
+    """The neighbourhood of parameters: N and K up to ``share`` away, alpha and beta near."""
+    return Grid(
+        template=given.template,
+        histories=stretched(given.history, share, (SHORTEST_HISTORY, longest_history)),
+        neighbours=stretched(given.neighbours, share, (1, MOST_NEIGHBOURS)),
+        alphas=spread(given.alpha, 0.5 * share, ALPHAS),
+        betas=spread(given.beta, 0.1 * share, BETAS),
+    )
+
+
+def spread(value: float, step: float, limits: tuple[float, float]) -> Floats:
     """The value and two on either side a step apart, within limits, in increasing order."""
     offsets = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
     return np.unique(np.clip(value + offsets * step, *limits))

@@ -11,11 +11,10 @@ from pymoo.problems.static import StaticProblem
 from predictors.knn import KnnParameters
 from predictors.neighbours import Floats
 from predictors.recent_jobs import TEMPLATE_ATTRIBUTES
-from predictors.tuning.batch import Batch
+from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
 from predictors.tuning.search import (
     ALPHAS,
     BETAS,
-    MOST_NEIGHBOURS,
     SHORTEST_HISTORY,
     Found,
     Progress,

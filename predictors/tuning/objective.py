@@ -31,26 +31,25 @@ class Errors(Struct, frozen=True, kw_only=True):
 
 
 @compiled
-def cost_surface(
+def error_surface(
     neighbours: tuple[Floats, Floats],
     jobs: tuple[Floats, Floats],
     alphas: Floats,
     betas: Floats,
-    penalty: float,
-) -> Floats:
-    """The cost for every pair of alpha and beta.
+) -> tuple[Floats, Floats]:
+    """Mean absolute error, and share of underestimated jobs, for every pair of alpha and beta.
 
     Args:
         neighbours: mean and deviation of the neighbours' runtimes, job by job.
         jobs: request and runtime of the jobs.
         alphas: weights of the deviation.
         betas: weights of the request.
-        penalty: price of underestimating.
     """
     means, deviations = neighbours
     requests, runtimes = jobs
     count = len(means)
-    costs = np.empty((len(alphas), len(betas)))
+    errors = np.empty((len(alphas), len(betas)))
+    shares = np.empty((len(alphas), len(betas)))
     for i in range(len(alphas)):
         for j in range(len(betas)):
             error = 0.0
@@ -61,5 +60,6 @@ def cost_surface(
                 error += abs(seconds - runtimes[job])
                 if seconds < runtimes[job]:
                     underestimated += 1
-            costs[i, j] = error / count * (1.0 + penalty * underestimated / count)
-    return costs
+            errors[i, j] = error / count
+            shares[i, j] = underestimated / count
+    return errors, shares

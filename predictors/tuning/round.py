@@ -80,14 +80,14 @@ def tune(
     )
     training = batch.select(slice(0, test_from - training_from))
     test = batch.select(slice(test_from - training_from, None))
-    return compare(training, test, in_force, plan, report)
-
-
-def compare(
-    training: Batch, test: Batch, in_force: KnnParameters, plan: TuningPlan, report: Report
-) -> Round:
-    """Search on the training jobs; what is found is adopted if it wins on the test jobs."""
     found = SEARCHES[plan.search](training, plan.penalty, seed=plan.seed, report=report)
+    return judge(found, training, test, in_force, plan)
+
+
+def judge(
+    found: Found, training: Batch, test: Batch, in_force: KnnParameters, plan: TuningPlan
+) -> Round:
+    """Adopt what a search on the training jobs found, if it wins on the test jobs."""
 
     def trial(parameters: KnnParameters) -> Trial:
         return Trial(

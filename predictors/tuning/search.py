@@ -6,7 +6,7 @@ from itertools import chain, combinations
 from msgspec import Struct
 
 from predictors.knn import KnnParameters
-from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
+from predictors.tuning.batch import Batch
 
 SHORTEST_HISTORY = 10
 
@@ -52,16 +52,3 @@ def templates(batch: Batch) -> Sequence[tuple[str, ...]]:
     """All subsets of the attributes that any trial job has, the smaller ones first."""
     usable = batch.usable_attributes
     return list(chain.from_iterable(combinations(usable, n) for n in range(len(usable) + 1)))
-
-
-__all__ = [
-    "ALPHAS",
-    "BETAS",
-    "MOST_NEIGHBOURS",
-    "SHORTEST_HISTORY",
-    "Found",
-    "Progress",
-    "Report",
-    "templates",
-    "untold",
-]
