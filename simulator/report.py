@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from simulator import pictures
+from simulator.page import note, page, picture, preformatted, section
 from simulator.prediction_measures import accuracy
 from simulator.replay import Replay
 from simulator.summary import LEGEND, MethodSummary, summary_table
@@ -17,29 +17,6 @@ from simulator.sweep import Swept, as_records, sweep_table
 DISTRIBUTIONS = "distributions.png"
 ERRORS_PER_USER = "errors-per-user.png"
 ACCURACY_BY_PERCENTILE = "accuracy-by-percentile.png"
-
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-  body {{ font: 16px/1.5 system-ui, sans-serif; color: #1b1b1b; max-width: 62rem;
-         margin: 2rem auto; padding: 0 1rem; }}
-  h1 {{ font-size: 1.5rem; }}
-  h2 {{ font-size: 1.15rem; margin-top: 2.5rem; }}
-  pre {{ overflow-x: auto; background: #f6f6f6; padding: 1rem; font-size: 0.8rem; }}
-  img {{ max-width: 100%; height: auto; }}
-  dt {{ float: left; clear: left; width: 11rem; color: #5a5a5a; }}
-  dd {{ margin: 0 0 0 11rem; }}
-  p.note {{ color: #5a5a5a; font-size: 0.9rem; }}
-</style>
-<h1>{title}</h1>
-<dl>{facts}</dl>
-{sections}
-</html>
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,52 +71,27 @@ class Report:
         }
 
     def _page(self, directory: Path) -> str:
-        facts = "".join(
-            f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in self.facts.items()
-        )
         sections = [
-            _section("Methods", _pre(summary_table(self.summaries)) + _note(LEGEND)),
-            _picture(
-                directory,
+            section("Methods", preformatted(summary_table(self.summaries)) + note(LEGEND)),
+            picture(
                 "Distributions of walltimes",
-                DISTRIBUTIONS,
+                directory / DISTRIBUTIONS,
                 "The closer a method's line is to the black one, the better its predictions are "
                 "as a whole. After Klusáček and Soysal 2020, Figure 2.",
             ),
-            _picture(
-                directory,
+            picture(
                 "Errors of every user",
-                ERRORS_PER_USER,
+                directory / ERRORS_PER_USER,
                 "Red: average absolute error of a user's requests; in front of it that of the "
                 "predictions. After Klusáček and Soysal 2020, Figures 3 and 4.",
             ),
-            _picture(
-                directory,
+            picture(
                 "Accuracy by percentile and similarity key",
-                ACCURACY_BY_PERCENTILE,
+                directory / ACCURACY_BY_PERCENTILE,
                 "All history, no lower bound, the percentile method in process. After Tang et "
                 "al. 2013, Figure 4.",
             ),
         ]
         if self.swept:
-            sections.append(_section("Schemes", _pre(sweep_table(self.swept))))
-        return _PAGE.format(title=escape(self.title), facts=facts, sections="\n".join(sections))
-
-
-def _section(title: str, content: str) -> str:
-    return f"<h2>{escape(title)}</h2>\n{content}"
-
-
-def _pre(text: str) -> str:
-    return f"<pre>{escape(text)}</pre>\n"
-
-
-def _note(text: str) -> str:
-    return f'<p class="note">{escape(text)}</p>'
-
-
-def _picture(directory: Path, title: str, name: str, note: str) -> str:
-    """A section with a picture; none if the picture was not drawn."""
-    if not (directory / name).exists():
-        return ""
-    return _section(title, f'<img src="{name}" alt="{escape(title)}">\n{_note(note)}')
+            sections.append(section("Schemes", preformatted(sweep_table(self.swept))))
+        return page(self.title, self.facts, sections)
