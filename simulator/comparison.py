@@ -33,6 +33,11 @@ class Outcome:
     measures: Measures
     shaken: Sequence[Measures] = ()
 
+    @property
+    def label(self) -> str:
+        """Policy and estimates."""
+        return f"{self.schedule.semantics.policy}, {self.schedule.estimates}"
+
     def spread(self, name: str) -> Spread:
         """A measure over the repetitions."""
         return Spread.of([getattr(measures, name) for measures in self.shaken])

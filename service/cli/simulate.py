@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from service.cli.console import AsJson, CommandError, ExitCode, out, print_json, progress_bar
+from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.importing import LISTED, OnError
 from service.cli.players import opened
 
@@ -91,6 +92,9 @@ def simulate(
     output: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the schedule as SWF.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
@@ -108,7 +112,9 @@ def simulate(
         walltimed simulate log.swf --output easy.swf.gz && walltimed verify easy.swf.gz
     """
     from simulator.comparison import Shaking
+    from simulator.compressed import name_of
     from simulator.results import write_result
+    from simulator.schedule_report import tables, write_report
     from simulator.swf import read_swf
     from simulator.workload import prepare
 
@@ -140,10 +146,17 @@ def simulate(
     outcomes = combinations.play(log, workload, shaking, quiet=as_json)
     if output:
         write_result(outcomes[0].schedule, output)
+    if report:
+        write_report(
+            report, f"Simulation of {name_of(trace)}", facts_of(log, workload, outcomes), outcomes
+        )
+        err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
     if as_json:
         print_json(as_data(log, workload, outcomes))
     elif output != "-":
-        show(log, workload, outcomes)
+        for name, fact in facts_of(log, workload, outcomes).items():
+            out.print(escape(f"{name}: {fact}"), soft_wrap=True)
+        out.print(escape(f"\n{tables(outcomes)}"), soft_wrap=True, end="")
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
 
@@ -215,38 +228,24 @@ class Combinations:
             )
 
 
-def show(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> None:
-    """The rules, what was done to the input, and the tables."""
-    from simulator import comparison
-
-    for name, text in common_card(outcomes).items():
-        out.print(escape(f"{name}: {text}"), soft_wrap=True)
-    out.print(escape(f"Jobs: {len(workload):,}; {left_out(workload)}"), soft_wrap=True)
+def facts_of(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, str]:
+    """The semantics card, rules that differ once for each of their values, and the input."""
+    cards: dict[str, dict[str, None]] = {}
+    for each in outcomes:
+        for name, text in each.schedule.card().items():
+            cards.setdefault(name, {})[text] = None
+    facts = {name: "; or ".join(texts) for name, texts in cards.items()}
+    facts["Jobs"] = f"{len(workload):,}; {left_out(workload)}"
     if log.rejects:
         lines = ", ".join(str(reject.line) for reject in log.rejects[:LISTED])
-        out.print(f"Malformed lines: {len(log.rejects):,}: {lines}", soft_wrap=True)
-    tables = [comparison.table(outcomes), comparison.LEGEND]
-    if predictability := comparison.predictability_table(outcomes):
-        tables += [predictability, comparison.PREDICTABILITY_LEGEND]
-    if outcomes[0].shaken:
-        tables.append(comparison.noise_table(outcomes))
-    for text in tables:
-        out.print(escape(f"\n{text}"), soft_wrap=True, end="")
+        facts["Malformed lines"] = f"{len(log.rejects):,}: {lines}"
+    return facts
 
 
 def left_out(workload: "Workload") -> str:
     """What was done to the input, by rule."""
     counts = (f"{jobs:,} {rule}" for rule, jobs in workload.counts.items() if jobs)
     return ", ".join(counts) or "nothing left out"
-
-
-def common_card(outcomes: "Sequence[Outcome]") -> dict[str, str]:
-    """The lines of the semantics card, those that differ once for each of their values."""
-    lines: dict[str, dict[str, None]] = {}
-    for each in outcomes:
-        for name, text in each.schedule.card().items():
-            lines.setdefault(name, {})[text] = None
-    return {name: "\n    ".join(texts) for name, texts in lines.items()}
 
 
 def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from workloads import log_of
 
 from service.cli import main
 from simulator.results import Result
+from simulator.schedule_report import PICTURES
 from simulator.swf import read_swf, write_swf
 from simulator.synth import Workload, synthesise
 
@@ -99,6 +100,29 @@ def test_a_schedule_that_breaks_a_rule_fails_with_the_job_named(walltimed, log, 
     assert code == 1
     assert "no more processors held than there are" in out
     assert "of 4 processors are held at 4" in out
+
+
+def test_a_report_has_a_page_tables_pictures_and_data(walltimed, longer_log, tmp_path):
+    directory = tmp_path / "report"
+    code, out, _ = walltimed(
+        "simulate", longer_log, "--policy", "easy,conservative,fcfs-pinned", "--report", directory
+    )
+    assert code == 0
+    page = (directory / "index.html").read_text()
+    drawn = {picture.name for picture in directory.glob("*.png")}
+    assert drawn == set(PICTURES)
+    assert all(f'<img src="{name}"' in page for name in drawn)
+    table = (directory / "table.txt").read_text()
+    assert all(line.rstrip() in table for line in out.splitlines())
+    assert len(json.loads((directory / "report.json").read_text())["simulations"]) == 3
+
+
+def test_a_picture_that_says_nothing_is_left_out(walltimed, longer_log, tmp_path):
+    walltimed("simulate", longer_log, "--policy", "easy", "--report", tmp_path / "report")
+    drawn = {picture.name for picture in (tmp_path / "report").glob("*.png")}
+    nothing = {"wait-errors.png", "node-notices.png", "gains-by-month.png"}
+    assert drawn == set(PICTURES) - nothing
+    assert "node-notices.png" not in (tmp_path / "report" / "index.html").read_text()
 
 
 def test_a_plain_log_cannot_be_verified(walltimed, log):
