@@ -1,5 +1,6 @@
 """The whole loop on a real Slurm: nobody is held up, nothing that was acknowledged is lost."""
 
+import getpass
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -50,9 +51,9 @@ def test_the_next_prediction_has_learned_from_the_last_run(well):
     assert well.slurm.job(first)["AdminComment"].startswith("wtp=")
     (run,) = well.await_runs(first)[str(first)]
     assert run.status is Status.COMPLETED
-    assert (run.submission.application, run.submission.user) == (name, "root")
+    assert (run.submission.application, run.submission.user) == (name, getpass.getuser())
     assert run.submission.requested_walltime == 300
-    job = {"user": "root", "cluster": CLUSTER, "requested_walltime": 300}
+    job = {"user": getpass.getuser(), "cluster": CLUSTER, "requested_walltime": 300}
     eventually(
         lambda: well.client.post("/v1/predictions", json=job).json()["basis"]["reason"] == "history"
     )
