@@ -25,7 +25,12 @@ class FastRoute(APIRoute):
     quarters of an ordinary route's time.
 
     An endpoint with any other signature stays an ordinary route.
+
+    Attributes:
+        fast: what serves the route; None if it is an ordinary one.
     """
+
+    fast: ASGIApp | None = None
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         # FastAPI's own limit answers plain text, and is in the way of routes that take no body.
@@ -33,7 +38,7 @@ class FastRoute(APIRoute):
         super().__init__(path, endpoint, **options)
         self.max_body_size = limit
         if self._takes_one_body():
-            self.app = self.fast_app()
+            self.app = self.fast = self.fast_app()
 
     def fast_app(self) -> ASGIApp:
         """What serves the route."""

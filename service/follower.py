@@ -20,16 +20,27 @@ class Follower:
     """Applies the log of completions to the live state, on the event loop, in small slices.
 
     Before ``start`` there is nothing to follow: the history is still being folded.
+
+    Args:
+        live: what learns.
+        before_learning: is called before every slice that is applied.
+        clock: Unix seconds.
     """
 
-    def __init__(self, live: Live, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, live: Live, *, before_learning: Callable[[], None], clock: Callable[[], float]
+    ) -> None:
         self._live = live
+        self._before_learning = before_learning
         self._clock = clock
+        self._is_level = False
+        self._loop: asyncio.AbstractEventLoop
         self._reader: LogReader | None = None
         self._level_at = clock()
 
     def start(self, reader: LogReader) -> None:
-        """Follow from the reader's place in the log."""
+        """Follow from the reader's place in the log, on the running event loop."""
+        self._loop = asyncio.get_running_loop()
         self._reader = reader
         self._level_at = self._clock()
 
@@ -51,11 +62,25 @@ class Follower:
         """How long the state may have been out of date; 0 while the log can be read."""
         return self._clock() - self._level_at if self.error else 0.0
 
+    def look(self) -> None:
+        """Apply a slice, if there is news, for a request that has come in.
+
+        One look serves all requests of a turn of the event loop: each of them came in before it.
+        """
+        if self._reader is not None and not self._is_level:
+            self._is_level = True
+            self._loop.call_soon(self._next_turn)
+            self.step()
+
+    def _next_turn(self) -> None:
+        self._is_level = False
+
     def step(self) -> bool:
         """Apply a slice, if there is news; says whether there was. Costs microseconds if not."""
         reader = self._reader
         if reader is None or not reader.has_news():
             return False
+        self._before_learning()
         self._live.apply(reader.read(SLICE))
         return True
 

@@ -14,6 +14,9 @@ from service.store import RecordedPrediction
 
 log = structlog.get_logger()
 
+DELAY_SECONDS = 0.01
+"""How long predictions gather: asking about many at once takes half the time for each."""
+
 SLICE = 16
 """Predictions that are recorded at a time, so that requests pass in between."""
 
@@ -28,10 +31,12 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 class Recorder:
-    """Records what was answered, once the answer is on its way.
+    """Records what was answered, some milliseconds after the answer.
 
     For a share of the submissions every other method is asked in shadow: its estimate is
-    recorded beside the answer and scored with it when the job ends.
+    recorded beside the answer and scored with it when the job ends. The methods must not learn
+    between an answer and its record, or their estimates could not be compared: whoever is about
+    to teach them, or to store a completion, calls ``flush`` first.
 
     Args:
         record: takes what is to be stored and returns at once.
@@ -46,29 +51,37 @@ class Recorder:
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
+        self._loop: asyncio.AbstractEventLoop
         self._record = record
         self._share = share
         self._metrics = metrics
         self._clock = clock
         self._due = 0.0
         self._waiting: deque[Answered] = deque()
+        self._is_scheduled = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Work on this event loop; asking for the running one is a system call."""
+        self._loop = loop
 
     def later(self, answered: Answered) -> None:
-        """Record it as soon as the event loop is done with what it is doing."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._some)
+        """Record it soon."""
         self._waiting.append(answered)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_later(DELAY_SECONDS, self._some)
 
     def flush(self) -> None:
-        """Record all now. A completion that follows must find its prediction recorded."""
+        """Record all that waits now."""
         while self._waiting:
             self._take()
 
     def _some(self) -> None:
         for _ in range(min(SLICE, len(self._waiting))):
             self._take()
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._some)
+        self._is_scheduled = bool(self._waiting)
+        if self._is_scheduled:
+            self._loop.call_soon(self._some)
 
     def _take(self) -> None:
         answered = self._waiting.popleft()

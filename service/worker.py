@@ -11,6 +11,7 @@ import structlog
 
 from service.auth import Guard
 from service.follower import Follower
+from service.forecasting.process import ForecastProcess
 from service.live import Live
 from service.metrics import Metrics
 from service.recorder import Recorder
@@ -27,6 +28,9 @@ HOUSEKEEPING_SECONDS = 1.0
 
 SWITCH_SECONDS = 0.001
 """How long a thread may keep the event loop waiting; Python's default of 5 ms ruins p99."""
+
+COLLECTION_THRESHOLD = 20_000
+"""Objects between garbage collections; Python's default of 700 is a few requests here."""
 
 DAY = 86400.0
 
@@ -63,11 +67,12 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = Live(settings, self.metrics)
-        self.follower = Follower(self.live, clock)
         self.tuning = TuningKeeper(self.store, self.live, settings, clock)
         self.recorder = Recorder(
             record=self._record, share=settings.shadow_share, metrics=self.metrics, clock=clock
         )
+        self.follower = Follower(self.live, before_learning=self.recorder.flush, clock=clock)
+        self.forecasts = ForecastProcess(settings.forecast_seconds)
         self.history_length = 0
         self.failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -81,6 +86,7 @@ class Worker:
             SchemaOutdatedError: the database must be upgraded first.
             StoreUnavailableError: it cannot be reached.
         """
+        self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
         self.history_length = await asyncio.to_thread(self.store.history_length)
@@ -104,6 +110,7 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.forecasts.close()
         self.recorder.flush()
         await asyncio.to_thread(self.writer.close)
         self.follower.close()
@@ -111,6 +118,7 @@ class Worker:
 
     def set_gauges(self) -> None:
         """Show in the metrics how this process is doing."""
+        self.recorder.flush()
         self.metrics.ready.set(self.follower.started)
         self.metrics.lag.set(self.follower.lag())
         self.metrics.stale_seconds.set(self.follower.stale_seconds())
@@ -171,4 +179,5 @@ def settle_process() -> None:
     """Keep long pauses away from requests: what was learned so far is not garbage-collected."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(COLLECTION_THRESHOLD)
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -49,7 +49,7 @@ class Predicting:
             InvalidFieldError: there is no method of that name.
         """
         method = self._method(body.method)
-        self._worker.follower.step()
+        self._worker.follower.look()
         return self._answer(body, method, self._worker.clock())
 
     async def predict_batch(self, body: PredictionBatch) -> PredictionsAnswer:
@@ -63,7 +63,7 @@ class Predicting:
         now = self._worker.clock()
         answers: list[PredictionAnswer] = []
         for start in range(0, len(body.submissions), SLICE):
-            self._worker.follower.step()
+            self._worker.follower.look()
             jobs = body.submissions[start : start + SLICE]
             answers += [self._answer(job, method, now) for job in jobs]
             await asyncio.sleep(0)
@@ -95,7 +95,7 @@ class Predicting:
             raise InvalidFieldError(
                 "It must be the same as requested_walltime.", "submission.requested_walltime"
             )
-        self._worker.follower.step()
+        self._worker.follower.look()
         submission = body.submission.submission(self._worker.clock())
         survivors = self._worker.live.of(submission.cluster).survivors
         return survivors.next_estimate(predicted, submission, elapsed)

@@ -99,5 +99,5 @@ class Ranking:
         )
 
     def _accuracies(self, cluster: str) -> Accuracies:
-        self._worker.follower.step()
+        self._worker.follower.look()
         return self._worker.live.of(cluster).accuracies

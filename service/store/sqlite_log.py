@@ -1,9 +1,9 @@
 """Following the log in a SQLite file."""
 
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 
 from predictors.jobs import Completion
 from service.store.errors import StoreError, StoreUnavailableError
@@ -12,6 +12,7 @@ from service.store.rows import COMPLETION, completion_of
 _READ = f"SELECT {', '.join(COMPLETION)}, seq FROM completions WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - of constants
 _LAG = "SELECT count(*) FROM (SELECT 1 FROM completions WHERE seq > ? LIMIT ?)"
 _COUNTED = 10_000
+_TRUST_SECONDS = 0.1  # a prediction must not wait for the file system each time
 
 
 def file_identity(file: Path) -> tuple[int, int] | None:
@@ -41,7 +42,8 @@ class SqliteLogReader:
         after: int,
     ) -> None:
         self.error: StoreError | None = None
-        self._file = os.fspath(file)
+        self._file = file
+        self._check_at = 0.0
         self._identity = file_identity(file)
         self._connection = connect()
         self._meaning = meaning
@@ -88,14 +90,20 @@ class SqliteLogReader:
         self._connection.close()
 
     def _version(self) -> int:
-        status = os.stat(self._file)  # noqa: PTH116 - half the time of Path.stat, on every prediction
-        if (status.st_dev, status.st_ino) != self._identity:
-            raise FileNotFoundError(f"{self._file} is another file now")
+        if monotonic() >= self._check_at:
+            self._check_file()
         version = self._connection.execute("PRAGMA data_version").fetchone()[0]
         self.error = None
         return int(version)
 
+    def _check_file(self) -> None:
+        """Whether what is followed is still what the name stands for; no system call each time."""
+        if file_identity(self._file) != self._identity:
+            raise FileNotFoundError(f"{self._file} is gone, or another file now")
+        self._check_at = monotonic() + _TRUST_SECONDS
+
     def _fail(self, error: Exception) -> None:
+        self._check_at = 0.0
         if isinstance(error, OSError):
             self.error = StoreUnavailableError(f"The database file is gone: {error}.")
         else:

@@ -20,6 +20,7 @@ BEYOND_SCHEMA = (
     "The run would have ",
     "No prediction is longer than the request.",
     "Line ",
+    "It must be the same as requested_walltime.",
     "There must be at most 20 in one request.",
     "Input should be Unix seconds in [0, 1e11] or an RFC 3339 time.",
 )

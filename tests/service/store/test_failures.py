@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from running_service import eventually
 from runs import a_run, predicted, read_all, reported
 from sqlalchemy import NullPool, create_engine, event, make_url
 
@@ -77,7 +78,7 @@ def test_a_sqlite_file_that_is_gone_is_missed_and_found_again(sqlite_store, sqli
         sqlite_store.write([reported(a_run("2"))])
     with pytest.raises(StoreUnavailableError):
         sqlite_store.history_length()
-    assert not reader.has_news()
+    eventually(lambda: not reader.has_news() and reader.error)
     assert isinstance(reader.error, StoreUnavailableError)
     assert reader.read(10) == []
     assert not sqlite_file.exists()

@@ -1,0 +1,64 @@
+"""What `benchmarks/serving.py` compares with: an ordinary FastAPI endpoint that does nothing."""
+
+import socket
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from service.schemas import PredictionRequest
+from service.server import configuration
+
+
+class Basis(BaseModel):
+    """The same as in the service's answer."""
+
+    jobs: int
+    reason: str
+
+
+class Interval(BaseModel):
+    """The same as in the service's answer."""
+
+    lower: float
+    upper: float
+    coverage: float
+
+
+class Answer(BaseModel):
+    """The same fields as the service's answer."""
+
+    predicted_walltime: float
+    requested_walltime: float
+    method: str
+    basis: Basis
+    interval: Interval | None
+    prediction_id: str
+    job_id: str | int | None
+    cluster: str
+
+
+def application() -> FastAPI:
+    """Without authentication, metrics, history and recording."""
+    app = FastAPI()
+
+    @app.post("/v1/predictions")
+    async def predict(body: PredictionRequest) -> Answer:
+        return Answer(
+            predicted_walltime=body.requested_walltime,
+            requested_walltime=body.requested_walltime,
+            method="requested",
+            basis=Basis(jobs=0, reason="request"),
+            interval=None,
+            prediction_id="0",
+            job_id=body.job_id,
+            cluster=body.cluster,
+        )
+
+    return app
+
+
+if __name__ == "__main__":
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+        uvicorn.Server(configuration(application, workers=1)).run(sockets=[listener])

@@ -1,0 +1,284 @@
+"""What a prediction over HTTP costs beside an ordinary FastAPI endpoint that does nothing.
+
+    .venv/bin/python benchmarks/serving.py [--rounds 7] [--seconds 4] [--history 100000]
+
+The service runs as it is shipped: authentication, metrics, every method asked in shadow, and every
+prediction recorded, on a SQLite history. The endpoint beside it has the same request and answer
+models and the same uvicorn settings, and answers a constant. Both servers are pinned to one core,
+the load comes from the other. They take turns within each round; a ratio is the median of the
+rounds' ratios, because this machine's speed changes between rounds by more than they differ.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http import HTTPStatus
+from http.client import HTTPConnection
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+from load import Times, closed_loop, open_loop, post
+
+from predictors.jobs import Completion, Status, Submission
+from service.store import open_store
+
+SERVER_CORE, LOAD_CORE = 0, 1
+CLUSTER = "alpha"
+START = 1.6e9
+SECONDS_BETWEEN_ENDS = 30.0
+OPEN_LOOP_RATE = 500.0
+LONGEST_IMPORT = 300.0
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+Address = tuple[str, int]
+Load = Callable[[Address], Times]
+
+
+class Server(NamedTuple):
+    """A running server."""
+
+    address: Address
+    process_id: int
+
+    def processor_seconds(self) -> float:
+        """What it has used so far; unlike times, it hardly depends on who else is running."""
+        fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def history(jobs: int, *, first: int = 0) -> Iterator[Completion]:
+    """What a cluster of 300 users did: repeated applications, modal requests."""
+    chance = Random(first)  # noqa: S311 - no secrets here
+    for job in range(first, first + jobs):
+        end = START + job * SECONDS_BETWEEN_ENDS
+        submission = submission_of(chance, str(job), end - 40_000)
+        runtime = submission.requested_walltime * chance.random()
+        yield Completion(
+            submission=submission,
+            start_time=end - runtime,
+            end_time=end,
+            runtime=runtime,
+            status=Status.COMPLETED,
+        )
+
+
+def submission_of(chance: Random, job_id: str, submit_time: float) -> Submission:
+    """A job like the others of its user."""
+    user = chance.randrange(300)
+    return Submission(
+        requested_walltime=chance.choice((900.0, 3600.0, 7200.0, 43200.0, 86400.0)),
+        submit_time=submit_time,
+        cluster=CLUSTER,
+        job_id=job_id,
+        user=f"user{user}",
+        group=f"group{user % 30}",
+        project=f"project{user % 50}",
+        queue=chance.choice(("batch", "short", "large")),
+        application=f"application{(user + chance.randrange(3)) % 100}",
+        requested_processors=chance.choice((1, 4, 16, 64, 256)),
+    )
+
+
+def requests(jobs: int, after: int, token: str) -> list[bytes]:
+    """Submissions that follow the history."""
+    chance = Random(1)  # noqa: S311 - no secrets here
+    now = START + after * SECONDS_BETWEEN_ENDS
+    return [
+        post(
+            "/v1/predictions",
+            msgspec.json.encode(submission_of(chance, f"s{job}", now + job)),
+            token=token,
+        )
+        for job in range(jobs)
+    ]
+
+
+def prepared(file: Path, jobs: int) -> str:
+    """Store a history and issue a token; gives the token."""
+    store = open_store(f"sqlite:///{file}")
+    store.upgrade()
+    for _ in store.import_completions(history(jobs)):
+        pass
+    _, token = store.issue_token("benchmark", ["admin"], time.time())
+    store.close()
+    return token
+
+
+@contextmanager
+def serving(*command: str) -> Iterator[Server]:
+    """A server pinned to its core; its address is on the first line that it prints."""
+    process = subprocess.Popen(
+        ["taskset", "-c", str(SERVER_CORE), *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        found = re.search(r"http://([\d.]+):(\d+)", process.stdout.readline())
+        yield Server((found[1], int(found[2])), process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def the_service(file: Path) -> Iterator[Server]:
+    """Walltimed as it is shipped."""
+    command = Path(sys.executable).with_name("walltimed")
+    with serving(str(command), "serve", "-p", "0", "-d", f"sqlite:///{file}") as server:
+        while not is_ready(server.address):
+            time.sleep(0.1)
+        yield server
+
+
+@contextmanager
+def the_endpoint() -> Iterator[Server]:
+    """FastAPI as everybody uses it."""
+    with serving(sys.executable, str(Path(__file__).with_name("ordinary_app.py"))) as server:
+        yield server
+
+
+def is_ready(address: Address) -> bool:
+    """Whether the history is folded."""
+    connection = HTTPConnection(*address)
+    connection.request("GET", "/health/ready")
+    return connection.getresponse().status == HTTPStatus.OK
+
+
+@contextmanager
+def importing(file: Path, jobs: int, first: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process on the load's core that imports completions meanwhile."""
+    command = [sys.executable, __file__, "--import-into", str(file), "--history", str(jobs)]
+    process = subprocess.Popen(["taskset", "-c", str(LOAD_CORE), *command, "--first", str(first)])
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait()
+
+
+class Ratios:
+    """Figures of both sides over the rounds."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[float, float]]] = {}
+
+    def add(self, name: str, ours: float, theirs: float) -> None:
+        """Keep the figures of one round."""
+        self.rows.setdefault(name, []).append((ours, theirs))
+
+    def table(self) -> str:
+        """The medians, and the median of the ratios."""
+        lines = [f"{'':32} {'walltimed':>12} {'endpoint':>12} {'ratio':>8}"]
+        for name, figures in self.rows.items():
+            ours, theirs = (median(side) for side in zip(*figures, strict=True))
+            ratio = median(our / their for our, their in figures)
+            lines.append(f"{name:32} {ours:12,.3f} {theirs:12,.3f} {ratio:8.2f}")
+        return "\n".join(lines)
+
+
+def measure(file: Path, token: str, options: argparse.Namespace) -> None:
+    """All rounds."""
+    todo = requests(2000, options.history, token)
+    ratios = Ratios()
+    with the_service(file) as service, the_endpoint() as endpoint:
+        for server in (service, endpoint):
+            closed_loop(server.address, todo, connections=16, seconds=1)
+        for number in range(options.rounds):
+            turn = (service, endpoint) if number % 2 else (endpoint, service)
+            for name, load in loads(todo, options.seconds).items():
+                measured = {server: run(server, load) for server in turn}
+                compare(ratios, name, measured[service], measured[endpoint])
+        print(ratios.table())
+        if options.imported:
+            print(beside_an_import(file, service.address, todo, options))
+
+
+def loads(todo: list[bytes], seconds: float) -> dict[str, Load]:
+    """What is measured, by name."""
+    closed = {
+        f"{connections} connections": partial(
+            closed_loop, requests=todo, connections=connections, seconds=seconds
+        )
+        for connections in (1, 16, 64)
+    }
+    opened = partial(open_loop, requests=todo, per_second=OPEN_LOOP_RATE, seconds=seconds)
+    return closed | {f"{OPEN_LOOP_RATE:.0f}/s open loop": opened}
+
+
+def run(server: Server, load: Load) -> tuple[Times, float]:
+    """The times of the answers, and the processor seconds of each."""
+    before = server.processor_seconds()
+    times = load(server.address)
+    return times, (server.processor_seconds() - before) / len(times.seconds)
+
+
+def compare(
+    ratios: Ratios, name: str, ours: tuple[Times, float], theirs: tuple[Times, float]
+) -> None:
+    """Keep what both sides took."""
+    ratios.add(f"{name}: requests/s", ours[0].rate, theirs[0].rate)
+    for percent in (50, 99):
+        ratios.add(
+            f"{name}: p{percent} ms",
+            ours[0].percentile(percent) * 1e3,
+            theirs[0].percentile(percent) * 1e3,
+        )
+    ratios.add(f"{name}: processor us", ours[1] * 1e6, theirs[1] * 1e6)
+
+
+def beside_an_import(
+    file: Path, service: Address, todo: list[bytes], options: argparse.Namespace
+) -> str:
+    """What predictions see while completions are imported and followed."""
+    with importing(file, options.imported, options.history) as process:
+        times = open_loop(
+            service,
+            todo,
+            per_second=OPEN_LOOP_RATE,
+            seconds=LONGEST_IMPORT,
+            going_on=lambda: process.poll() is None,
+        )
+    return (
+        f"while {options.imported:,} completions are imported, {OPEN_LOOP_RATE:.0f}/s open loop: "
+        f"p50 {times.percentile(50) * 1e3:.3f} ms, p99 {times.percentile(99) * 1e3:.3f} ms, "
+        f"over {times.elapsed:.0f} s"
+    )
+
+
+def main() -> None:
+    """Run the benchmark, or be the process that imports."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    parser.add_argument("--history", type=int, default=100_000, help="completions")
+    parser.add_argument("--imported", type=int, default=1_000_000, help="completions, 0: none")
+    parser.add_argument("--import-into", help=argparse.SUPPRESS)
+    parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.import_into:
+        store = open_store(f"sqlite:///{options.import_into}")
+        for _ in store.import_completions(history(options.history, first=options.first)):
+            pass
+        return
+    os.sched_setaffinity(0, {LOAD_CORE})
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "walltimed.sqlite3"
+        token = prepared(file, options.history)
+        measure(file, token, options)
+
+
+if __name__ == "__main__":
+    main()
