@@ -11,11 +11,12 @@ from service.fast_route import FastRoute, to_json
 from service.gate import Gate
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
+from service.operations.forecasting import Forecasting
 from service.operations.predicting import Predicting
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.tuning import TuningRounds
-from service.routes import adapters, completions, health, predictions, ranking, tunings
+from service.routes import adapters, completions, forecasts, health, predictions, ranking, tunings
 from service.settings import Settings
 from service.worker import Worker
 
@@ -68,6 +69,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     limit = worker.settings.max_body_bytes
     adapters.add(app.router, Adapting(worker, completing), limit=limit)
     ranking.add(app.router, Ranking(worker), reporting)
+    forecasts.add(app.router, Forecasting(worker))
     tunings.add(app.router, TuningRounds(worker))
     health.add(app.router, reporting)
 

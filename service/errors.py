@@ -71,6 +71,18 @@ class BodyTooLargeError(RequestError):
     """The body is larger than the service takes."""
 
 
+class QueueTooLargeError(RequestError):
+    """The queue has more jobs than a forecast may take."""
+
+
+class ForecastsBusyError(Exception):
+    """Too many forecasts are wanted at once."""
+
+
+class ForecastTooLongError(Exception):
+    """A forecast took longer than it may."""
+
+
 class UnsupportedMediaTypeError(RequestError):
     """The body is of a type that the call does not take."""
 
@@ -117,6 +129,9 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     TooShortHistoryError: HTTPStatus.CONFLICT,
     MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,
     BodyTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    QueueTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ForecastsBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    ForecastTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
     UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidLineError: HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -1,12 +1,14 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 
 import structlog
 
 from predictors.base import Memory, Predictor
+from predictors.errors import RecentErrors
 from predictors.jobs import Completion, Status, Submission
 from predictors.knn import Knn, KnnParameters
 from predictors.psp import Accuracies
@@ -27,6 +29,8 @@ class ClusterState:
         }
         self.accuracies = Accuracies(default_group=settings.default_group)
         self.survivors = Survivors()
+        self.errors = RecentErrors()
+        self._answering = settings.method
 
     def retune(self, parameters: KnnParameters) -> None:
         """Let knn answer by other parameters from now on."""
@@ -34,11 +38,16 @@ class ClusterState:
         if isinstance(knn, Knn) and knn.given != parameters:
             self.predictors[Knn.name] = knn.retuned(parameters)
 
+    def score(self, completion: Completion) -> None:
+        """Learn how far off the service's method would have been, told only what ended before."""
+        prediction = self.predictors[self._answering].predict(completion.submission)
+        self.errors.add(prediction.predicted_walltime, completion.runtime)
+
     @property
     def memory(self) -> Memory:
         """Which part of the cluster's history can still change an answer."""
         return reduce(or_, (predictor.memory for predictor in self.predictors.values())) | (
-            self.accuracies.memory | self.survivors.memory
+            self.accuracies.memory | self.survivors.memory | self.errors.memory
         )
 
 
@@ -96,6 +105,8 @@ class Live:
 
     def _observe(self, state: ClusterState, completion: Completion) -> None:
         """Tell everybody; a method that fails must not keep the others from learning."""
+        with suppress(Exception):  # the same method fails, and is logged, where it is asked
+            state.score(completion)
         for method, predictor in state.predictors.items():
             try:
                 predictor.observe(completion)

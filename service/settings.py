@@ -78,6 +78,19 @@ class Settings(BaseSettings):
         description="What a round looks at and wants: history, training, test, penalty, search, "
         "seed; for example {'penalty': 2}.",
     )
+    forecast_jobs: int = Field(
+        5_000, ge=1, description="Most running and waiting jobs of one forecast."
+    )
+    forecast_seconds: float = Field(
+        5.0, gt=0, le=600, description="A forecast that takes longer is given up."
+    )
+    forecast_samples: int = Field(
+        19,
+        ge=0,
+        le=200,
+        description="Futures with runtimes drawn from past errors, of which a forecast's intervals "
+        "are the range; 0 turns intervals off.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe log record that is written."
     )

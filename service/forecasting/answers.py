@@ -1,0 +1,39 @@
+"""The JSON of a forecast."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.answers import IntervalAnswer
+
+
+@dataclass(slots=True)
+class JobForecastAnswer:
+    """What becomes of one job; times are Unix seconds, durations seconds."""
+
+    job_id: Annotated[str | int, Field(description="As it was sent.")]
+    state: Literal["running", "waiting"]
+    predicted_walltime: Annotated[float, Field(description="That was played, start to end.")]
+    start_time: float
+    end_time: float
+    wait: float
+    turnaround: Annotated[float, Field(description="From submission to end.")]
+    nodes: Annotated[list[str] | None, Field(description="Null where processors are counted.")]
+    start_interval: Annotated[
+        IntervalAnswer | None, Field(description="Of start_time; null without samples.")
+    ]
+    end_interval: Annotated[
+        IntervalAnswer | None, Field(description="Of end_time; null without samples.")
+    ]
+
+
+@dataclass(slots=True)
+class ForecastAnswer:
+    """The running jobs, then the waiting ones, each in the order in which they were sent."""
+
+    cluster: str
+    now: float
+    policy: str
+    method: str
+    jobs: list[JobForecastAnswer]

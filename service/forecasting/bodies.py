@@ -1,0 +1,131 @@
+"""The JSON of a queue that is to be played forward."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from msgspec.structs import replace
+from pydantic import FailFast, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from predictors.jobs import DEFAULT_CLUSTER, Submission
+from service.fields import Duration, JobId, PositiveDuration, Processors, Text, Time, Whole
+from service.fields import Method as MethodName
+from service.schemas import SubmissionBody, Taken
+from simulator.correcting import NUMBERS as CORRECTIONS
+from simulator.orders import ORDERS
+from simulator.policies import POLICIES
+from simulator.policies.conservative import COMPRESSIONS
+from simulator.shared.cpu_time import USED_CPU_TIMES
+from simulator.shared.policies import PARALLEL_MPL, SHARED_POLICIES
+from simulator.shared.remaining_time import REMAINING_TIMES
+
+MOST_SAMPLES = 200
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some names, which are documented and listed in the refusal of any other."""
+
+    names: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """A literal."""
+        return core_schema.literal_schema(list(self.names))
+
+
+Policy = Annotated[str, OneOf((*POLICIES, *SHARED_POLICIES))]
+Order = Annotated[str, OneOf(tuple(ORDERS))]
+Compression = Annotated[str, OneOf(tuple(COMPRESSIONS))]
+CorrectionName = Annotated[str, OneOf(tuple(CORRECTIONS))]
+RemainingTimeName = Annotated[str, OneOf(tuple(REMAINING_TIMES))]
+CpuTimeName = Annotated[str, OneOf(tuple(USED_CPU_TIMES))]
+
+
+class NodeBody(Taken):
+    """A node; its local load matters on shared nodes only."""
+
+    name: Text
+    cores: Processors = Field(1, description="On shared nodes one.")
+    local_tasks: Annotated[int, Whole(0, 10_000)] = Field(0, description="Of local users.")
+    local_cpu: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = Field(
+        0.0, description="CPUs that local users want."
+    )
+
+
+class MachineBody(Taken):
+    """Either a number of processors, or nodes."""
+
+    processors: Processors | None = None
+    nodes: list[NodeBody] | None = Field(
+        None, description="Shared nodes are needed for the policies of shared nodes."
+    )
+    parallel_mpl: Annotated[int, Whole(1, 64)] = Field(
+        PARALLEL_MPL, description="Most parallel tasks of a shared node; 1 under basic."
+    )
+
+
+class QueuedJobBody(SubmissionBody):
+    """A job that waits.
+
+    On shared nodes `requested_processors` is its number of tasks, one to a node.
+    """
+
+    job_id: JobId
+    submit_time: Time
+    requested_processors: Processors = Field(1, description="Cores.")
+    predicted_walltime: PositiveDuration | None = Field(
+        None, description="What was predicted at its submission; else it is predicted now."
+    )
+    execution_time: PositiveDuration | None = Field(
+        None, description="Shared nodes: seconds in isolation; else as predicted."
+    )
+    cpu_share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = Field(
+        1.0, description="Shared nodes: part of a CPU that each task uses in isolation."
+    )
+
+    def within(self, cluster: str) -> Submission:
+        """The domain's word for it, as a job of the queue's cluster."""
+        return replace(self.submission(0.0), cluster=cluster)
+
+
+class RunningJobBody(QueuedJobBody):
+    """A job that runs."""
+
+    start_time: Time
+    nodes: list[Text] | None = Field(None, description="Where it runs; needed on shared nodes.")
+    used_cpu_time: Duration | None = Field(
+        None, description="Shared nodes: CPU seconds of each task until now."
+    )
+
+
+class ForecastRequest(Taken):
+    """A queue as the resource manager sees it, and the rules of its scheduler."""
+
+    cluster: Text = Field(DEFAULT_CLUSTER, description="Whose history predicts the jobs.")
+    now: Time | None = Field(None, description="The service's clock, if it is left out.")
+    method: MethodName | None = Field(
+        None, description="That predicts; the service's default, if it is left out."
+    )
+    machine: MachineBody
+    policy: Policy
+    plans_by: Literal["requests", "predictions"] = Field(
+        "requests", description="What the scheduler takes runtimes for; jobs end as predicted."
+    )
+    order: Order = "fcfs"
+    depth: Annotated[int, Whole(1, 2**31)] = Field(1, description="Reservations under EASY.")
+    compression: Compression = "start-order"
+    correction: CorrectionName = "double"
+    pinning: Annotated[int, Whole(0, 10**9)] = Field(
+        0, description="fcfs-pinned: keep nodes so many seconds before the start."
+    )
+    remaining_time: RemainingTimeName = Field("cpu", description="Formula for shared nodes.")
+    cpu_time: CpuTimeName = Field("cpu", description="Formula for shared nodes.")
+    samples: Annotated[int, Whole(0, MOST_SAMPLES)] | None = Field(
+        None, description="Futures that intervals come from; 0 is none, by default as set."
+    )
+    running: Annotated[list[RunningJobBody], FailFast()] = Field([], description="In any order.")
+    waiting: Annotated[list[QueuedJobBody], FailFast()] = Field(
+        [], description="In the order of their submission."
+    )

@@ -1,0 +1,236 @@
+"""A queue as it was sent becomes one that can be played, or is refused."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TypeVar
+
+import numpy as np
+
+from predictors.correction import CORRECTIONS
+from service.errors import InvalidFieldError
+from service.fields import unix_seconds
+from service.forecasting.bodies import ForecastRequest, MachineBody, QueuedJobBody, RunningJobBody
+from simulator.estimates import whole_seconds
+from simulator.forecast import QueuedJobs, Snapshot
+from simulator.shared.cluster import Cluster, Node
+from simulator.shared.jobs import Run, SharedJob
+from simulator.trace import Integers
+
+AnyJob = TypeVar("AnyJob", bound=QueuedJobBody)
+
+JobName = str | int
+
+
+def check_queue(body: ForecastRequest, now: float) -> None:
+    """Refuse what no queue can be.
+
+    Raises:
+        InvalidFieldError: it names the job and the field.
+    """
+    seen: set[str] = set()
+    for path, job in [*_named("running", body.running), *_named("waiting", body.waiting)]:
+        if str(job.job_id) in seen:
+            raise InvalidFieldError(f"Job {job.job_id} is in the queue twice.", f"{path}.job_id")
+        seen.add(str(job.job_id))
+        if job.cluster not in {body.cluster, "default"}:
+            raise _refusal(job, path, "cluster", "is of another cluster than the queue")
+        if unix_seconds(job.submit_time) > now:
+            raise _refusal(job, path, "submit_time", "was submitted in the future")
+    for path, job in _named("running", body.running):
+        start = unix_seconds(job.start_time)
+        if start > now:
+            raise _refusal(job, path, "start_time", "was started in the future")
+        if start < unix_seconds(job.submit_time):
+            raise _refusal(job, path, "start_time", "was started before it was submitted")
+
+
+def processors_of(machine: MachineBody) -> int:
+    """How many there are.
+
+    Raises:
+        InvalidFieldError: the machine is neither a number of processors nor nodes.
+    """
+    if (machine.processors is None) == (machine.nodes is None):
+        raise InvalidFieldError("Either processors or nodes are needed.", "machine")
+    if machine.processors is not None:
+        return machine.processors
+    return sum(node.cores for node in machine.nodes or ())
+
+
+def check_room(body: ForecastRequest) -> None:
+    """Refuse jobs that do not fit on a dedicated machine.
+
+    Raises:
+        InvalidFieldError: it names the first job that does not, and the field.
+    """
+    processors = processors_of(body.machine)
+    numbers = node_numbers(body.machine)
+    cores = [node.cores for node in body.machine.nodes or ()]
+    free = processors
+    for path, job in _named("running", body.running):
+        free -= job.requested_processors
+        if free < 0:
+            raise _refusal(
+                job, path, "requested_processors", "runs on more processors than were left"
+            )
+        on_nodes = numbers_of(job, path, numbers)
+        each = ceil(job.requested_processors / max(1, len(on_nodes)))
+        for number in on_nodes:
+            cores[number] -= each
+            if cores[number] < 0:
+                raise _refusal(job, path, "nodes", "shares a core with another job")
+    for path, waiting in _named("waiting", body.waiting):
+        if waiting.requested_processors > processors:
+            raise _refusal(waiting, path, "requested_processors", "is larger than the machine")
+
+
+def node_numbers(machine: MachineBody) -> dict[str, int]:
+    """The places of the nodes by name.
+
+    Raises:
+        InvalidFieldError: two nodes have the same name.
+    """
+    numbers: dict[str, int] = {}
+    for number, node in enumerate(machine.nodes or ()):
+        if node.name in numbers:
+            raise InvalidFieldError("Another node has this name.", f"machine.nodes.{number}.name")
+        numbers[node.name] = number
+    return numbers
+
+
+def numbers_of(job: RunningJobBody, path: str, numbers: dict[str, int]) -> list[int]:
+    """The places of the nodes of a job, if it says which they are."""
+    unknown = [name for name in job.nodes or () if name not in numbers]
+    if unknown:
+        raise _refusal(job, path, "nodes", f"runs on a node {unknown[0]!r} that there is not")
+    if len(set(job.nodes or ())) < len(job.nodes or ()):
+        raise _refusal(job, path, "nodes", "runs on one node twice")
+    return [numbers[name] for name in job.nodes or ()]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the service knows of a job by itself.
+
+    Attributes:
+        runtime: predicted at its submission, in seconds, at most the request.
+        priority: of its user's accuracy group.
+    """
+
+    runtime: float
+    priority: float
+
+
+Knowledge = Mapping[JobName, Known]
+"""By job id, as it was sent."""
+
+
+def dedicated(body: ForecastRequest, now: float, known: Knowledge) -> Snapshot:
+    """Columns for the engine, from a queue that ``check_queue`` has seen.
+
+    Raises:
+        InvalidFieldError: it does not fit on the machine.
+    """
+    check_room(body)
+    correct = CORRECTIONS[body.correction]
+
+    def runtime(job: RunningJobBody, estimate: int, elapsed: int) -> int:
+        request = ceil(job.requested_walltime)
+        corrected = correct(min(estimate, request), request, elapsed)
+        return max(elapsed + 1, whole_seconds(corrected))
+
+    elapsed = [int(now - unix_seconds(job.start_time)) for job in body.running]
+    waited = [int(now - unix_seconds(job.submit_time)) for job in body.waiting]
+    running = _columns(body.running, elapsed, known)
+    remaining = map(runtime, body.running, running.estimate.tolist(), elapsed)
+    return Snapshot(
+        processors=processors_of(body.machine),
+        running=replace(running, runtime=_whole(list(remaining))),
+        waiting=_columns(body.waiting, waited, known),
+    )
+
+
+def _columns(jobs: Sequence[QueuedJobBody], ages: Sequence[int], known: Knowledge) -> QueuedJobs:
+    """The jobs as if they ran for as long as predicted."""
+    estimates = _whole([whole_seconds(known[job.job_id].runtime) for job in jobs])
+    return QueuedJobs(
+        processors=_whole([job.requested_processors for job in jobs]),
+        request=_whole([ceil(job.requested_walltime) for job in jobs]),
+        estimate=estimates,
+        runtime=estimates,
+        age=_whole(ages),
+        priority=np.array([known[job.job_id].priority for job in jobs]),
+    )
+
+
+def _whole(values: Sequence[int]) -> Integers:
+    return np.array(values, dtype=np.int64)
+
+
+def shared(body: ForecastRequest, now: float, known: Knowledge) -> tuple[Cluster, list[SharedJob]]:
+    """The cluster and the queue of a non-dedicated machine; as ``dedicated`` otherwise.
+
+    Raises:
+        InvalidFieldError: the nodes are missing, or what runs on them cannot be.
+    """
+    machine = body.machine
+    if machine.nodes is None:
+        raise InvalidFieldError("Policies of shared nodes need nodes.", "machine.nodes")
+    numbers = node_numbers(machine)
+    nodes = [
+        Node(number, local_tasks=node.local_tasks, local_cpu=node.local_cpu)
+        for number, node in enumerate(machine.nodes)
+    ]
+    runs = [
+        _run(path, job, shared_job(job, known[job.job_id]), numbers, now)
+        for path, job in _named("running", body.running)
+    ]
+    crowd = Counter(number for run in runs for number in run.nodes)
+    for (path, job), run in zip(_named("running", body.running), runs, strict=True):
+        if any(crowd[number] > most_tasks(body) for number in run.nodes):
+            raise _refusal(job, path, "nodes", "shares a node with too many others")
+    for path, waiting in _named("waiting", body.waiting):
+        if waiting.requested_processors > len(nodes):
+            raise _refusal(waiting, path, "requested_processors", "is larger than the machine")
+    return Cluster(nodes, runs), [shared_job(job, known[job.job_id]) for job in body.waiting]
+
+
+def most_tasks(body: ForecastRequest) -> int:
+    """How many parallel tasks a shared node may have."""
+    return 1 if body.policy == "basic" else body.machine.parallel_mpl
+
+
+def shared_job(job: QueuedJobBody, known: Known) -> SharedJob:
+    """The job as it was characterised, by its prediction where it was not."""
+    alone = job.execution_time or known.runtime
+    return SharedJob(
+        job_id=str(job.job_id),
+        tasks=job.requested_processors,
+        execution_time=alone,
+        cpu_time=alone * job.cpu_share,
+        predicted_runtime=known.runtime,
+        requested_walltime=job.requested_walltime,
+    )
+
+
+def _run(
+    path: str, job: RunningJobBody, shared: SharedJob, numbers: dict[str, int], now: float
+) -> Run:
+    places = numbers_of(job, path, numbers)
+    if len(places) != job.requested_processors:
+        raise _refusal(job, path, "nodes", "runs on another number of nodes than it has tasks")
+    if job.used_cpu_time is None:
+        raise _refusal(job, path, "used_cpu_time", "does not say what CPU time it has used")
+    elapsed = now - unix_seconds(job.start_time)
+    return Run(job=shared, nodes=tuple(places), elapsed=elapsed, cpu_time=job.used_cpu_time)
+
+
+def _named(kind: str, jobs: Sequence[AnyJob]) -> list[tuple[str, AnyJob]]:
+    """The jobs with their paths in the body."""
+    return [(f"{kind}.{place}", job) for place, job in enumerate(jobs)]
+
+
+def _refusal(job: QueuedJobBody, path: str, field: str, complaint: str) -> InvalidFieldError:
+    return InvalidFieldError(f"Job {job.job_id} {complaint}.", f"{path}.{field}")

@@ -1,0 +1,247 @@
+"""Telling when the jobs of a queue will start and end, and where."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from predictors.psp import group_named
+from predictors.registry import PREDICTORS
+from service.answers import IntervalAnswer
+from service.errors import InvalidFieldError, QueueTooLargeError
+from service.fields import unix_seconds
+from service.forecasting.answers import ForecastAnswer, JobForecastAnswer
+from service.forecasting.bodies import ForecastRequest, QueuedJobBody, RunningJobBody
+from service.forecasting.playing import play_dedicated, play_shared
+from service.forecasting.snapshots import (
+    JobName,
+    Knowledge,
+    Known,
+    check_queue,
+    dedicated,
+    most_tasks,
+    shared,
+)
+from service.live import ClusterState
+from service.worker import Worker
+from simulator.semantics import Semantics
+from simulator.shared.policies import SHARED_POLICIES
+from simulator.shared.simulation import Span
+from simulator.trace import Integers
+
+SLICE = 16
+"""Jobs that are predicted at a time, so that other requests pass in between."""
+
+
+class Forecasting:
+    """Plays queues forward, in another process."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._settings = worker.settings
+        self._default_priority = group_named(worker.settings.default_group).priority
+
+    async def forecast(self, body: ForecastRequest) -> ForecastAnswer:
+        """When every job of the queue will start and end.
+
+        Raises:
+            QueueTooLargeError: it has too many jobs.
+            InvalidFieldError: no machine can be in such a state, or no scheduler so.
+            ForecastsBusyError: too many forecasts are being made.
+            ForecastTooLongError: it takes too long.
+        """
+        self._check_size(body)
+        now = self._worker.clock() if body.now is None else unix_seconds(body.now)
+        method = body.method or self._settings.method
+        if method not in PREDICTORS:
+            raise InvalidFieldError("There is no such method.", "method")
+        check_queue(body, now)
+        known = await self._known(body, method)
+        play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
+        jobs = await play(body, now, known)
+        return ForecastAnswer(
+            cluster=body.cluster, now=now, policy=body.policy, method=method, jobs=jobs
+        )
+
+    def _check_size(self, body: ForecastRequest) -> None:
+        jobs, limit = len(body.running) + len(body.waiting), self._settings.forecast_jobs
+        if jobs > limit or len(body.machine.nodes or ()) > 100 * limit:
+            raise QueueTooLargeError(f"A forecast takes at most {limit} jobs.")
+
+    async def _known(self, body: ForecastRequest, method: str) -> Knowledge:
+        """Predictions and priorities of all jobs."""
+        jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
+        known: dict[JobName, Known] = {}
+        for start in range(0, len(jobs), SLICE):
+            self._worker.follower.step()
+            state = self._worker.live.of(body.cluster)
+            for job in jobs[start : start + SLICE]:
+                known[job.job_id] = self._know(job, body.cluster, method, state)
+            await asyncio.sleep(0)
+        return known
+
+    def _know(self, job: QueuedJobBody, cluster: str, method: str, state: ClusterState) -> Known:
+        runtime = job.predicted_walltime
+        if runtime is None:
+            submission = job.within(cluster)
+            runtime = state.predictors[method].predict(submission).predicted_walltime
+        ranked = state.accuracies.of(job.user)
+        return Known(
+            runtime=min(runtime, job.requested_walltime),
+            priority=ranked.priority if ranked else self._default_priority,
+        )
+
+    async def _dedicated(
+        self, body: ForecastRequest, now: float, known: Knowledge
+    ) -> list[JobForecastAnswer]:
+        snapshot = dedicated(body, now, known)
+        wanted = self._settings.forecast_samples if body.samples is None else body.samples
+        played, futures = await self._worker.forecasts.run(
+            play_dedicated,
+            snapshot,
+            semantics_of(body),
+            self._worker.live.of(body.cluster).errors.quantiles(),
+            wanted,
+        )
+        running_ends = Ranges([future.running_end for future in futures], now)
+        starts = Ranges([future.start for future in futures], now)
+        ends = Ranges([future.end for future in futures], now)
+        return [
+            *(
+                running_answer(job, now + end, runtime, interval=running_ends.of(row))
+                for row, (job, end, runtime) in enumerate(
+                    zip(
+                        body.running,
+                        played.running_end.tolist(),
+                        snapshot.running.runtime.tolist(),
+                        strict=True,
+                    )
+                )
+            ),
+            *(
+                waiting_answer(
+                    job,
+                    (now + start, now + end),
+                    intervals=(starts.of(row), ends.of(row)),
+                )
+                for row, (job, start, end) in enumerate(
+                    zip(body.waiting, played.start.tolist(), played.end.tolist(), strict=True)
+                )
+            ),
+        ]
+
+    async def _shared(
+        self, body: ForecastRequest, now: float, known: Knowledge
+    ) -> list[JobForecastAnswer]:
+        cluster, queue = shared(body, now, known)
+        estimator = f"{body.remaining_time}-{body.cpu_time}"
+        spans: Mapping[str, Span] = await self._worker.forecasts.run(
+            play_shared, cluster, queue, body.policy, most_tasks(body), estimator
+        )
+        names = [node.name for node in body.machine.nodes or ()]
+
+        def placed(job: QueuedJobBody) -> tuple[Span, list[str]]:
+            span = spans[str(job.job_id)]
+            return span, [names[number] for number in span.nodes]
+
+        answers = []
+        for job in body.running:
+            span, nodes = placed(job)
+            answers.append(running_answer(job, now + span.end, span.end - span.start, nodes=nodes))
+        for waiting in body.waiting:
+            span, nodes = placed(waiting)
+            times = (now + span.start, now + span.end)
+            answers.append(waiting_answer(waiting, times, nodes=nodes))
+        return answers
+
+
+def semantics_of(body: ForecastRequest) -> Semantics:
+    """The rules of the scheduler.
+
+    Raises:
+        InvalidFieldError: a plan on named nodes is kept in order of submission only.
+    """
+    if body.policy == "fcfs-pinned" and body.order != "fcfs":
+        raise InvalidFieldError("fcfs-pinned serves the queue in the order fcfs.", "order")
+    by_predictions = body.plans_by == "predictions"
+    return Semantics(
+        policy=body.policy,
+        order=body.order,
+        depth=body.depth,
+        compression=body.compression,
+        correction=body.correction,
+        pinning=body.pinning,
+        estimated_order=by_predictions,
+        estimated_backfilling=by_predictions,
+        estimated_running=by_predictions,
+    )
+
+
+class Ranges:
+    """The ranges of times over several futures, job by job.
+
+    Args:
+        futures: seconds from now of every job, in each future.
+        now: Unix seconds.
+    """
+
+    def __init__(self, futures: Sequence[Integers], now: float) -> None:
+        self._coverage = (len(futures) - 1) / (len(futures) + 1)
+        self._lower = now + np.min(futures, axis=0) if futures else None
+        self._upper = now + np.max(futures, axis=0) if futures else None
+
+    def of(self, row: int) -> IntervalAnswer | None:
+        """The range of n futures holds another one with probability (n - 1) / (n + 1)."""
+        if self._lower is None or self._upper is None:
+            return None
+        return IntervalAnswer(
+            lower=float(self._lower[row]), upper=float(self._upper[row]), coverage=self._coverage
+        )
+
+
+def running_answer(
+    job: RunningJobBody,
+    end: float,
+    runtime: float,
+    *,
+    nodes: list[str] | None = None,
+    interval: IntervalAnswer | None = None,
+) -> JobForecastAnswer:
+    """What becomes of a job that runs."""
+    submit, start = unix_seconds(job.submit_time), unix_seconds(job.start_time)
+    return JobForecastAnswer(
+        job_id=job.job_id,
+        state="running",
+        predicted_walltime=float(runtime),
+        start_time=start,
+        end_time=end,
+        wait=start - submit,
+        turnaround=end - submit,
+        nodes=job.nodes if nodes is None else nodes,
+        start_interval=None,
+        end_interval=interval,
+    )
+
+
+def waiting_answer(
+    job: QueuedJobBody,
+    times: tuple[float, float],
+    *,
+    nodes: list[str] | None = None,
+    intervals: tuple[IntervalAnswer | None, IntervalAnswer | None] = (None, None),
+) -> JobForecastAnswer:
+    """What becomes of a job that waits."""
+    submit = unix_seconds(job.submit_time)
+    start, end = times
+    return JobForecastAnswer(
+        job_id=job.job_id,
+        state="waiting",
+        predicted_walltime=end - start,
+        start_time=start,
+        end_time=end,
+        wait=start - submit,
+        turnaround=end - submit,
+        nodes=nodes,
+        start_interval=intervals[0],
+        end_interval=intervals[1],
+    )

@@ -1,0 +1,27 @@
+"""Calls that tell when jobs will start and end."""
+
+from fastapi import APIRouter
+
+from service.auth import Scope
+from service.forecasting.answers import ForecastAnswer
+from service.forecasting.bodies import ForecastRequest
+from service.gate import needs
+from service.openapi import refusals
+from service.operations.forecasting import Forecasting
+
+
+def add(router: APIRouter, forecasting: Forecasting) -> None:
+    """Add the call, a fast route."""
+
+    @router.post(
+        "/v1/forecasts",
+        tags=["forecasts"],
+        responses=refusals(400, 413, 415, 422, 503),
+        openapi_extra=needs(Scope.PREDICT),
+    )
+    async def forecast(body: ForecastRequest) -> ForecastAnswer:
+        """Play a queue forward with the scheduler's rules and predicted runtimes.
+
+        Nothing is supposed to be submitted any more. Times are told to the second.
+        """
+        return await forecasting.forecast(body)

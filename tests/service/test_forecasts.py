@@ -1,0 +1,231 @@
+"""Queues over HTTP; what is played is tested beside the engine."""
+
+import pytest
+from in_process import NOW, run_of
+
+NODES = [{"name": "n1"}, {"name": "n2", "local_tasks": 1, "local_cpu": 0.15}]
+
+
+def waiting(job_id, processors=1, *, ago=0, request=3600, **fields):
+    return {
+        "job_id": job_id,
+        "requested_walltime": request,
+        "requested_processors": processors,
+        "submit_time": NOW - ago,
+        **fields,
+    }
+
+
+def running(job_id, processors=1, *, elapsed=100, ago=None, **fields):
+    submitted = elapsed if ago is None else ago
+    return {
+        **waiting(job_id, processors, ago=submitted),
+        "start_time": NOW - elapsed,
+        **fields,
+    }
+
+
+def forecast(service, **body):
+    base = {"now": NOW, "machine": {"processors": 4}, "policy": "easy", "samples": 0}
+    return service.post("/v1/forecasts", {**base, **body})
+
+
+def starts(answer):
+    assert answer.status_code == 200, answer.text
+    return {job["job_id"]: job["start_time"] - NOW for job in answer.json()["jobs"]}
+
+
+QUEUE = {
+    "running": [running("old", 3, elapsed=100, ago=150, predicted_walltime=700)],
+    "waiting": [
+        waiting("head", 4, ago=60, predicted_walltime=50),
+        waiting(7, 1, ago=30, request=600, predicted_walltime=90),
+    ],
+}
+
+
+def test_jobs_start_when_those_before_them_end_as_predicted(service):
+    answer = forecast(service, **QUEUE)
+    assert answer.json() == {
+        "cluster": "default",
+        "now": NOW,
+        "policy": "easy",
+        "method": "max-usage",
+        "jobs": [
+            {
+                "job_id": "old",
+                "state": "running",
+                "predicted_walltime": 700,
+                "start_time": NOW - 100,
+                "end_time": NOW + 600,
+                "wait": 50,
+                "turnaround": 750,
+                "nodes": None,
+                "start_interval": None,
+                "end_interval": None,
+            },
+            {
+                "job_id": "head",
+                "state": "waiting",
+                "predicted_walltime": 50,
+                "start_time": NOW + 600,
+                "end_time": NOW + 650,
+                "wait": 660,
+                "turnaround": 710,
+                "nodes": None,
+                "start_interval": None,
+                "end_interval": None,
+            },
+            {
+                "job_id": 7,
+                "state": "waiting",
+                "predicted_walltime": 90,
+                "start_time": NOW,
+                "end_time": NOW + 90,
+                "wait": 30,
+                "turnaround": 120,
+                "nodes": None,
+                "start_interval": None,
+                "end_interval": None,
+            },
+        ],
+    }
+    assert starts(forecast(service, policy="fcfs", **QUEUE)) == {"old": -100, "head": 600, 7: 650}
+
+
+def test_a_scheduler_that_goes_by_requests_backfills_less_than_one_that_knows(service):
+    queue = {**QUEUE, "waiting": [QUEUE["waiting"][0], waiting("long", 1, request=3599)]}
+    queue["waiting"][1]["predicted_walltime"] = 90
+    assert starts(forecast(service, **queue))["long"] == 650
+    assert starts(forecast(service, plans_by="predictions", **queue))["long"] == 0
+
+
+def test_runtimes_are_predicted_from_the_history_of_the_cluster(service):
+    service.complete(run_of("1", cluster="hill", runtime=600, end_time=NOW - 9000))
+    queue = {"waiting": [waiting("a", 4, user="ada"), waiting("b", 4, user="ada")]}
+    assert starts(forecast(service, cluster="hill", **queue)) == {"a": 0, "b": 600}
+    assert starts(forecast(service, **queue)) == {"a": 0, "b": 3600}
+
+
+def test_intervals_are_ranges_of_futures_drawn_from_past_errors(service):
+    runs = [
+        run_of(f"{n}", runtime=100 + 37 * n % 900, end_time=NOW - 9e5 + 3000 * n)
+        for n in range(100)
+    ]
+    service.complete(*runs)
+    queue = {"waiting": [waiting("a", 4, user="ada"), waiting("b", 4, user="ada")]}
+    answer = forecast(service, samples=19, **queue).json()
+    first, second = answer["jobs"]
+    assert first["start_interval"] == {"lower": NOW, "upper": NOW, "coverage": 0.9}
+    assert NOW < second["start_interval"]["lower"] < second["start_interval"]["upper"]
+    assert second["start_interval"] == first["end_interval"]
+    assert answer == forecast(service, samples=19, **queue).json()
+    assert forecast(service, **queue).json()["jobs"][1]["start_interval"] is None
+
+
+def test_on_shared_nodes_jobs_slow_each_other_down(service):
+    queue = {
+        "machine": {"nodes": NODES},
+        "running": [
+            running(
+                "old", nodes=["n1"], execution_time=100, cpu_share=0.5, used_cpu_time=25, elapsed=70
+            )
+        ],
+        "waiting": [waiting("wide", 2, execution_time=60)],
+    }
+    answer = forecast(service, policy="normal", **queue).json()
+    old, wide = answer["jobs"]
+    assert old["end_time"] - NOW == pytest.approx(75)  # 1.5 CPUs are wanted of n1
+    assert wide["end_time"] - NOW == pytest.approx(75 + 10 * 1.15)  # then 1.15 of n2
+    assert (old["nodes"], wide["nodes"]) == (["n1"], ["n1", "n2"])
+    answer = forecast(service, policy="normal", remaining_time="mpl", cpu_time="mpl", **queue)
+    assert answer.json()["jobs"][0]["end_time"] - NOW == pytest.approx(100)
+    assert starts(forecast(service, policy="basic", **queue))["wide"] == pytest.approx(50)
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "words"),
+    [
+        ({"running": [running("x", 5)]}, "running.0.requested_processors", "Job x"),
+        ({"running": [running("x", 3), running("y", 2)]}, "running.1.requested_processors", "y"),
+        ({"running": [running("x", elapsed=-5, ago=9)]}, "running.0.start_time", "future"),
+        ({"running": [running("x", elapsed=5, ago=4)]}, "running.0.start_time", "before"),
+        ({"waiting": [waiting("x", ago=-1)]}, "waiting.0.submit_time", "Job x"),
+        ({"waiting": [waiting("x", 5)]}, "waiting.0.requested_processors", "Job x"),
+        ({"waiting": [waiting(1), waiting("1")]}, "waiting.1.job_id", "twice"),
+        ({"waiting": [waiting("x", cluster="hill")]}, "waiting.0.cluster", "Job x"),
+        ({"machine": {}}, "machine", "Either"),
+        ({"machine": {"processors": 1, "nodes": NODES}}, "machine", "Either"),
+        ({"machine": {"nodes": NODES[:1] * 2}}, "machine.nodes.1.name", "name"),
+        ({"policy": "normal"}, "machine.nodes", "nodes"),
+        ({"policy": "best"}, "policy", "easy"),
+        ({"order": "best"}, "order", "fcfs"),
+        ({"policy": "fcfs-pinned", "order": "wfp"}, "order", "fcfs"),
+        ({"samples": 201}, "samples", "200"),
+        ({"method": "best"}, "method", "method"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_job_and_field(service, change, field, words):
+    answer = forecast(service, **change)
+    assert answer.status_code == 422
+    assert answer.json()["field"] == field
+    assert words in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "policy", "field"),
+    [
+        ([running("x", nodes=["n3"])], "easy", "running.0.nodes"),
+        ([running("x", 2, nodes=["n1", "n1"])], "easy", "running.0.nodes"),
+        ([running("x", nodes=["n1"]), running("y", nodes=["n1"])], "easy", "running.1.nodes"),
+        ([running("x", 2, nodes=["n1"], used_cpu_time=1)], "normal", "running.0.nodes"),
+        ([running("x", nodes=["n1"])], "normal", "running.0.used_cpu_time"),
+        (
+            [running(n, nodes=["n1"], used_cpu_time=1) for n in range(5)],
+            "normal",
+            "running.0.nodes",
+        ),
+        (
+            [running(n, nodes=["n1"], used_cpu_time=1) for n in range(2)],
+            "basic",
+            "running.0.nodes",
+        ),
+    ],
+)
+def test_what_no_nodes_can_hold_is_refused(service, jobs, policy, field):
+    answer = forecast(service, machine={"nodes": NODES}, policy=policy, running=jobs)
+    assert answer.status_code == 422
+    assert answer.json()["field"] == field
+    assert f"Job {jobs[int(field.split('.')[1])]['job_id']} " in answer.json()["detail"]
+
+
+def test_a_queue_of_too_many_jobs_is_refused(serve, sqlite_url):
+    service = serve(sqlite_url, forecast_jobs=2)
+    answer = forecast(service, waiting=[waiting(n) for n in range(3)])
+    assert answer.status_code == 413
+    assert answer.json()["error"] == "QueueTooLargeError"
+    assert forecast(service, waiting=[waiting(n) for n in range(2)]).status_code == 200
+
+
+def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(serve, sqlite_url):
+    service = serve(sqlite_url, forecast_seconds=0.05)
+    many = [waiting(n, 1 + n % 4, request=1000 + n) for n in range(3000)]
+    long = forecast(
+        service,
+        machine={"nodes": [{"name": f"{n}"} for n in range(50)]},
+        policy="uniform-backfilling",
+        waiting=many,
+    )
+    assert long.status_code == 503
+    assert long.json()["error"] == "ForecastTooLongError"
+    assert long.headers["retry-after"] == "1"
+    assert forecast(service, **QUEUE).status_code == 200
+
+
+def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service):
+    worker = service.worker
+    worker.forecasts._waiting = 8
+    answer = forecast(service, **QUEUE)
+    worker.forecasts._waiting = 0
+    assert answer.status_code == 503
+    assert answer.json()["error"] == "ForecastsBusyError"
