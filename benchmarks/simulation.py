@@ -127,6 +127,7 @@ def compile_seconds() -> tuple[float, float]:
 def memory_of_easy_on_curie(traces: Path) -> tuple[float, float]:
     """MB above the imports: at the end, and at the most, reading included."""
     code = f"""
+import resource
 from simulator.estimates import Estimates
 from simulator.schedule import simulate, warm_up
 from simulator.semantics import Semantics
@@ -140,7 +141,7 @@ warm_up()
 before = resident()
 workload = prepare(read_swf({str(traces / FILES["Curie"])!r}))
 schedule = simulate(workload, Semantics(), Estimates.named("requested"))
-print(resident() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 - before)
+print(resident() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6 - before)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     now, most = run.stdout.split()

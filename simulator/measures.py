@@ -37,8 +37,11 @@ def bounded_slowdown(wait: Seconds, runtime: Seconds) -> Values:
 
 def weighted_wait(wait: Seconds, priority: Values) -> float:
     """With P the priority of a job at its start: sum of w P / sum of P (Tang et al., Eq 4)."""
-    total = float(np.sum(priority))
-    return float(np.sum(wait * priority)) / total if total > 0 else 0.0
+    greatest = float(np.max(priority, initial=0.0))
+    if greatest <= 0:
+        return 0.0
+    share = priority / greatest  # the sum of aged priorities may exceed the largest float
+    return float(np.sum(wait * share) / np.sum(share))
 
 
 def start_priority(schedule: Schedule) -> Values:

@@ -3,6 +3,8 @@
 import typer
 
 from service.cli.experiments.hanzich import hanzich
+from service.cli.experiments.schedules import klusacek, rocchetti, tang, xu_schedules
+from service.cli.experiments.wait_prediction import wait_prediction
 from service.cli.experiments.xu import xu
 
 experiment = typer.Typer(
@@ -11,3 +13,8 @@ experiment = typer.Typer(
 
 experiment.command()(hanzich)
 experiment.command()(xu)
+experiment.command()(klusacek)
+experiment.command()(tang)
+experiment.command()(xu_schedules)
+experiment.command()(rocchetti)
+experiment.command()(wait_prediction)

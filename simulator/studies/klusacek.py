@@ -1,0 +1,135 @@
+"""Klusáček & Soysal 2020: better estimates under conservative backfilling and on named nodes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from simulator.comparison import Outcome
+from simulator.measures import node_notice, wait_error
+from simulator.semantics import Semantics
+from simulator.studies.runs import Results, Run, Study
+from simulator.tables import text_table
+
+LOGS = ("CTC-SP2-1996-3.1-cln.swf.gz", "SDSC-SP2-1998-4.2-cln.swf.gz")
+"""The two of the paper's four logs that are published."""
+
+ESTIMATES = ("exact", "requested", "max-usage")
+
+PINNING = (0, 3600, 7200)
+"""Seconds: none, 1 h and 2 h."""
+
+NODE_JOBS = 5000
+"""Without backfilling the queue of these logs never empties; waits then grow with the log."""
+
+NOTES = """\
+The paper prints these results as pictures only (Figs. 5 to 7, 9, 11 to 14), so the findings are
+compared. Better estimates backfill a little more and wait a little less; the paper's exception,
+CTC, is one here too if its max-usage line is not below the requested one. The predictor divides
+the error of the wait predicted at arrival. Nodes: pinning lengthens T_node more than estimates
+do, and costs waits. Ours differs in two points. The paper's T_node is of whole logs, ours of the
+first {jobs:,} jobs. With estimates that are outlived, a job pinned to late nodes delays every job
+behind it here, because nobody passes in FCFS; that makes the price of pinning higher than the
+paper's Figs. 13 and 14 show.
+"""
+
+
+def runs(logs: Path, limit: int | None) -> Sequence[Run]:
+    """Conservative backfilling with three estimates; FCFS on nodes with three times three."""
+    node_jobs = min(NODE_JOBS, limit or NODE_JOBS)
+    conservative = [
+        Run(
+            trace=str(logs / log),
+            semantics=Semantics(policy="conservative"),
+            estimates=estimates,
+            limit=limit,
+            group=f"{_name(log)}, conservative",
+        )
+        for log in LOGS
+        for estimates in ESTIMATES
+    ]
+    pinned = [
+        Run(
+            trace=str(logs / log),
+            semantics=Semantics(policy="fcfs-pinned", pinning=pinning),
+            estimates=estimates,
+            limit=node_jobs,
+            group=f"{_name(log)}, pinning {pinning // 3600} h",
+        )
+        for log in LOGS
+        for pinning in PINNING
+        for estimates in ESTIMATES
+    ]
+    return [*conservative, *pinned]
+
+
+def report(results: Results) -> str:
+    """Two tables: the schedule and its predictions; the nodes."""
+    schedules = [
+        _schedule_line(group, estimates, each)
+        for group in results.groups()
+        for estimates, each in results.of(group).items()
+        if each.schedule.semantics.policy == "conservative"
+    ]
+    nodes = [
+        _node_line(group, estimates, each)
+        for group in results.groups()
+        for estimates, each in results.of(group).items()
+        if each.schedule.semantics.names_nodes
+    ]
+    schedule_heads = (
+        "log, policy", "estimates", "backfilled", "wait", "no wait", "wait > 4 h",
+        "wait error", "median", "90 %",
+    )  # fmt: skip
+    node_heads = (
+        "log, nodes", "estimates", "T_node", "median", "T_node > 0", "> 10 min", "wait", "median",
+    )  # fmt: skip
+    return "\n".join(
+        [
+            text_table(schedule_heads, schedules),
+            text_table(node_heads, nodes),
+            NOTES.format(jobs=NODE_JOBS),
+        ]
+    )
+
+
+def _schedule_line(group: str, estimates: str, each: Outcome) -> tuple[str, ...]:
+    wait = each.schedule.wait
+    errors = wait_error(each.schedule.promise, each.schedule.start)
+    return (
+        group,
+        estimates,
+        f"{each.measures.backfilled:.1%}",
+        f"{each.measures.wait:,.0f}",
+        f"{np.mean(wait == 0):.1%}",
+        f"{np.mean(wait > 4 * 3600):.1%}",
+        f"{np.mean(errors):,.0f}",
+        f"{np.median(errors):,.0f}",
+        f"{np.quantile(errors, 0.9):,.0f}",
+    )
+
+
+def _node_line(group: str, estimates: str, each: Outcome) -> tuple[str, ...]:
+    notice = node_notice(each.schedule.nodes_since, each.schedule.start)
+    return (
+        group,
+        estimates,
+        f"{np.mean(notice):,.0f}",
+        f"{np.median(notice):,.0f}",
+        f"{np.mean(notice > 0):.1%}",
+        f"{np.mean(notice > 600):.1%}",
+        f"{each.measures.wait:,.0f}",
+        f"{each.measures.median_wait:,.0f}",
+    )
+
+
+def _name(log: str) -> str:
+    return "-".join(log.split("-")[:2])
+
+
+STUDY = Study(
+    "Three estimates under conservative backfilling, and on named nodes (Klusáček & Soysal 2020)",
+    LOGS,
+    runs,
+    report,
+)

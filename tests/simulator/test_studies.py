@@ -1,0 +1,74 @@
+"""The studies of the papers, on logs of a few hundred jobs."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from simulator.semantics import Semantics
+from simulator.studies import STUDIES
+from simulator.studies.runs import Results, Run, play_all
+from simulator.studies.writing import write_study
+from simulator.swf import write_swf
+from simulator.synth import Workload, synthesise
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Generated logs under the names of the real ones; six months, so that there are months."""
+    directory = tmp_path_factory.mktemp("logs")
+    for seed, name in enumerate({log for study in STUDIES.values() for log in study.logs}):
+        trace = synthesise(Workload(jobs=300, seed=seed))
+        others = [line for line in trace.comments if "UnixStartTime" not in line]
+        stretched = replace(
+            trace,
+            submit=trace.submit * 30,
+            comments=("; UnixStartTime: 1072915200", *others),  # the beginning of 2004
+        )
+        write_swf(stretched, directory / name)
+    return directory
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_plays_its_runs_and_reports_every_one(name, logs):
+    study = STUDIES[name]
+    runs = study.runs(logs, 250)
+    with ThreadPoolExecutor(1) as executor:
+        results = Results(list(play_all(runs, executor)))
+    report = study.report(results)
+    assert len(results.outcomes) == len(runs)
+    assert all(group.split(",")[0] in report for group in results.groups())
+    assert "paper" in report
+
+
+def test_the_same_runs_have_the_same_results_wherever_they_run(logs):
+    runs = STUDIES["klusacek"].runs(logs, 100)[:4]
+    here = [run.play() for run in runs]
+    with ThreadPoolExecutor(2) as executor:
+        elsewhere = [each for _, each in play_all(runs, executor)]
+    for one, other in zip(here, elsewhere, strict=True):
+        assert one.measures == other.measures
+        assert (one.schedule.start == other.schedule.start).all()
+
+
+def test_a_study_is_written_with_pictures_for_each_comparison(logs, tmp_path):
+    study = STUDIES["tang"]
+    runs = study.runs(logs, 250)[:4]
+    results = Results([(run, run.play()) for run in runs])
+    write_study(tmp_path, "tang", "a table\n", results)
+    assert (tmp_path / "table.txt").read_text() == "tang\n\na table\n"
+    assert (tmp_path / "wfp-regular-gains-by-month.png").exists()
+    assert 'src="wfp-regular-waits.png"' in (tmp_path / "index.html").read_text()
+
+
+def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
+    log = str(logs / "SDSC-DS-2004-2.1-cln.swf.gz")
+    whole = Run(trace=log, semantics=Semantics(), estimates="exact")
+    assert len(replace(whole, year=2004).workload()) == len(whole.workload())
+    assert len(replace(whole, year=2003).workload()) == 0
+    wide = replace(whole, least_processors=4).workload()
+    assert 0 < len(wide) < len(whole.workload())
+    assert wide.processors.min() >= 4
+    days = replace(whole, days=20, load=0.5).workload()
+    assert 0 < len(days) < len(whole.workload())
+    assert days.submit.max() - days.submit.min() <= 20 * 86400
