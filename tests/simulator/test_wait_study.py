@@ -1,0 +1,45 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from workloads import log_of
+
+from simulator.swf import write_swf
+from simulator.wait_study import Case, WaitErrors, cases, compare, run_cases, table, wait_errors
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Two jobs fill the machine; a third is told 20 s by requests and waits 10 s."""
+    file = tmp_path / "small.swf"
+    write_swf(log_of([(0, 4, 10, 20), (0, 4, 5, 5), (20, 4, 5, 5)], 4), str(file))
+    return str(file)
+
+
+def test_errors_are_those_of_jobs_that_waited_or_were_told_so():
+    predicted, came = np.array([0, 0, 50, 10, 30]), np.array([0, 5, 20, 10, 0])
+    assert compare(predicted, came) == WaitErrors(
+        jobs=5, queued=4, median=17.5, mean=16.25, early=0.25
+    )
+    assert compare(np.array([0]), np.array([0])) == WaitErrors(1, 0, 0.0, 0.0, 0.0)
+
+
+def test_requests_tell_too_long_waits_and_exact_runtimes_the_true_ones(trace):
+    told = {
+        source: wait_errors(Case(trace, None, "easy", "requests", source))
+        for source in ("requested", "exact")
+    }
+    assert told["requested"] == WaitErrors(jobs=3, queued=1, median=10.0, mean=10.0, early=0.0)
+    assert told["exact"] == WaitErrors(jobs=3, queued=1, median=0.0, mean=0.0, early=0.0)
+
+
+def test_every_case_is_a_line_of_the_table(trace):
+    wanted = cases([trace], ["last-two"], None)
+    assert len(wanted) == len(set(wanted)) == 2 * 5
+    played = []
+    with ThreadPoolExecutor(1) as executor:
+        found = run_cases(executor, wanted, played.append)
+    lines = table(wanted, found).splitlines()[2:]
+    assert len(lines) == len(played) == 10
+    assert all(line.startswith("small") for line in lines)
+    assert [line.split()[-3] for line in lines if "exact" in line.split()[3]] == ["exact"] * 4
