@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from service.cli.backtest import backtest
 from service.cli.checking import check_config
 from service.cli.config import config
 from service.cli.console import ExitCode, err
@@ -52,6 +53,7 @@ app.add_typer(db, rich_help_panel=HISTORY)
 app.command(rich_help_panel=STUDIES)(replay)
 app.command(rich_help_panel=STUDIES)(simulate)
 app.command(rich_help_panel=STUDIES)(verify)
+app.command(rich_help_panel=STUDIES)(backtest)
 app.command(rich_help_panel=STUDIES)(synth)
 app.add_typer(experiment, rich_help_panel=STUDIES)
 

@@ -1,0 +1,97 @@
+"""``walltimed backtest``: should a site turn it on?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
+from service.cli.importing import OnError
+
+METHODS = ("max-usage", "percentile", "last-two")
+"""Compared unless the caller says which."""
+
+KNOWN = frozenset({"requested", "exact"})
+"""Always there."""
+
+
+def backtest(
+    file: Annotated[
+        str, typer.Argument(metavar="ACCOUNTING-FILE", help="SWF; plain, gzip, xz; - is stdin.")
+    ],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("backtest.html"),
+    policy: Annotated[
+        str, typer.Option(help="Of the site: fcfs, easy, easy-sjbf, conservative.")
+    ] = "easy",
+    order: Annotated[str, typer.Option(help="fcfs, sjf, wfp, psp, psp-aging.")] = "fcfs",
+    adjust: Annotated[
+        str, typer.Option(help="regular, or selective: requests for running jobs.")
+    ] = "regular",
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", help="Such as max-usage or percentile:percentile=90."),
+    ] = None,
+    processors: Annotated[
+        int | None, typer.Option(min=1, help="Of the machine; else as the header says.")
+    ] = None,
+    cores_per_node: Annotated[
+        int | None, typer.Option(min=1, help="The machine is of nodes, taken whole.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The first so many jobs.")] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
+    ] = OnError.REFUSE,
+    as_json: AsJson = False,
+) -> None:
+    """Say on one page what a site would gain, from its own accounting log.
+
+    How wrong requests are today, what each method would predict, what the schedule would gain
+    under the site's policy, how often jobs would outlive their prediction, and which users gain
+    or lose. The page needs no other file.
+
+    For example:
+
+        walltimed backtest log.swf.gz --policy easy --processors 1024
+        walltimed backtest log.swf.gz --order wfp -m max-usage -m percentile:percentile=90
+    """
+    from simulator.backtest import backtest as test
+    from simulator.backtest import verdict, write_page
+    from simulator.compressed import name_of
+    from simulator.semantics import Semantics
+    from simulator.swf import read_swf
+    from simulator.workload import prepare
+
+    semantics = Semantics.adjusted(adjust, policy=policy, order=order)
+    methods = tuple(name for name in dict.fromkeys(method or METHODS) if name not in KNOWN)
+    if not methods:
+        raise CommandError("Name a method that predicts.", ExitCode.USAGE)
+    log = read_swf(file, limit=limit, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    workload = prepare(log, processors=processors, cores_per_node=cores_per_node)
+    if not len(workload):
+        raise CommandError(f"{name_of(file)} has no job that can be simulated.", ExitCode.USAGE)
+    with progress_bar("jobs", quiet=as_json) as progress:
+        task = progress.add_task("", total=len(workload) * (3 + len(methods)))
+        tested = test(
+            log, workload, semantics, methods, progress=lambda jobs: progress.advance(task, jobs)
+        )
+    facts = {"Log": name_of(file), "Jobs": f"{len(workload):,}", **tested.today.schedule.card()}
+    write_page(tested, output, f"Backtest of {name_of(file)}", facts)
+    if as_json:
+        print_json(
+            {
+                "page": str(output),
+                "verdict": verdict(tested),
+                "methods": [summary.as_dict() for summary in tested.summaries],
+                "simulations": [each.as_record() for each in tested.outcomes],
+            }
+        )
+    else:
+        for sentence in verdict(tested):
+            out.print(escape(sentence), soft_wrap=True)
+        err.print(escape(f"The page is {output}."), soft_wrap=True)
+    if log.rejects:
+        raise typer.Exit(ExitCode.PARTIAL)
