@@ -141,7 +141,8 @@ def _cumulative(axes: Axes, values: Seconds, label: str, **style: Any) -> None:
     """A step at every value; below a second counts as a second, for the logarithm's sake."""
     distinct, counts = np.unique(np.maximum(values, 1.0), return_counts=True)
     shares = np.cumsum(counts) / len(values)
-    axes.step(distinct, shares, where="post", label=label, **style)
+    # The first step rises from zero too.
+    axes.step([distinct[0], *distinct], [0.0, *shares], where="post", label=label, **style)
 
 
 def _logarithmic_time(axes: Axes, values: Seconds) -> None:
