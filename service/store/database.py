@@ -77,6 +77,10 @@ class Database(ABC):
         """Tell other workers that there is something new in the log."""
 
     @abstractmethod
+    def prefer_indexes(self, connection: Connection) -> None:
+        """Plan the reads of this transaction through indexes, whatever the statistics say."""
+
+    @abstractmethod
     def horizon(self) -> Any:
         """A point in the log behind which nothing appears any more, and now as late as can be."""
 

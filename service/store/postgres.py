@@ -27,6 +27,13 @@ _CONNECTING: dict[str, Any] = {
     "options": "-c lock_timeout=10s",
 }
 _SCHEMA_LOCK = 0x77616C6C  # any number that nobody else in this database uses
+_INDEXES_ONLY = (
+    "enable_bitmapscan = off",
+    "enable_hashjoin = off",
+    "enable_mergejoin = off",
+    "enable_seqscan = off",
+    "work_mem = '64MB'",
+)
 _FULL = "53100"
 _MISSING = frozenset({"42P01", "42703", "3F000"})  # table, column, schema
 _REFUSAL_CLASSES = frozenset({"22", "23"})  # data exception, constraint violation
@@ -84,6 +91,11 @@ class PostgresDatabase(Database):
         if state[:2] in _REFUSAL_CLASSES or isinstance(error, psycopg.DataError):
             return RefusedRecordError(f"The database refuses a value: {sentence}.")
         return StoreUnavailableError(f"The database cannot be used now: {sentence}.")
+
+    def prefer_indexes(self, connection: Connection) -> None:
+        """Rule out the rest: after an import there are no statistics yet, or misleading ones."""
+        for setting in _INDEXES_ONLY:
+            connection.exec_driver_sql(f"SET LOCAL {setting}")
 
     def horizon(self) -> str:
         """The oldest transaction that may still add rows."""

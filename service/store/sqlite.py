@@ -110,6 +110,9 @@ class SqliteDatabase(Database):
             )
         return StoreUnavailableError(f"The database {self.file} cannot be used now: {error}.")
 
+    def prefer_indexes(self, connection: Connection) -> None:
+        """SQLite does so by itself."""
+
     def horizon(self) -> int:
         """The end of the log: with one writer at a time, nothing appears before it."""
         with self.reading() as connection:

@@ -67,6 +67,7 @@ def read_memory(
         "columns": ", ".join(COMPLETION),
     }
     with database.reading() as connection:
+        database.prefer_indexes(connection)
         for cluster in read_clusters(connection):
             log = _Log(connection, words, {"cluster": cluster, "horizon": horizon})
             for rows in _remembered(log, memory, now).partitions(_ROWS_AT_ONCE):
