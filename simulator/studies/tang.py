@@ -71,7 +71,7 @@ def report(results: Results) -> str:
                 (
                     group,
                     f"p{percentile}",
-                    *(f"{np.nanmean(gain):+.1f}" for gain in gains),
+                    *(_mean(gain) for gain in gains),
                     " / ".join(PAPER[group][percentile]),
                     f"{each.measures.corrected:.1%}",
                 )
@@ -102,6 +102,12 @@ def _by_month(each: Outcome) -> NDArray[np.float64]:
         [weighted_wait(wait[month], priority[month]) for month in chosen if month.any()],
     ]
     return np.where(np.array(rows) > 0, rows, np.nan)
+
+
+def _mean(gains: NDArray[np.float64]) -> str:
+    """Of the months in which anybody waited."""
+    known = gains[np.isfinite(gains)]
+    return f"{known.mean():+.1f}" if len(known) else "-"
 
 
 def _method(percentile: int) -> str:

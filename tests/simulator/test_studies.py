@@ -17,7 +17,7 @@ from simulator.synth import Workload, synthesise
 def logs(tmp_path_factory):
     """Generated logs under the names of the real ones; six months, so that there are months."""
     directory = tmp_path_factory.mktemp("logs")
-    for seed, name in enumerate({log for study in STUDIES.values() for log in study.logs}):
+    for seed, name in enumerate(sorted({log for study in STUDIES.values() for log in study.logs})):
         trace = synthesise(Workload(jobs=300, seed=seed))
         others = [line for line in trace.comments if "UnixStartTime" not in line]
         stretched = replace(
