@@ -60,8 +60,7 @@ Swept = Mapping[Scheme, PredictionMeasures]
 def usable_keys(runs: Sequence[Completion]) -> list[str]:
     """The keys whose every part is known for some job; SWF, for one, has no projects.
 
-    A key with a part that no job has would adjust nothing. A key with one more part than
-    another is not taken for it: without projects user+project is unknown, and not user.
+    A key with a part that no job has is the key without that part, which is compared already.
     """
     known = {
         name

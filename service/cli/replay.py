@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simulator.sweep import Swept
 
 METHODS = ("requested", "last-two", "max-usage", "percentile:key=user+walltime", "knn")
-"""Asked unless the caller says which. SWF has no projects, so percentile needs another key."""
+"""Asked unless the caller says which. SWF has no projects, so this key is what the triple is."""
 
 
 @dataclass(frozen=True)
