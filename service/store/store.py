@@ -1,6 +1,7 @@
 """The history store: everything that outlives the process, behind domain types."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Literal
 
@@ -10,6 +11,7 @@ from predictors.base import Memory
 from predictors.jobs import Completion
 from service.store import forgetting, schema, scoring, tokens, warm_start, writing
 from service.store.database import Database
+from service.store.errors import StoreUnavailableError
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
 from service.store.records import (
@@ -67,7 +69,8 @@ class Store:
         with self._database.writing() as connection:
             counts = writing.write(connection, groups, predictions)
         if any(count.accepted for count in counts):
-            self._database.announce()
+            with suppress(StoreUnavailableError):  # it is durable, whoever hears of it
+                self._database.announce()
         return counts
 
     def import_completions(
