@@ -8,7 +8,17 @@ from pydantic import FailFast, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from predictors.jobs import DEFAULT_CLUSTER, Submission
-from service.fields import Duration, JobId, PositiveDuration, Processors, Text, Time, Whole
+from service.fields import (
+    LONGEST,
+    Duration,
+    JobId,
+    PositiveDuration,
+    Processors,
+    Says,
+    Text,
+    Time,
+    Whole,
+)
 from service.fields import Method as MethodName
 from service.schemas import SubmissionBody, Taken
 from simulator.correcting import NUMBERS as CORRECTIONS
@@ -20,6 +30,9 @@ from simulator.shared.policies import PARALLEL_MPL, SHARED_POLICIES
 from simulator.shared.remaining_time import REMAINING_TIMES
 
 MOST_SAMPLES = 200
+
+SHORTEST = 1.0
+"""Seconds; nobody characterises an application by less."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +67,24 @@ class NodeBody(Taken):
     )
 
 
-class MachineBody(Taken):
-    """Either a number of processors, or nodes."""
+class PoolBody(Taken):
+    """A machine whose processors are only counted."""
 
-    processors: Processors | None = None
-    nodes: list[NodeBody] | None = Field(
-        None, description="Shared nodes are needed for the policies of shared nodes."
-    )
+    processors: Processors
+
+
+class NodesBody(Taken):
+    """A machine of named nodes, which the policies of shared nodes need."""
+
+    nodes: Annotated[list[NodeBody], FailFast(), Field(min_length=1)]
     parallel_mpl: Annotated[int, Whole(1, 64)] = Field(
         PARALLEL_MPL, description="Most parallel tasks of a shared node; 1 under basic."
     )
+
+
+MachineBody = Annotated[
+    PoolBody | NodesBody, Says("Input should be a number of processors or a list of nodes")
+]
 
 
 class QueuedJobBody(SubmissionBody):
@@ -78,10 +99,10 @@ class QueuedJobBody(SubmissionBody):
     predicted_walltime: PositiveDuration | None = Field(
         None, description="What was predicted at its submission; else it is predicted now."
     )
-    execution_time: PositiveDuration | None = Field(
+    execution_time: Annotated[float, Field(ge=SHORTEST, le=LONGEST)] | None = Field(
         None, description="Shared nodes: seconds in isolation; else as predicted."
     )
-    cpu_share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = Field(
+    cpu_share: Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)] = Field(
         1.0, description="Shared nodes: part of a CPU that each task uses in isolation."
     )
 

@@ -11,7 +11,15 @@ import numpy as np
 from predictors.correction import CORRECTIONS
 from service.errors import InvalidFieldError
 from service.fields import unix_seconds
-from service.forecasting.bodies import ForecastRequest, MachineBody, QueuedJobBody, RunningJobBody
+from service.forecasting.bodies import (
+    SHORTEST,
+    ForecastRequest,
+    MachineBody,
+    NodeBody,
+    PoolBody,
+    QueuedJobBody,
+    RunningJobBody,
+)
 from simulator.estimates import whole_seconds
 from simulator.forecast import QueuedJobs, Snapshot
 from simulator.shared.cluster import Cluster, Node
@@ -47,16 +55,15 @@ def check_queue(body: ForecastRequest, now: float) -> None:
 
 
 def processors_of(machine: MachineBody) -> int:
-    """How many there are.
-
-    Raises:
-        InvalidFieldError: the machine is neither a number of processors nor nodes.
-    """
-    if (machine.processors is None) == (machine.nodes is None):
-        raise InvalidFieldError("Either processors or nodes are needed.", "machine")
-    if machine.processors is not None:
+    """How many there are."""
+    if isinstance(machine, PoolBody):
         return machine.processors
-    return sum(node.cores for node in machine.nodes or ())
+    return sum(node.cores for node in machine.nodes)
+
+
+def nodes_of(machine: MachineBody) -> list[NodeBody]:
+    """The nodes, where they have names."""
+    return [] if isinstance(machine, PoolBody) else machine.nodes
 
 
 def check_room(body: ForecastRequest) -> None:
@@ -67,7 +74,7 @@ def check_room(body: ForecastRequest) -> None:
     """
     processors = processors_of(body.machine)
     numbers = node_numbers(body.machine)
-    cores = [node.cores for node in body.machine.nodes or ()]
+    cores = [node.cores for node in nodes_of(body.machine)]
     free = processors
     for path, job in _named("running", body.running):
         free -= job.requested_processors
@@ -93,7 +100,7 @@ def node_numbers(machine: MachineBody) -> dict[str, int]:
         InvalidFieldError: two nodes have the same name.
     """
     numbers: dict[str, int] = {}
-    for number, node in enumerate(machine.nodes or ()):
+    for number, node in enumerate(nodes_of(machine)):
         if node.name in numbers:
             raise InvalidFieldError("Another node has this name.", f"machine.nodes.{number}.name")
         numbers[node.name] = number
@@ -176,8 +183,8 @@ def shared(body: ForecastRequest, now: float, known: Knowledge) -> tuple[Cluster
         InvalidFieldError: the nodes are missing, or what runs on them cannot be.
     """
     machine = body.machine
-    if machine.nodes is None:
-        raise InvalidFieldError("Policies of shared nodes need nodes.", "machine.nodes")
+    if isinstance(machine, PoolBody):
+        raise InvalidFieldError("Policies of shared nodes need nodes.", "machine")
     numbers = node_numbers(machine)
     nodes = [
         Node(number, local_tasks=node.local_tasks, local_cpu=node.local_cpu)
@@ -199,12 +206,14 @@ def shared(body: ForecastRequest, now: float, known: Knowledge) -> tuple[Cluster
 
 def most_tasks(body: ForecastRequest) -> int:
     """How many parallel tasks a shared node may have."""
-    return 1 if body.policy == "basic" else body.machine.parallel_mpl
+    if body.policy == "basic" or isinstance(body.machine, PoolBody):
+        return 1
+    return body.machine.parallel_mpl
 
 
 def shared_job(job: QueuedJobBody, known: Known) -> SharedJob:
     """The job as it was characterised, by its prediction where it was not."""
-    alone = job.execution_time or known.runtime
+    alone = job.execution_time or max(SHORTEST, known.runtime)
     return SharedJob(
         job_id=str(job.job_id),
         tasks=job.requested_processors,

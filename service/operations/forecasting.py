@@ -20,6 +20,8 @@ from service.forecasting.snapshots import (
     check_queue,
     dedicated,
     most_tasks,
+    nodes_of,
+    processors_of,
     shared,
 )
 from service.live import ClusterState
@@ -28,6 +30,12 @@ from simulator.semantics import Semantics
 from simulator.shared.policies import SHARED_POLICIES
 from simulator.shared.simulation import Span
 from simulator.trace import Integers
+
+NODES_PER_JOB = 100
+"""A machine may have so many nodes for each job that a forecast may have."""
+
+MOST_PLACES = 10**7
+"""Processors of the machine and of all jobs, where each of them is named."""
 
 SLICE = 16
 """Jobs that are predicted at a time, so that other requests pass in between."""
@@ -64,9 +72,12 @@ class Forecasting:
         )
 
     def _check_size(self, body: ForecastRequest) -> None:
-        jobs, limit = len(body.running) + len(body.waiting), self._settings.forecast_jobs
-        if jobs > limit or len(body.machine.nodes or ()) > 100 * limit:
+        jobs, limit = [*body.running, *body.waiting], self._settings.forecast_jobs
+        if len(jobs) > limit or len(nodes_of(body.machine)) > NODES_PER_JOB * limit:
             raise QueueTooLargeError(f"A forecast takes at most {limit} jobs.")
+        places = processors_of(body.machine) + sum(job.requested_processors for job in jobs)
+        if body.policy == "fcfs-pinned" and places > MOST_PLACES:
+            raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
     async def _known(self, body: ForecastRequest, method: str) -> Knowledge:
         """Predictions and priorities of all jobs."""
@@ -138,7 +149,7 @@ class Forecasting:
         spans: Mapping[str, Span] = await self._worker.forecasts.run(
             play_shared, cluster, queue, body.policy, most_tasks(body), estimator
         )
-        names = [node.name for node in body.machine.nodes or ()]
+        names = [node.name for node in nodes_of(body.machine)]
 
         def placed(job: QueuedJobBody) -> tuple[Span, list[str]]:
             span = spans[str(job.job_id)]

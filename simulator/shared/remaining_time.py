@@ -7,7 +7,7 @@ ever negative: a run that used more CPU time than its application is known for e
 from collections.abc import Callable, Mapping
 
 from predictors.correction import next_estimate
-from simulator.shared.jobs import Run
+from simulator.shared.jobs import RESOLUTION, Run
 
 RemainingTime = Callable[[Run], float]
 
@@ -23,7 +23,7 @@ def proportional(run: Run) -> float:
 
     A run that has used no CPU time yet has no past to go by, and takes as long as alone.
     """
-    if not run.cpu_time:
+    if run.cpu_time < RESOLUTION:
         return isolated(run)
     return max(0.0, run.elapsed * (run.job.cpu_time - run.cpu_time) / run.cpu_time)
 

@@ -154,10 +154,10 @@ def test_on_shared_nodes_jobs_slow_each_other_down(service):
         ({"waiting": [waiting("x", 5)]}, "waiting.0.requested_processors", "Job x"),
         ({"waiting": [waiting(1), waiting("1")]}, "waiting.1.job_id", "twice"),
         ({"waiting": [waiting("x", cluster="hill")]}, "waiting.0.cluster", "Job x"),
-        ({"machine": {}}, "machine", "Either"),
-        ({"machine": {"processors": 1, "nodes": NODES}}, "machine", "Either"),
+        ({"machine": {}}, "machine", "number of processors or a list"),
+        ({"machine": {"processors": 1, "nodes": NODES}}, "machine", "or a list of nodes"),
         ({"machine": {"nodes": NODES[:1] * 2}}, "machine.nodes.1.name", "name"),
-        ({"policy": "normal"}, "machine.nodes", "nodes"),
+        ({"policy": "normal"}, "machine", "nodes"),
         ({"policy": "best"}, "policy", "easy"),
         ({"order": "best"}, "order", "fcfs"),
         ({"policy": "fcfs-pinned", "order": "wfp"}, "order", "fcfs"),
@@ -205,6 +205,17 @@ def test_a_queue_of_too_many_jobs_is_refused(serve, sqlite_url):
     assert answer.status_code == 413
     assert answer.json()["error"] == "QueueTooLargeError"
     assert forecast(service, waiting=[waiting(n) for n in range(2)]).status_code == 200
+
+
+def test_nodes_are_pinned_on_machines_of_a_size_that_there_is(service):
+    answer = forecast(service, machine={"processors": 2**31 - 1}, policy="fcfs-pinned")
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(("pinning", "start"), [(60, 600), (4000, 3500)])
+def test_a_pinned_job_keeps_the_start_that_was_planned_by_requests(service, pinning, start):
+    answer = forecast(service, policy="fcfs-pinned", pinning=pinning, **QUEUE)
+    assert starts(answer)["head"] == start
 
 
 def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(serve, sqlite_url):
