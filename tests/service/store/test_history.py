@@ -193,6 +193,14 @@ def test_a_database_that_cannot_be_shared_is_refused(url):
         open_store(url)
 
 
+def test_durability_can_be_lessened_but_not_turned_off(sqlite_url):
+    private = open_store(sqlite_url, sqlite_synchronous="normal")
+    assert private.write([reported(a_run("1"))]) == [Ingested(accepted=1, duplicates=0)]
+    private.close()
+    with pytest.raises(ValueError, match="'off'"):
+        open_store(sqlite_url, sqlite_synchronous="off")
+
+
 def test_a_url_of_postgresql_needs_no_driver(postgres_url):
     plain = make_url(postgres_url).set(drivername="postgresql").render_as_string()
     store = open_store(plain)
