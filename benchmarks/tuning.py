@@ -18,6 +18,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from prediction_costs import stream
 
 from predictors.jobs import Completion
@@ -32,6 +33,8 @@ from predictors.tuning.round import tune
 from simulator.cleaning import REPLAY_RULES, clean
 from simulator.runs import completions as runs_of
 from simulator.swf import read_swf
+
+Numbers = NDArray[np.float64]
 
 HISTORY, TRAINING, TEST = 5_000, 2_000, 1_000
 SAMPLE = 8
@@ -53,8 +56,10 @@ class Straightforward:
         }
         self.trials = trials
 
-    def predict(self, trial: Completion, parameters: KnnParameters) -> float:
-        """What knn predicts for one job."""
+    def neighbours(
+        self, trial: Completion, parameters: KnnParameters
+    ) -> tuple[Numbers, Numbers, Numbers] | None:
+        """Scaled features of the neighbours, nearest first, their runtimes, and the job's own."""
         job = trial.submission
         ended = int(np.searchsorted(self.ends, job.submit_time, side="right"))
         scaled = self.features[max(0, ended - parameters.scaling) : ended]
@@ -64,18 +69,29 @@ class Straightforward:
             wanted = getattr(job, name) or ""
             matching &= (self.attributes[name][recent] == wanted) & (wanted != "")
         if not matching.any():
-            return job.requested_walltime
+            return None
         known = ~np.isnan(scaled).all(axis=0)
         width = np.zeros(3)
         width[known] = np.nanmax(scaled[:, known], axis=0) - np.nanmin(scaled[:, known], axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             inverse = np.where(width > 0, 1 / width, 0.0)
-        squares = ((self.features[recent][matching] - features_of(job)) * inverse) ** 2
+        features = self.features[recent][matching]
+        own = np.array(features_of(job))
+        squares = ((features - own) * inverse) ** 2
         distances = np.where(squares <= 1, squares, 1.0).sum(axis=1)
         newest_first = distances[::-1].argsort(kind="stable")[: parameters.neighbours]
         runtimes = self.runtimes[recent][matching][::-1][newest_first]
-        seconds = parameters.estimate(runtimes.mean(), runtimes.std(), job.requested_walltime)
-        return min(job.requested_walltime, max(1.0, float(seconds)))
+        return features[::-1][newest_first] * inverse, runtimes, own * inverse
+
+    def predict(self, trial: Completion, parameters: KnnParameters) -> float:
+        """What knn predicts for one job."""
+        request = trial.submission.requested_walltime
+        found = self.neighbours(trial, parameters)
+        if found is None:
+            return request
+        _, runtimes, _ = found
+        seconds = parameters.estimate(runtimes.mean(), runtimes.std(), request)
+        return min(request, max(1.0, float(seconds)))
 
     def errors(self, parameters: KnnParameters) -> Errors:
         """Over all trial jobs."""
