@@ -6,6 +6,7 @@ there the scheduler's rules are played to the end, as if nothing were submitted 
 are whole seconds from now on.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from simulator.engine import run
 from simulator.semantics import Semantics
-from simulator.state import EVENT, UNKNOWN, State, new_state
+from simulator.state import EVENT, State, new_state
 from simulator.trace import Integers
 from simulator.workload import EMPTY
 
@@ -67,11 +68,14 @@ class Snapshot:
         processors: of the machine.
         running: in any order.
         waiting: in the order of their submission, which decides ties of every queue order.
+        running_nodes: places of the nodes of every running job, from 0, for policies that name
+            nodes; without them the jobs that started first have the first nodes.
     """
 
     processors: int
     running: QueuedJobs
     waiting: QueuedJobs
+    running_nodes: Sequence[Sequence[int]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be.
@@ -103,11 +107,13 @@ class Forecast:
         start: of every waiting job.
         end: of every waiting job.
         running_end: of every running job.
+        nodes: places of the nodes of every waiting job, under policies that name nodes.
     """
 
     start: Integers
     end: Integers
     running_end: Integers
+    nodes: Sequence[Sequence[int]] | None = None
 
 
 def forecast(snapshot: Snapshot, semantics: Semantics) -> Forecast:
@@ -125,7 +131,10 @@ def forecast(snapshot: Snapshot, semantics: Semantics) -> Forecast:
     running_end = np.empty(running, np.int64)
     running_end[_by_start(snapshot.running)] = ended[:running]
     return Forecast(
-        start=state.jobs["start"][running:] - now, end=ended[running:], running_end=running_end
+        start=state.jobs["start"][running:] - now,
+        end=ended[running:],
+        running_end=running_end,
+        nodes=_nodes(state)[running:] if semantics.names_nodes else None,
     )
 
 
@@ -151,6 +160,8 @@ def _state(snapshot: Snapshot, semantics: Semantics) -> State:
     state.jobs["priority"] = jobs.priority
     state.clock["now"] = now
     _let_run(state, len(running), semantics)
+    if semantics.names_nodes:
+        _name_nodes(state, len(running), _flat_nodes(snapshot))
     return state
 
 
@@ -180,7 +191,6 @@ def _let_run(state: State, count: int, semantics: Semantics) -> None:
     clock["submitted"] = clock["started"] = clock["running"] = clock["ends"] = count
     clock["expiries"] = len(outlived)
     clock["disturbed"] = 1  # plans know nothing of these jobs yet
-    _name_nodes(state, count)
 
 
 def _events(times: Integers, jobs: Integers) -> NDArray[np.void]:
@@ -190,11 +200,21 @@ def _events(times: Integers, jobs: Integers) -> NDArray[np.void]:
     return np.sort(events, order=("time", "serial"))
 
 
-def _name_nodes(state: State, count: int) -> None:
-    """Where the policy wants named nodes, let the running jobs have the first ones."""
-    if not len(state.nodes):
-        return
-    used = int(state.jobs["processors"][:count].sum())
-    state.node_lists[:used] = np.arange(used)
-    state.nodes["job"][:used] = np.repeat(np.arange(count), state.jobs["processors"][:count])
-    state.nodes["job"][used:] = UNKNOWN
+def _flat_nodes(snapshot: Snapshot) -> Integers:
+    """The nodes of the running jobs one after the other, in the order of their starts."""
+    if snapshot.running_nodes is None:
+        return np.arange(snapshot.running.processors.sum())
+    in_order = [snapshot.running_nodes[row] for row in _by_start(snapshot.running)]
+    return np.array([node for nodes in in_order for node in sorted(nodes)], dtype=np.int64)
+
+
+def _name_nodes(state: State, count: int, nodes: Integers) -> None:
+    """Let the first jobs run on their nodes."""
+    state.node_lists[: len(nodes)] = nodes
+    state.nodes["job"][nodes] = np.repeat(np.arange(count), state.jobs["processors"][:count])
+
+
+def _nodes(state: State) -> list[list[int]]:
+    """The nodes of every job."""
+    parts = np.split(state.node_lists, state.jobs["first_node"][1:])
+    return [part.tolist() for part in parts][: len(state.jobs)]

@@ -20,6 +20,10 @@ class JobForecastAnswer:
     wait: float
     turnaround: Annotated[float, Field(description="From submission to end.")]
     nodes: Annotated[list[str] | None, Field(description="Null where processors are counted.")]
+    nodes_since: Annotated[
+        float | None,
+        Field(description="Since when forecasts have named these nodes; null if none are named."),
+    ]
     start_interval: Annotated[
         IntervalAnswer | None, Field(description="Of start_time; null without samples.")
     ]

@@ -16,6 +16,7 @@ from service.forecasting.bodies import (
     ForecastRequest,
     MachineBody,
     NodeBody,
+    NodesBody,
     PoolBody,
     QueuedJobBody,
     RunningJobBody,
@@ -150,20 +151,59 @@ def dedicated(body: ForecastRequest, now: float, known: Knowledge) -> Snapshot:
 
     elapsed = [int(now - unix_seconds(job.start_time)) for job in body.running]
     waited = [int(now - unix_seconds(job.submit_time)) for job in body.waiting]
-    running = _columns(body.running, elapsed, known)
+    size = cores_of_a_node(body)
+    running = _columns(body.running, elapsed, known, size)
     remaining = map(runtime, body.running, running.estimate.tolist(), elapsed)
     return Snapshot(
-        processors=processors_of(body.machine),
+        processors=processors_of(body.machine) // size,
         running=replace(running, runtime=_whole(list(remaining))),
-        waiting=_columns(body.waiting, waited, known),
+        waiting=_columns(body.waiting, waited, known, size),
+        running_nodes=_running_nodes(body) if names_nodes(body) else None,
     )
 
 
-def _columns(jobs: Sequence[QueuedJobBody], ages: Sequence[int], known: Knowledge) -> QueuedJobs:
-    """The jobs as if they ran for as long as predicted."""
+def names_nodes(body: ForecastRequest) -> bool:
+    """Whether jobs take whole nodes of a dedicated machine, which are forecast too."""
+    return body.policy == "fcfs-pinned" and isinstance(body.machine, NodesBody)
+
+
+def cores_of_a_node(body: ForecastRequest) -> int:
+    """How many processors are taken at once: a whole node's, or one.
+
+    Raises:
+        InvalidFieldError: whole nodes are taken, but they differ in size.
+    """
+    if not names_nodes(body):
+        return 1
+    sizes = {node.cores for node in nodes_of(body.machine)}
+    if len(sizes) > 1:
+        raise InvalidFieldError("Pinned jobs take nodes of one size.", "machine.nodes")
+    return sizes.pop()
+
+
+def _running_nodes(body: ForecastRequest) -> list[list[int]]:
+    """The places of the nodes of the running jobs, which have them to themselves."""
+    numbers, size = node_numbers(body.machine), cores_of_a_node(body)
+    taken: set[int] = set()
+    found = []
+    for path, job in _named("running", body.running):
+        places = numbers_of(job, path, numbers)
+        if len(places) != ceil(job.requested_processors / size):
+            raise _refusal(job, path, "nodes", "runs on another number of nodes than it needs")
+        if not taken.isdisjoint(places):
+            raise _refusal(job, path, "nodes", "shares a node with another job")
+        taken.update(places)
+        found.append(places)
+    return found
+
+
+def _columns(
+    jobs: Sequence[QueuedJobBody], ages: Sequence[int], known: Knowledge, size: int
+) -> QueuedJobs:
+    """The jobs as if they ran for as long as predicted, on so many processors at a time."""
     estimates = _whole([whole_seconds(known[job.job_id].runtime) for job in jobs])
     return QueuedJobs(
-        processors=_whole([job.requested_processors for job in jobs]),
+        processors=_whole([ceil(job.requested_processors / size) for job in jobs]),
         request=_whole([ceil(job.requested_walltime) for job in jobs]),
         estimate=estimates,
         runtime=estimates,

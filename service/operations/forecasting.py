@@ -1,7 +1,7 @@
 """Telling when the jobs of a queue will start and end, and where."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from service.errors import InvalidFieldError, QueueTooLargeError
 from service.fields import unix_seconds
 from service.forecasting.answers import ForecastAnswer, JobForecastAnswer
 from service.forecasting.bodies import ForecastRequest, QueuedJobBody, RunningJobBody
+from service.forecasting.notes import NodeNotes
 from service.forecasting.playing import play_dedicated, play_shared
 from service.forecasting.snapshots import (
     JobName,
@@ -20,6 +21,7 @@ from service.forecasting.snapshots import (
     check_queue,
     dedicated,
     most_tasks,
+    names_nodes,
     nodes_of,
     processors_of,
     shared,
@@ -28,7 +30,6 @@ from service.live import ClusterState
 from service.worker import Worker
 from simulator.semantics import Semantics
 from simulator.shared.policies import SHARED_POLICIES
-from simulator.shared.simulation import Span
 from simulator.trace import Integers
 
 NODES_PER_JOB = 100
@@ -47,6 +48,7 @@ class Forecasting:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._settings = worker.settings
+        self._notes = NodeNotes()
         self._default_priority = group_named(worker.settings.default_group).priority
 
     async def forecast(self, body: ForecastRequest) -> ForecastAnswer:
@@ -67,6 +69,7 @@ class Forecasting:
         known = await self._known(body, method)
         play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
         jobs = await play(body, now, known)
+        self._note_nodes(body, now, jobs)
         return ForecastAnswer(
             cluster=body.cluster, now=now, policy=body.policy, method=method, jobs=jobs
         )
@@ -107,63 +110,67 @@ class Forecasting:
     ) -> list[JobForecastAnswer]:
         snapshot = dedicated(body, now, known)
         wanted = self._settings.forecast_samples if body.samples is None else body.samples
+        ratios = self._worker.live.of(body.cluster).errors.quantiles()
         played, futures = await self._worker.forecasts.run(
-            play_dedicated,
-            snapshot,
-            semantics_of(body),
-            self._worker.live.of(body.cluster).errors.quantiles(),
-            wanted,
+            play_dedicated, snapshot, semantics_of(body), ratios, wanted
         )
-        running_ends = Ranges([future.running_end for future in futures], now)
+        ends = Ranges([future.running_end for future in futures], now)
+        running = zip(
+            body.running, played.running_end.tolist(), snapshot.running.age.tolist(), strict=True
+        )
+        answers = [
+            running_answer(job, now + end, end + age, nodes=job.nodes, interval=ends.of(row))
+            for row, (job, end, age) in enumerate(running)
+        ]
         starts = Ranges([future.start for future in futures], now)
         ends = Ranges([future.end for future in futures], now)
-        return [
-            *(
-                running_answer(job, now + end, runtime, interval=running_ends.of(row))
-                for row, (job, end, runtime) in enumerate(
-                    zip(
-                        body.running,
-                        played.running_end.tolist(),
-                        snapshot.running.runtime.tolist(),
-                        strict=True,
-                    )
-                )
-            ),
-            *(
-                waiting_answer(
-                    job,
-                    (now + start, now + end),
-                    intervals=(starts.of(row), ends.of(row)),
-                )
-                for row, (job, start, end) in enumerate(
-                    zip(body.waiting, played.start.tolist(), played.end.tolist(), strict=True)
-                )
-            ),
-        ]
+        places = played.nodes if names_nodes(body) else None
+        for row, job in enumerate(body.waiting):
+            answer = waiting_answer(job, now + int(played.start[row]), now + int(played.end[row]))
+            answer.start_interval, answer.end_interval = starts.of(row), ends.of(row)
+            answer.nodes = named(body, places[row]) if places else None
+            answers.append(answer)
+        return answers
 
     async def _shared(
         self, body: ForecastRequest, now: float, known: Knowledge
     ) -> list[JobForecastAnswer]:
         cluster, queue = shared(body, now, known)
         estimator = f"{body.remaining_time}-{body.cpu_time}"
-        spans: Mapping[str, Span] = await self._worker.forecasts.run(
+        spans = await self._worker.forecasts.run(
             play_shared, cluster, queue, body.policy, most_tasks(body), estimator
         )
-        names = [node.name for node in nodes_of(body.machine)]
-
-        def placed(job: QueuedJobBody) -> tuple[Span, list[str]]:
-            span = spans[str(job.job_id)]
-            return span, [names[number] for number in span.nodes]
-
         answers = []
         for job in body.running:
-            span, nodes = placed(job)
-            answers.append(running_answer(job, now + span.end, span.end - span.start, nodes=nodes))
+            span = spans[str(job.job_id)]
+            answers.append(
+                running_answer(job, now + span.end, span.end - span.start, nodes=job.nodes)
+            )
         for waiting in body.waiting:
-            span, nodes = placed(waiting)
-            times = (now + span.start, now + span.end)
-            answers.append(waiting_answer(waiting, times, nodes=nodes))
+            span = spans[str(waiting.job_id)]
+            answer = waiting_answer(waiting, now + span.start, now + span.end)
+            answer.nodes = named(body, span.nodes)
+            answers.append(answer)
         return answers
+
+    def _note_nodes(
+        self, body: ForecastRequest, now: float, answers: Sequence[JobForecastAnswer]
+    ) -> None:
+        """Say since when the nodes of the waiting jobs have been the same."""
+        waiting = {
+            str(answer.job_id): answer
+            for answer in answers
+            if answer.state == "waiting" and answer.nodes is not None
+        }
+        nodes = {job_id: tuple(answer.nodes or ()) for job_id, answer in waiting.items()}
+        for job_id, since in self._notes.since((body.cluster, body.policy), now, nodes).items():
+            waiting[job_id].nodes_since = since
+
+
+def named(body: ForecastRequest, places: Sequence[int]) -> list[str]:
+    """The names of nodes."""
+    nodes = nodes_of(body.machine)
+    return [nodes[place].name for place in places]
 
 
 def semantics_of(body: ForecastRequest) -> Semantics:
@@ -215,7 +222,7 @@ def running_answer(
     end: float,
     runtime: float,
     *,
-    nodes: list[str] | None = None,
+    nodes: list[str] | None,
     interval: IntervalAnswer | None = None,
 ) -> JobForecastAnswer:
     """What becomes of a job that runs."""
@@ -228,22 +235,16 @@ def running_answer(
         end_time=end,
         wait=start - submit,
         turnaround=end - submit,
-        nodes=job.nodes if nodes is None else nodes,
+        nodes=nodes,
+        nodes_since=None,
         start_interval=None,
         end_interval=interval,
     )
 
 
-def waiting_answer(
-    job: QueuedJobBody,
-    times: tuple[float, float],
-    *,
-    nodes: list[str] | None = None,
-    intervals: tuple[IntervalAnswer | None, IntervalAnswer | None] = (None, None),
-) -> JobForecastAnswer:
-    """What becomes of a job that waits."""
+def waiting_answer(job: QueuedJobBody, start: float, end: float) -> JobForecastAnswer:
+    """What becomes of a job that waits, but for its nodes and intervals."""
     submit = unix_seconds(job.submit_time)
-    start, end = times
     return JobForecastAnswer(
         job_id=job.job_id,
         state="waiting",
@@ -252,7 +253,8 @@ def waiting_answer(
         end_time=end,
         wait=start - submit,
         turnaround=end - submit,
-        nodes=nodes,
-        start_interval=intervals[0],
-        end_interval=intervals[1],
+        nodes=None,
+        nodes_since=None,
+        start_interval=None,
+        end_interval=None,
     )

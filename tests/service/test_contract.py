@@ -24,6 +24,7 @@ BEYOND_SCHEMA = (
     "There must be at most 20 in one request.",
     "Job ",
     "A forecast ",
+    "Pinned jobs take nodes of one size.",
     "Another node has this name.",
     "Policies of shared nodes need nodes.",
     "fcfs-pinned serves the queue in the order fcfs.",

@@ -61,6 +61,7 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
                 "wait": 50,
                 "turnaround": 750,
                 "nodes": None,
+                "nodes_since": None,
                 "start_interval": None,
                 "end_interval": None,
             },
@@ -73,6 +74,7 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
                 "wait": 660,
                 "turnaround": 710,
                 "nodes": None,
+                "nodes_since": None,
                 "start_interval": None,
                 "end_interval": None,
             },
@@ -85,6 +87,7 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
                 "wait": 30,
                 "turnaround": 120,
                 "nodes": None,
+                "nodes_since": None,
                 "start_interval": None,
                 "end_interval": None,
             },
@@ -138,6 +141,7 @@ def test_on_shared_nodes_jobs_slow_each_other_down(service):
     assert old["end_time"] - NOW == pytest.approx(75)  # 1.5 CPUs are wanted of n1
     assert wide["end_time"] - NOW == pytest.approx(75 + 10 * 1.15)  # then 1.15 of n2
     assert (old["nodes"], wide["nodes"]) == (["n1"], ["n1", "n2"])
+    assert (old["nodes_since"], wide["nodes_since"]) == (None, NOW)
     answer = forecast(service, policy="normal", remaining_time="mpl", cpu_time="mpl", **queue)
     assert answer.json()["jobs"][0]["end_time"] - NOW == pytest.approx(100)
     assert starts(forecast(service, policy="basic", **queue))["wide"] == pytest.approx(50)
@@ -178,6 +182,8 @@ def test_what_cannot_be_is_refused_by_job_and_field(service, change, field, word
         ([running("x", nodes=["n3"])], "easy", "running.0.nodes"),
         ([running("x", 2, nodes=["n1", "n1"])], "easy", "running.0.nodes"),
         ([running("x", nodes=["n1"]), running("y", nodes=["n1"])], "easy", "running.1.nodes"),
+        ([running("x", 2, nodes=["n1"])], "easy", "running.0.nodes"),
+        ([running("x", 1, nodes=["n1", "n2"])], "fcfs-pinned", "running.0.nodes"),
         ([running("x", 2, nodes=["n1"], used_cpu_time=1)], "normal", "running.0.nodes"),
         ([running("x", nodes=["n1"])], "normal", "running.0.used_cpu_time"),
         (
@@ -205,6 +211,37 @@ def test_a_queue_of_too_many_jobs_is_refused(serve, sqlite_url):
     assert answer.status_code == 413
     assert answer.json()["error"] == "QueueTooLargeError"
     assert forecast(service, waiting=[waiting(n) for n in range(2)]).status_code == 200
+
+
+def test_nodes_are_forecast_and_since_when_they_have_been_the_same(service):
+    """Whole nodes of two cores; the head waits for the old job's nodes."""
+    queue = {
+        "machine": {"nodes": [{"name": f"n{n}", "cores": 2} for n in (1, 2, 3)]},
+        "policy": "fcfs-pinned",
+        "plans_by": "predictions",
+        "running": [running("old", 3, predicted_walltime=700, nodes=["n3", "n1"])],
+        "waiting": [
+            waiting("small", 2, ago=60, predicted_walltime=50),
+            waiting("wide", 4, ago=30, predicted_walltime=50),
+        ],
+    }
+
+    def nodes(now, changed=queue):
+        answer = forecast(service, **{**changed, "now": now})
+        assert answer.status_code == 200, answer.text
+        return [(job["nodes"], job["nodes_since"]) for job in answer.json()["jobs"]]
+
+    first = [(["n3", "n1"], None), (["n2"], NOW), (["n1", "n2"], NOW)]
+    assert nodes(NOW) == first
+    assert nodes(NOW + 9) == first
+    alone = {**queue, "waiting": [waiting("wide", 6, ago=30)]}
+    assert nodes(NOW + 20, alone)[1] == (["n1", "n2", "n3"], NOW + 20)
+    assert nodes(NOW + 30)[1:] == [(["n2"], NOW + 30), (["n1", "n2"], NOW + 30)]
+    uneven = {
+        **queue,
+        "machine": {"nodes": [{"name": "n1", "cores": 2}, {"name": "n3", "cores": 9}]},
+    }
+    assert forecast(service, **uneven).json()["field"] == "machine.nodes"
 
 
 def test_nodes_are_pinned_on_machines_of_a_size_that_there_is(service):
