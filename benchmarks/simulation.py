@@ -127,21 +127,24 @@ def compile_seconds() -> tuple[float, float]:
 def memory_of_easy_on_curie(traces: Path) -> tuple[float, float]:
     """MB above the imports: at the end, and at the most, reading included."""
     code = f"""
-import resource
+import re
+from pathlib import Path
 from simulator.estimates import Estimates
 from simulator.schedule import simulate, warm_up
 from simulator.semantics import Semantics
 from simulator.swf import read_swf
 from simulator.workload import prepare
 
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
+def resident(what):
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(what + r":\\s+(\\d+)", status).group(1)) * 1024 / 1e6
 
 warm_up()
-before = resident()
+Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+before = resident("VmRSS")
 workload = prepare(read_swf({str(traces / FILES["Curie"])!r}))
 schedule = simulate(workload, Semantics(), Estimates.named("requested"))
-print(resident() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6 - before)
+print(resident("VmRSS") - before, resident("VmHWM") - before)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     now, most = run.stdout.split()
