@@ -17,8 +17,15 @@ _START_SECONDS = 30.0
 _FAST = ("fsync=off", "full_page_writes=off", "shared_buffers=32MB", "autovacuum=off")
 _DURABLE = ("shared_buffers=256MB", "max_wal_size=4GB")
 
-# The shell ends the server when its standard input does, so no server outlives a killed test run.
-_GUARD = '"$@" & read -r signal; kill -s "${signal:-INT}" $!; wait $!'
+# The shell ends the server when its standard input ends without a word, and removes the files: no
+# server outlives a killed test run.
+_GUARD = """
+"$@" &
+read -r signal
+kill -s "${signal:-INT}" $!
+wait $!
+[ -n "$signal" ] || rm -rf "$PWD"
+"""
 
 
 class PostgresMissingError(Exception):
