@@ -1,0 +1,87 @@
+"""``walltimed experiment`` for the scheduling studies, through the same door as the shell's."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import ModuleType
+
+import pytest
+
+from service.cli import main
+from simulator.studies import STUDIES
+from simulator.swf import write_swf
+from simulator.synth import Workload, synthesise
+
+
+@pytest.fixture
+def walltimed(monkeypatch, capsys):
+    """Runs the command; gives its exit code, what it printed and what it complained of."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """The log of one study."""
+    [log] = STUDIES["rocchetti"].logs
+    write_swf(synthesise(Workload(jobs=300, processors=4096, seed=3)), tmp_path / log)
+    return tmp_path
+
+
+@pytest.fixture
+def dask(monkeypatch):
+    """A Dask client as walltimed uses it, with threads in the place of a cluster."""
+    addresses = []
+
+    @contextmanager
+    def connected(address):
+        addresses.append(address)
+        with ThreadPoolExecutor(2) as executor:
+            client = ModuleType("client")
+            client.get_executor = lambda: executor
+            yield client
+
+    module = ModuleType("distributed")
+    module.Client = connected
+    monkeypatch.setitem(sys.modules, "distributed", module)
+    return addresses
+
+
+def test_processes_and_a_dask_cluster_come_to_the_same_table(walltimed, logs, dask):
+    here = walltimed("experiment", "rocchetti", logs, "--processes", 1)
+    there = walltimed("experiment", "rocchetti", logs, "--dask", "tcp://head:8786")
+    assert here[0] == there[0] == 0
+    assert here[1] == there[1]
+    assert "Six scenarios" in here[1]
+    assert dask == ["tcp://head:8786"]
+
+
+def test_without_dask_its_option_says_what_to_install(walltimed, logs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, _, complaint = walltimed("experiment", "rocchetti", logs, "--dask", "tcp://head:8786")
+    assert code == 2
+    assert "needs the package distributed" in complaint
+
+
+def test_a_missing_log_is_named(walltimed, logs):
+    code, _, complaint = walltimed("experiment", "klusacek", logs)
+    assert code == 2
+    assert "lacks CTC-SP2-1996-3.1-cln.swf.gz, SDSC-SP2-1998-4.2-cln.swf.gz" in complaint
+
+
+@pytest.mark.usefixtures("dask")
+def test_the_tables_and_pictures_are_written_where_they_are_wanted(walltimed, logs, tmp_path):
+    output = tmp_path / "results"
+    arguments = ("experiment", "rocchetti", logs, "--dask", "tcp://a:1", "--output", output)
+    code, out, _ = walltimed(*arguments)
+    assert code == 0
+    assert out.strip() in (output / "table.txt").read_text()
+    assert (output / "psp-aging-waits.png").exists()
+    assert 'src="psp-aging-waits.png"' in (output / "index.html").read_text()
