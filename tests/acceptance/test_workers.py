@@ -49,7 +49,7 @@ def knows(service: Service, *, sqlite: bool, user: str, expected: float) -> bool
     return eventually(lambda: service.predict(user) == expected)
 
 
-def test_two_services_on_one_store_see_each_others_completions(store_url):
+def test_two_services_on_one_store_see_each_others_completions_and_count_a_run_once(store_url):
     sqlite = store_url.startswith("sqlite")
     with Service(store_url) as one, Service(store_url) as other:
         for number in range(20):
@@ -60,10 +60,7 @@ def test_two_services_on_one_store_see_each_others_completions(store_url):
             assert teller.predict(user) == pytest.approx(runtime)
             assert knows(listener, sqlite=sqlite, user=user, expected=pytest.approx(runtime))
 
-
-def test_a_run_told_to_two_services_counts_once(store_url):
-    with Service(store_url) as one, Service(store_url) as other:
-        runs = [completion(number) for number in range(100)]
+        runs = [completion(f"run-{number}") for number in range(100)]
         assert one.complete(*runs).json() == {"accepted": 100, "duplicates": 0}
         assert other.complete(*runs).json() == {"accepted": 0, "duplicates": 100}
 
