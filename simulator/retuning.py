@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from predictors.jobs import Completion
 from predictors.knn import KnnParameters
 from predictors.tuning.batch import Batch, batch_of
-from predictors.tuning.exhaustive import Survey, exhaustive, survey_template
+from predictors.tuning.exhaustive import Survey, exhaustive, survey
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import SEARCHES, judge
 from predictors.tuning.search import Found
@@ -107,7 +107,7 @@ class Retuning:
         def surveyor(batch: Batch, template: tuple[str, ...]) -> Survey:
             known = self._surveys.get((ended, len(batch), template))
             if known is None:
-                known = survey_template(batch, template)
+                known = survey(batch, template)
                 self._surveys[ended, len(batch), template] = known
             return known
 

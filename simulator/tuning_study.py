@@ -29,8 +29,9 @@ PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 BETAS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 
+UNTUNED = "knn, untuned"
 REFERENCES = ("max-usage", "last-two", "percentile=85")
-"""At whose shares of underestimated jobs the errors are compared."""
+"""At their shares of underestimated jobs, and at that of untuned knn, errors are compared."""
 
 WITHIN_SECONDS = (60, 300, 1000, 3600, 10_000, 86_400)
 STEPS = 10
@@ -95,7 +96,7 @@ def study(
     shown = {
         "knn, tuned": tuned[plan.penalty].predicted[scored],
         "knn, tuned once": once.predicted[scored],
-        "knn, untuned": fixed(),
+        UNTUNED: fixed(),
         **{name: others[name] for name in ("requested", *REFERENCES)},
     }
     curves = [
@@ -171,7 +172,7 @@ def equal_shares(found: Study) -> str:
     settings = {point.setting: point for point in found.settings}
     heads = ["underestimated as by", "share", "its error", *(one.name for one in found.curves)]
     rows = []
-    for name in REFERENCES:
+    for name in (UNTUNED, *REFERENCES):
         reference = settings[name]
         cells = [seconds(one.error_at(reference.underestimated)) for one in found.curves]
         rows.append([name, share(reference.underestimated), seconds(reference.error), *cells])

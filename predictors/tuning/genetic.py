@@ -12,15 +12,7 @@ from predictors.knn import KnnParameters
 from predictors.neighbours import Floats
 from predictors.recent_jobs import TEMPLATE_ATTRIBUTES
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
-from predictors.tuning.search import (
-    ALPHAS,
-    BETAS,
-    SHORTEST_HISTORY,
-    Found,
-    Progress,
-    Report,
-    untold,
-)
+from predictors.tuning.search import Found, Progress, Report, untold
 
 POPULATION = 50
 GENERATIONS = 100
@@ -30,6 +22,11 @@ IMPROVEMENT = 1e-3
 """The search has converged when so many generations improved the cost by less than this share."""
 
 GENES = len(TEMPLATE_ATTRIBUTES) + 4
+
+SHORTEST_HISTORY = 10
+ALPHAS = (-1.0, 3.0)
+BETAS = (0.0, 1.0)
+"""Ranges of the weights of the deviation and of the request."""
 
 
 def genetic(

@@ -8,12 +8,6 @@ from msgspec import Struct
 from predictors.knn import KnnParameters
 from predictors.tuning.batch import Batch
 
-SHORTEST_HISTORY = 10
-
-ALPHAS = (-1.0, 3.0)
-BETAS = (0.0, 1.0)
-"""Ranges of the weights of the deviation and of the request."""
-
 
 class Found(Struct, frozen=True, kw_only=True):
     """The best parameters of a search.

@@ -12,7 +12,7 @@ from predictors.jobs import Completion, Submission
 from predictors.knn import Knn, KnnParameters
 from predictors.recent_jobs import TEMPLATE_ATTRIBUTES
 from predictors.tuning.batch import batch_of
-from predictors.tuning.exhaustive import exhaustive, spread, stretched
+from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import GENERATIONS, GENES, IMPROVEMENT, PATIENCE, decode, genetic
 from predictors.tuning.objective import Errors
 from predictors.tuning.plan import FEWEST_JOBS, TooShortHistoryError, TuningPlan
@@ -188,13 +188,6 @@ def test_genomes_reach_the_ends_of_the_space():
     assert most == replace(
         most, template=TEMPLATE_ATTRIBUTES, history=250, neighbours=50, alpha=3.0, beta=1.0
     )
-
-
-def test_refinement_stays_within_limits():
-    assert spread(0.0, 0.05, (0.0, 1.0)).tolist() == [0.0, 0.05, 0.1]
-    assert stretched(4, 0.5, (1, 50)) == [2, 3, 4, 5, 6]
-    assert stretched(1, 0.5, (1, 50)) == [1, 2]
-    assert stretched(5000, 0.5, (10, 5000)) == [2500, 3750, 5000]
 
 
 def test_a_round_adopts_what_wins_on_the_test_jobs_only():

@@ -17,7 +17,7 @@ def xu(
     *,
     year: Annotated[int | None, typer.Option(help="Only jobs submitted in this year.")] = None,
     history: Annotated[int, typer.Option(help="h, jobs that only serve as neighbours.")] = 5_000,
-    training: Annotated[int, typer.Option(help="t1, jobs that parameters are tried on.")] = 10_000,
+    training: Annotated[int, typer.Option(help="t1, jobs that parameters are tried on.")] = 20_000,
     test: Annotated[int, typer.Option(help="t2, jobs between rounds.")] = 2_000,
     penalty: Annotated[float, typer.Option(help="Of the tuned knn of Figs. 2 and 3.")] = 1.0,
     search: Annotated[str, typer.Option(help="exhaustive or genetic.")] = "exhaustive",
