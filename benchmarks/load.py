@@ -8,11 +8,15 @@ when its post was due, so that no slow answer hides the ones that had to wait be
 import select
 import socket
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle, takewhile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, takewhile
+from math import inf
 from time import perf_counter
 
 from msgspec import Struct
+
+OPEN_CONNECTIONS = 32
+"""Connections of an open loop: more than are busy unless the server cannot keep up."""
 
 
 class Times(Struct, frozen=True, kw_only=True):
@@ -90,42 +94,45 @@ class Connection:
 
 
 def closed_loop(
-    address: tuple[str, int], requests: Sequence[bytes], *, connections: int, seconds: float
+    address: tuple[str, int], requests: Iterable[bytes], *, connections: int, seconds: float = inf
 ) -> Times:
-    """Post as fast as the answers come."""
-    todo = cycle(requests)
+    """Post as fast as the answers come, until the requests or the seconds end.
+
+    There are at least as many requests as connections.
+    """
+    todo = iter(requests)
     opened = [Connection(address) for _ in range(connections)]
     times: list[float] = []
     begin = perf_counter()
     end = begin + seconds
-    for connection in opened:
-        connection.send(next(todo), perf_counter())
     busy = set(opened)
+    for connection, request in zip(opened, islice(todo, connections), strict=True):
+        connection.send(request, perf_counter())
     while busy:
         for connection in select.select(busy, (), ())[0]:
             if not connection.receive():
                 continue
             now = perf_counter()
             times.append(now - connection.since)
-            if now < end:
-                connection.send(next(todo), now)
-            else:
+            request = next(todo, None) if now < end else None
+            if request is None:
                 busy.remove(connection)
+            else:
+                connection.send(request, now)
     return finished(opened, times, begin)
 
 
 def open_loop(
     address: tuple[str, int],
-    requests: Sequence[bytes],
+    requests: Iterable[bytes],
     *,
     per_second: float,
     seconds: float,
-    connections: int = 32,
     going_on: Callable[[], bool] = lambda: True,
 ) -> Times:
     """Post at fixed times, on whichever connection is free, for so long or while it goes on."""
-    todo = cycle(requests)
-    opened = [Connection(address) for _ in range(connections)]
+    todo = iter(requests)
+    opened = [Connection(address) for _ in range(OPEN_CONNECTIONS)]
     free = deque(opened)
     busy: set[Connection] = set()
     times: list[float] = []

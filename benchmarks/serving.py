@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -116,14 +117,13 @@ def prepared(file: Path, jobs: int) -> str:
 
 
 @contextmanager
-def serving(*command: str) -> Iterator[Server]:
-    """A server pinned to its core; its address is on the first line that it prints."""
+def serving(*command: str, pinned: bool = True) -> Iterator[Server]:
+    """A server, pinned to its core; its address is on the first line that it prints."""
     process = subprocess.Popen(
-        ["taskset", "-c", str(SERVER_CORE), *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
+    if pinned:
+        os.sched_setaffinity(process.pid, {SERVER_CORE})
     try:
         found = re.search(r"http://([\d.]+):(\d+)", process.stdout.readline())
         yield Server((found[1], int(found[2])), process.pid)
@@ -133,10 +133,11 @@ def serving(*command: str) -> Iterator[Server]:
 
 
 @contextmanager
-def the_service(file: Path) -> Iterator[Server]:
+def the_service(file: Path, *, pinned: bool = True) -> Iterator[Server]:
     """Walltimed as it is shipped."""
     command = Path(sys.executable).with_name("walltimed")
-    with serving(str(command), "serve", "-p", "0", "-d", f"sqlite:///{file}") as server:
+    url = f"sqlite:///{file}"
+    with serving(str(command), "serve", "-p", "0", "-d", url, pinned=pinned) as server:
         while not is_ready(server.address):
             time.sleep(0.1)
         yield server
@@ -158,9 +159,9 @@ def is_ready(address: Address) -> bool:
 
 @contextmanager
 def importing(file: Path, jobs: int, first: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process on the load's core that imports completions meanwhile."""
+    """A process beside the load, on its core, that imports completions meanwhile."""
     command = [sys.executable, __file__, "--import-into", str(file), "--history", str(jobs)]
-    process = subprocess.Popen(["taskset", "-c", str(LOAD_CORE), *command, "--first", str(first)])
+    process = subprocess.Popen([*command, "--first", str(first)])
     try:
         yield process
     finally:
@@ -195,7 +196,7 @@ def measure(file: Path, token: str, options: argparse.Namespace) -> None:
     ratios = Ratios()
     with the_service(file) as service, the_endpoint() as endpoint:
         for server in (service, endpoint):
-            closed_loop(server.address, todo, connections=16, seconds=1)
+            closed_loop(server.address, cycle(todo), connections=16, seconds=1)
         for number in range(options.rounds):
             turn = (service, endpoint) if number % 2 else (endpoint, service)
             for name, load in loads(todo, options.seconds).items():
@@ -210,11 +211,11 @@ def loads(todo: list[bytes], seconds: float) -> dict[str, Load]:
     """What is measured, by name."""
     closed = {
         f"{connections} connections": partial(
-            closed_loop, requests=todo, connections=connections, seconds=seconds
+            closed_loop, requests=cycle(todo), connections=connections, seconds=seconds
         )
         for connections in (1, 16, 64)
     }
-    opened = partial(open_loop, requests=todo, per_second=OPEN_LOOP_RATE, seconds=seconds)
+    opened = partial(open_loop, requests=cycle(todo), per_second=OPEN_LOOP_RATE, seconds=seconds)
     return closed | {f"{OPEN_LOOP_RATE:.0f}/s open loop": opened}
 
 
@@ -246,7 +247,7 @@ def beside_an_import(
     with importing(file, options.imported, options.history) as process:
         times = open_loop(
             service,
-            todo,
+            cycle(todo),
             per_second=OPEN_LOOP_RATE,
             seconds=LONGEST_IMPORT,
             going_on=lambda: process.poll() is None,
