@@ -6,14 +6,17 @@ from collections.abc import Callable
 from service.live import Live
 from service.store import LogReader, StoreError
 
-SLICE = 64
+SLICE = 32
 """Completions folded at a time: about a millisecond, in which no request is answered."""
 
-ROUNDS = 32
+ROUNDS = 64
 """Slices that are folded before an acknowledgement; what is beyond is lag."""
 
 IDLE_SECONDS = 0.05
 """How often the log is looked at when nobody asks for predictions."""
+
+BUSY_SECONDS = 0.005
+"""How long is left to storing between two slices, while completions are waiting for it."""
 
 
 class Follower:
@@ -24,16 +27,24 @@ class Follower:
     Args:
         live: what learns.
         before_learning: is called before every slice that is applied.
+        has_to_store: whether this process has completions that are not durable yet.
         clock: Unix seconds.
     """
 
     def __init__(
-        self, live: Live, *, before_learning: Callable[[], None], clock: Callable[[], float]
+        self,
+        live: Live,
+        *,
+        before_learning: Callable[[], None],
+        has_to_store: Callable[[], bool],
+        clock: Callable[[], float],
     ) -> None:
         self._live = live
         self._before_learning = before_learning
+        self._has_to_store = has_to_store
         self._clock = clock
-        self._is_level = False
+        self._has_looked = False
+        self._is_behind = False
         self._loop: asyncio.AbstractEventLoop
         self._reader: LogReader | None = None
         self._level_at = clock()
@@ -62,18 +73,19 @@ class Follower:
         """How long the state may have been out of date; 0 while the log can be read."""
         return self._clock() - self._level_at if self.error else 0.0
 
-    def look(self) -> None:
-        """Apply a slice, if there is news, for a request that has come in.
+    def look(self) -> bool:
+        """Apply a slice, if there is news, once in a turn of the event loop; says whether it did.
 
-        One look serves all requests of a turn of the event loop: each of them came in before it.
+        One look serves all requests of a turn: each of them came in before it.
         """
-        if self._reader is not None and not self._is_level:
-            self._is_level = True
+        if self._reader is not None and not self._has_looked:
+            self._has_looked = True
             self._loop.call_soon(self._next_turn)
-            self.step()
+            self._is_behind = self.step()
+        return self._is_behind
 
     def _next_turn(self) -> None:
-        self._is_level = False
+        self._has_looked = False
 
     def step(self) -> bool:
         """Apply a slice, if there is news; says whether there was. Costs microseconds if not."""
@@ -87,18 +99,19 @@ class Follower:
     async def settle(self) -> None:
         """Apply what is durable now, within bounds, letting other requests pass in between.
 
-        So an acknowledged completion is known to the worker that acknowledged it.
+        So an acknowledged completion is known to the worker that acknowledged it, unless more
+        are waiting to be stored: then storing them comes first, and learning is lag.
         """
         for _ in range(ROUNDS):
-            if not self.step():
+            if self._has_to_store() or not self.step():
                 return
             await asyncio.sleep(0)
 
     async def run(self) -> None:
         """Follow for ever."""
         while True:
-            if self.step():
-                await asyncio.sleep(0)
+            if self.look():
+                await asyncio.sleep(BUSY_SECONDS if self._has_to_store() else 0)
                 continue
             if self.error is None:
                 self._level_at = self._clock()

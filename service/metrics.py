@@ -67,8 +67,11 @@ class Metrics:
             "when it was asked in shadow, or when it was to learn.",
             "method while",
         )
-        self._completions = self._counter(
+        completions = self._counter(
             "completions", "Completions received: accepted, duplicate or rejected.", "result"
+        )
+        self._accepted, self._duplicates, self._rejected = (
+            completions.labels(result) for result in ("accepted", "duplicate", "rejected")
         )
         self._dropped = self._counter(
             "dropped_predictions", "Predictions that were answered but could not be recorded."
@@ -118,12 +121,12 @@ class Metrics:
 
     def ingested(self, counts: Ingested) -> None:
         """Count completions that are durable."""
-        self._completions.labels("accepted").inc(counts.accepted)
-        self._completions.labels("duplicate").inc(counts.duplicates)
+        self._accepted.inc(counts.accepted)
+        self._duplicates.inc(counts.duplicates)
 
     def rejected(self, completions: int) -> None:
-        """Count completions that were refused."""
-        self._completions.labels("rejected").inc(completions)
+        """Count lines of a stream that were no completions."""
+        self._rejected.inc(completions)
 
     def dropped(self, predictions: int) -> None:
         """Count predictions that could not be recorded."""

@@ -120,6 +120,10 @@ class CompletionBody(SubmissionBody):
             prediction_id=self.prediction_id,
         )
 
+    def reports(self) -> list[ReportedCompletion]:
+        """All that the body reports: one run."""
+        return [self.reported()]
+
     def _start_and_runtime(self, end: float) -> tuple[float, float]:
         """Each from the other where one is missing; a runtime that was reported is kept."""
         if self.start_time is None:
@@ -141,6 +145,20 @@ class CompletionBatch(Taken):
     """Several runs that have ended."""
 
     completions: Annotated[list[CompletionBody], FailFast()]
+
+    def reports(self) -> list[ReportedCompletion]:
+        """All that the body reports.
+
+        Raises:
+            InvalidFieldError: the times of a run contradict each other.
+        """
+        reports = []
+        for place, completion in enumerate(self.completions):
+            try:
+                reports.append(completion.reported())
+            except InvalidFieldError as error:
+                raise error.within(f"completions.{place}") from error
+        return reports
 
 
 class OnErrorQuery(Taken):

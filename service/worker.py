@@ -44,6 +44,7 @@ class Worker:
         owns_process: whether the process does nothing else, so that its garbage collector and
             thread switching are ours to set.
         writer: from ``start`` on.
+        storing: completions that were taken in and are not durable yet.
         history_length: completions in the store when the process started.
         failure: a bug that ended one of the background tasks; such a process is not ready.
     """
@@ -71,9 +72,15 @@ class Worker:
         self.recorder = Recorder(
             record=self._record, share=settings.shadow_share, metrics=self.metrics, clock=clock
         )
-        self.follower = Follower(self.live, before_learning=self.recorder.flush, clock=clock)
+        self.follower = Follower(
+            self.live,
+            before_learning=self.recorder.flush,
+            has_to_store=lambda: self.storing > 0,
+            clock=clock,
+        )
         self.forecasts = ForecastProcess(settings.forecast_seconds)
         self.history_length = 0
+        self.storing = 0
         self.failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._seen_drops = 0

@@ -6,7 +6,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from service.answers import IngestionAnswer, Rejection, SkippingAnswer
-from service.errors import InvalidFieldError, InvalidLineError
+from service.errors import InvalidLineError
 from service.ndjson import lines_of, report_of
 from service.operations.predicting import check_length
 from service.schemas import CompletionBatch, CompletionBody
@@ -86,15 +86,8 @@ class Completing:
 
     def _reports(self, body: CompletionBody | CompletionBatch) -> list[ReportedCompletion]:
         """What the body reports, if all of it can be."""
-        if isinstance(body, CompletionBody):
-            return [body.reported()]
-        check_length(body.completions, "completions", self._worker.settings.max_batch)
-        reports = []
-        for place, completion in enumerate(body.completions):
-            try:
-                reports.append(completion.reported())
-            except InvalidFieldError as error:
-                raise error.within(f"completions.{place}") from error
+        reports = body.reports()
+        check_length(reports, "completions", self._worker.settings.max_batch)
         return reports
 
     def _refuse(self, error: InvalidLineError) -> None:
@@ -112,7 +105,11 @@ class Completing:
         if not reports:
             return NOTHING
         self._worker.recorder.flush()
-        stored = await self._worker.writer.acknowledged(reports)
+        self._worker.storing += len(reports)
+        try:
+            stored = await self._worker.writer.acknowledged(reports)
+        finally:
+            self._worker.storing -= len(reports)
         self._worker.metrics.ingested(stored)
         return stored
 

@@ -1,0 +1,100 @@
+"""Decoding bodies of many objects several times as fast as their models validate them."""
+
+import types
+from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+from pydantic import AwareDatetime, BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
+
+from service.fields import Whole
+
+_BOUNDS = ("gt", "ge", "lt", "le", "min_length", "max_length")
+
+_SUSPICIOUS = (b"\\", b"\x7f", b"\xc2", b"\xe2\x80")
+"""Without any of these, JSON holds none of the characters that ``fields.Text`` refuses."""
+
+
+def quick_validator(model: type[BaseModel]) -> Callable[[bytes], Any]:
+    """What ``TypeAdapter(model).validate_json`` does, but faster for most bodies.
+
+    A msgspec struct is derived from the model's fields and bounds. It takes less than the model
+    (no RFC 3339 times, no escapes), and whatever it does not take is left to the model: so the
+    model alone decides what is right, and says what is wrong.
+
+    The result has the model's fields and methods, but need not be an instance of it.
+    """
+    decode = msgspec.json.Decoder(struct_of(model)).decode
+    validate = TypeAdapter(model).validate_json
+
+    def validated(body: bytes) -> Any:
+        for part in _SUSPICIOUS:
+            if part in body:
+                return validate(body)
+        try:
+            return decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return validate(body)
+
+    return validated
+
+
+def struct_of(model: type[BaseModel]) -> type[msgspec.Struct]:
+    """A struct with the fields, defaults, bounds and methods of a model."""
+    fields = [
+        (name, _type(field.annotation, field.metadata), *_default(field))
+        for name, field in model.model_fields.items()
+    ]
+    methods = {
+        name: value
+        for kind in reversed(model.__mro__[: model.__mro__.index(BaseModel)])
+        for name, value in vars(kind).items()
+        if isinstance(value, types.FunctionType)
+    }
+    return msgspec.defstruct(
+        f"Quick{model.__name__}",
+        fields,
+        namespace=methods,
+        forbid_unknown_fields=True,
+        kw_only=True,
+        gc=False,
+    )
+
+
+def _default(field: FieldInfo) -> tuple[Any, ...]:
+    return () if field.is_required() else (field.default,)
+
+
+def _type(annotation: Any, metadata: list[Any]) -> Any:
+    """The annotation as msgspec understands it: the same or narrower."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type(arguments[0], [*arguments[1:], *metadata])
+    if origin in (Union, types.UnionType):
+        return reduce(or_, (_type(each, []) for each in arguments if not _is_time(each)))
+    if origin is list:
+        return list[_type(arguments[0], [])]  # type: ignore[misc] # built, not written
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return struct_of(annotation)
+    bounds = dict(_bounds(metadata))
+    return Annotated[annotation, msgspec.Meta(**bounds)] if bounds else annotation
+
+
+def _is_time(annotation: Any) -> bool:
+    return AwareDatetime in (annotation, *get_args(annotation)[:1])
+
+
+def _bounds(metadata: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Bounds by msgspec's names, which are those of pydantic too."""
+    for item in metadata:
+        if isinstance(item, Whole):
+            yield from (("ge", item.least), ("le", item.most))
+        elif isinstance(item, FieldInfo):
+            yield from _bounds(item.metadata)
+        else:
+            for name in _BOUNDS:
+                if (bound := getattr(item, name, None)) is not None:
+                    yield name, bound

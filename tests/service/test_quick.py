@@ -1,0 +1,77 @@
+"""The quick validator takes nothing that the model refuses, and makes the same of what it takes."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from in_process import run_of
+from pydantic import TypeAdapter, ValidationError
+
+from service.errors import InvalidFieldError
+from service.quick import quick_validator, struct_of
+from service.schemas import CompletionBatch, CompletionBody
+
+quick = quick_validator(CompletionBatch)
+decode = msgspec.json.Decoder(struct_of(CompletionBatch)).decode
+validate = TypeAdapter(CompletionBatch).validate_json
+
+TEXTS = st.one_of(
+    st.text(max_size=4),
+    st.sampled_from(["", "a" * 256, "a" * 257, "ä" * 256, "\x00", "\x7f", "\x85", "\u2028", "é"]),
+)
+NUMBERS = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.sampled_from(
+        [0, -0.0, 1e9, 1.0000001e9, 1e11, 2**31 - 1, 2**31, 2**53 - 1, 2**53, 4.0, 1e308, 5e-324]
+    ),
+)
+VALUES = st.one_of(
+    TEXTS,
+    NUMBERS,
+    st.sampled_from([None, True, [], {}, "2024-01-01T00:00:00Z", "completed", "done"]),
+)
+FIELDS = st.sampled_from([*CompletionBody.model_fields, "usr"])
+RUNS = st.dictionaries(FIELDS, VALUES, max_size=4).map(lambda change: run_of("1") | change)
+
+
+def outcome(function, body):
+    """What a validator makes of a body."""
+    try:
+        return function(body).reports()
+    except (ValidationError, InvalidFieldError) as error:
+        return str(error)
+
+
+@settings(max_examples=300)
+@given(runs=st.lists(RUNS, max_size=3), escapes=st.booleans(), is_cut=st.booleans())
+@example(runs=[run_of("1", user="a\tb")], escapes=False, is_cut=False)
+def test_both_make_the_same_of_a_body(runs, escapes, is_cut):
+    body = json.dumps({"completions": runs}, ensure_ascii=escapes).encode()
+    body = body[: len(body) // 2] if is_cut else body
+    assert outcome(quick, body) == outcome(validate, body)
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=12), st.integers(0, 400))
+@example(b"\xff", 30)
+@example(b"\t", 30)
+@example(b"\xc2\x85", 30)
+@example(b'"user": "eve", ', 17)
+def test_both_make_the_same_of_a_damaged_body(damage, place):
+    body = json.dumps({"completions": [run_of("1", user="ada" * 20)]}).encode()
+    body = body[:place] + damage + body[place:]
+    assert outcome(quick, body) == outcome(validate, body)
+
+
+def test_ordinary_bodies_take_the_quick_way():
+    body = json.dumps({"completions": [run_of("1"), run_of(2, requested_processors=4)]}).encode()
+    assert decode(body).reports() == validate(body).reports()
+
+
+@pytest.mark.parametrize("text", ["a", "ä" * 256, "日本"])
+def test_text_that_is_not_ascii_takes_the_quick_way_too(text):
+    body = json.dumps({"completions": [run_of("1", user=text)]}, ensure_ascii=False).encode()
+    assert decode(body).completions[0].user == text
