@@ -1,0 +1,127 @@
+import os
+import socket
+
+import httpx
+import pytest
+from in_process import NOW, run_of
+from running_service import Service, eventually
+
+from service import server
+from service.server import NotProtectedError
+from service.settings import Settings
+from service.store import open_store
+
+
+def test_settings_reach_other_processes_by_the_environment(monkeypatch, tmp_path):
+    given = Settings(
+        database_url="postgresql+psycopg://ada:secret@db/walltimed",
+        host="::1",
+        port=0,
+        unix_socket=tmp_path / "socket",
+        insecure=True,
+        predictors={"percentile": {"percentile": 90, "key": "user"}},
+        shadow_share=0.25,
+    )
+    for name in [name for name in os.environ if name.startswith("WALLTIMED_")]:
+        monkeypatch.delenv(name)
+    for name, value in given.environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == given
+
+
+def test_a_free_port_is_announced_and_accepts_at_once():
+    with server.listening(Settings(port=0)) as (listener, address):
+        host, port = listener.getsockname()
+        assert address == f"http://127.0.0.1:{port}"
+        assert port != 0
+        socket.create_connection((host, port)).close()
+
+
+def test_an_ipv6_address_is_written_in_brackets():
+    with server.listening(Settings(host="::1", port=0)) as (_, address):
+        assert address.startswith("http://[::1]:")
+
+
+def test_a_port_in_use_is_an_error():
+    with server.listening(Settings(port=0)) as (listener, _):
+        port = listener.getsockname()[1]
+        with pytest.raises(OSError, match="in use"), server.listening(Settings(port=port)):
+            pass
+
+
+def test_a_unix_socket_takes_the_place_of_a_dead_one_and_goes_with_the_service(tmp_path):
+    path = tmp_path / "socket"
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(path))
+    dead.close()
+    with server.listening(Settings(unix_socket=path)) as (_, address):
+        assert address == f"unix:{path}"
+        assert path.is_socket()
+    assert not path.exists()
+
+
+def test_the_unix_socket_of_a_running_service_is_left_to_it(tmp_path):
+    settings = Settings(unix_socket=tmp_path / "socket")
+    with server.listening(settings):
+        with pytest.raises(OSError, match="in use"), server.listening(settings):
+            pass
+        assert settings.unix_socket.is_socket()
+
+
+def test_nothing_but_a_socket_is_ever_replaced(tmp_path):
+    path = tmp_path / "precious"
+    path.write_text("data")
+    with pytest.raises(OSError, match="in use"), server.listening(Settings(unix_socket=path)):
+        pass
+    assert path.read_text() == "data"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_beyond_loopback_a_token_must_have_been_issued(sqlite_url, host):
+    settings = Settings(database_url=sqlite_url, host=host)
+    with pytest.raises(NotProtectedError, match="walltimed token issue"):
+        server.check_protected(settings)
+    store = open_store(sqlite_url)
+    token, _ = store.issue_token("filter", ["predict"], NOW)
+    server.check_protected(settings)
+    store.revoke_token(token.token_id, NOW)
+    store.close()
+    with pytest.raises(NotProtectedError):
+        server.check_protected(settings)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"host": "127.0.0.1"}, {"host": "::1"}, {"host": "localhost"}, {"insecure": True}],
+)
+def test_loopback_and_the_insecure_need_no_token(options):
+    server.check_protected(Settings(**{"host": "0.0.0.0"} | options))
+
+
+@pytest.mark.acceptance
+def test_several_processes_count_together_and_stop_together(sqlite_url):
+    with Service(sqlite_url, "--workers", "2") as service:
+        # Each connection is one worker's: enough of them reach both.
+        for number in range(20):
+            with service.connection():
+                service.complete(run_of(number))
+                service.predict(user="ada", job_id=f"p{number}")
+        count = 'walltimed_requests_total{route="/v1/predictions",status="200"}'
+        eventually(lambda: service.metric(count) == 20)
+        assert service.metric('walltimed_completions_total{result="accepted"}') == 20
+        assert service.metric("walltimed_ready") == 1
+        directory = service.directory
+        assert service.end(15) in {0, -15}
+        assert not (directory / "socket").exists()
+
+
+@pytest.mark.acceptance
+def test_what_is_no_http_gets_an_answer_or_a_closed_connection(sqlite_url):
+    with Service(sqlite_url) as service:
+        for junk in (b"\x00" * 100, b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/predictions\r\n\r\n"):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(10)
+                connection.connect(str(service.socket))
+                connection.sendall(junk)
+                assert connection.recv(1 << 16)[:10] in {b"", b"HTTP/1.1 4"}
+        assert service.client.get("/health/live").status_code == httpx.codes.OK
