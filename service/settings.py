@@ -135,4 +135,4 @@ def _text(value: object) -> str | None:
         return None
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    return str(value) if isinstance(value, str | Path) else json.dumps(value)
