@@ -17,6 +17,7 @@ CALLS = {
         ("GET", "/v1/users/ada/accuracy", None),
         ("GET", "/v1/accuracy-groups", None),
         ("POST", "/v1/priorities", {"jobs": []}),
+        ("POST", "/v1/forecasts", {"machine": {"processors": 4}, "policy": "easy", "samples": 0}),
         ("GET", "/v1/tunings", None),
         ("GET", "/v1/tunings/ada", None),
     ],
