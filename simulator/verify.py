@@ -155,7 +155,10 @@ def _is_first_come(result: Result) -> bool:
 
 
 def _lets_nobody_pass(result: Result) -> bool:
-    return _is_first_come(result) and result.semantics.policy in {"fcfs", "fcfs-pinned"}
+    rules = result.semantics
+    # A job pinned to nodes that are late is passed by those pinned to other nodes.
+    in_time = rules.policy == "fcfs-pinned" and not (rules.pinning and _outlived(result).any())
+    return _is_first_come(result) and (rules.policy == "fcfs" or in_time)
 
 
 def _reserves(result: Result) -> bool:

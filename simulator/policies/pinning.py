@@ -1,11 +1,12 @@
 """FCFS on named nodes, where jobs that start soon are pinned to the nodes planned for them.
 
 Every job is planned when it is submitted: on those of its many nodes whose plans end first
-(ties: the lower number), at the end of these plans, never in a gap, and never before the job
+(ties: the lower number), at the end of these plans, never in a gap, and never before a job
 ahead of it in the queue. When running jobs have ended early or outlived their estimates, the
 plan is made again in the order of the queue. With pinning, a job whose planned start is then at
 most that many seconds away keeps its nodes and its start for good; it starts later only if its
-nodes, or the job ahead of it, are late. Without pinning jobs start exactly as under FCFS.
+nodes are late, and then others that are pinned may start before it. Without pinning jobs start
+exactly as under FCFS.
 
 Reference: Klusáček & Soysal 2020, section 4.2.
 """
@@ -69,17 +70,17 @@ def _is_pinned(state: State, place: int, reach: int) -> bool:
 
 @kernel
 def _keep(state: State, place: int) -> None:
-    """Plan a pinned job on its nodes again, later only if they or the queue are late."""
+    """Plan a pinned job on its nodes again, later only if they are late."""
     clock = state.clock[0]
     waiting = state.queue[place]
-    begin = max(waiting.planned, clock.last_planned)
+    begin = waiting.planned
     first = state.jobs[waiting.job].first_node
     for entry in range(first, first + waiting.processors):
         begin = max(begin, state.nodes[state.node_lists[entry]].ready)
     for entry in range(first, first + waiting.processors):
         state.nodes[state.node_lists[entry]].ready = begin + waiting.estimate
     waiting.planned = begin
-    clock.last_planned = begin
+    clock.last_planned = max(clock.last_planned, begin)
 
 
 @kernel
@@ -94,7 +95,7 @@ def _plan(state: State, place: int) -> None:
     if state.jobs[waiting.job].promise == UNKNOWN:
         state.jobs[waiting.job].promise = begin
     waiting.planned = begin
-    clock.last_planned = begin
+    clock.last_planned = max(clock.last_planned, begin)
 
 
 @kernel
@@ -160,8 +161,8 @@ def _start_due(state: State) -> None:
     for place in range(clock.head, clock.tail):
         waiting = state.queue[place]
         if waiting.planned > clock.now:
-            clock.next_planned = waiting.planned
-            return
+            clock.next_planned = min(clock.next_planned, waiting.planned)
+            continue
         machine.start(state, place)
         _occupy(state, waiting.job)
         if state.jobs[waiting.job].expected_end != clock.now + waiting.estimate:

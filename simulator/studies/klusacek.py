@@ -23,14 +23,15 @@ NODE_JOBS = 5000
 """Without backfilling the queue of these logs never empties; waits then grow with the log."""
 
 NOTES = """\
-The paper prints these results as pictures only (Figs. 5 to 7, 9, 11 to 14), so the findings are
-compared. Better estimates backfill a little more and wait a little less; the paper's exception,
-CTC, is one here too if its max-usage line is not below the requested one. The predictor divides
-the error of the wait predicted at arrival. Nodes: pinning lengthens T_node more than estimates
-do, and costs waits. Ours differs in two points. The paper's T_node is of whole logs, ours of the
-first {jobs:,} jobs. With estimates that are outlived, a job pinned to late nodes delays every job
-behind it here, because nobody passes in FCFS; that makes the price of pinning higher than the
-paper's Figs. 13 and 14 show.
+The paper prints these results as pictures only (Figs. 5 to 7, 9 and 11 to 14), so findings are
+compared. As in the paper: with better estimates a few more jobs are backfilled; on SDSC-SP2 they
+wait less, and on CTC-SP2, the paper's exception, they do not; the errors of the wait predicted at
+arrival shrink, in the median to a third on CTC-SP2 and to a thirteenth on SDSC-SP2. Exact
+estimates backfill fewer jobs here than requests do, in the paper about as many. Nodes: as in the
+paper pinning makes nodes known earlier, estimates hardly do, and waits pay for it.
+The price is higher here than in the paper's Figs. 13 and 14 where estimates are outlived: a job
+that is pinned to nodes which turn out to be late waits for them, and so does the plan behind it.
+T_node is of the first {jobs:,} jobs; the paper does not say of how many.
 """
 
 

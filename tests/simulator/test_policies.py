@@ -1,5 +1,6 @@
 """Schedules small enough to draw: time to the right, processors upwards."""
 
+import numpy as np
 import pytest
 from workloads import schedule_of, starts_of
 
@@ -234,6 +235,21 @@ def test_pinned_jobs_keep_their_nodes_and_their_start():
     assert (pinned.start - pinned.nodes_since).tolist() == [0, 0, 0, 95]
     free = schedule_of(jobs, 4, policy="fcfs-pinned", pinning=0)
     assert free.start.tolist() == [0, 0, 0, 90]
+
+
+def test_a_job_pinned_to_a_late_node_is_passed_by_one_pinned_to_another():
+    jobs = [
+        (0, 1, 30, 40),  # node 0, estimated at 10 s, then 20 s, then 40 s; ends at 30
+        (0, 1, 14, 14),  # node 1
+        (1, 1, 5, 5),  # pinned to node 0 at 10, then 20, then 40: keeps what was planned last
+        (2, 1, 5, 5),  # pinned to node 1 at 14
+    ]
+    estimates = np.array([10, 14, 5, 5])
+    schedule = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=60)
+    assert schedule.promise.tolist() == [0, 0, 10, 14]
+    assert schedule.start.tolist() == [0, 0, 40, 14]
+    free = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=0)
+    assert free.start.tolist() == [0, 0, 14, 19]
 
 
 def test_a_job_goes_to_the_nodes_whose_plans_end_first():
