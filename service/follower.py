@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from time import perf_counter
 
 from service.live import Live
 from service.store import LogReader, StoreError
@@ -18,6 +19,9 @@ IDLE_SECONDS = 0.05
 BUSY_SECONDS = 0.005
 """How long is left to storing between two slices, while completions are waiting for it."""
 
+SHORTEST_PAUSE = 0.001
+"""The event loop's timers count milliseconds; less would be no pause at all."""
+
 
 class Follower:
     """Applies the log of completions to the live state, on the event loop, in small slices.
@@ -29,6 +33,9 @@ class Follower:
         before_learning: is called before every slice that is applied.
         has_to_store: whether this process has completions that are not durable yet.
         clock: Unix seconds.
+
+    Attributes:
+        is_catching_up: whether the log is further ahead than a slice.
     """
 
     def __init__(
@@ -39,12 +46,13 @@ class Follower:
         has_to_store: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
+        self.is_catching_up = False
         self._live = live
         self._before_learning = before_learning
         self._has_to_store = has_to_store
         self._clock = clock
         self._has_looked = False
-        self._is_behind = False
+        self._was_asked = False
         self._loop: asyncio.AbstractEventLoop
         self._reader: LogReader | None = None
         self._level_at = clock()
@@ -73,28 +81,31 @@ class Follower:
         """How long the state may have been out of date; 0 while the log can be read."""
         return self._clock() - self._level_at if self.error else 0.0
 
-    def look(self) -> bool:
-        """Apply a slice, if there is news, once in a turn of the event loop; says whether it did.
+    def look(self) -> None:
+        """Apply a slice, if there is news; for whoever is about to answer from the state.
 
-        One look serves all requests of a turn: each of them came in before it.
+        One look serves all requests of a turn of the event loop: each of them came in before it.
+        While the log is far ahead, ``run`` catches up, and no request has to wait for a slice.
         """
-        if self._reader is not None and not self._has_looked:
-            self._has_looked = True
-            self._loop.call_soon(self._next_turn)
-            self._is_behind = self.step()
-        return self._is_behind
+        self._was_asked = True
+        if self._reader is None or self._has_looked or self.is_catching_up:
+            return
+        self._has_looked = True
+        self._loop.call_soon(self._next_turn)
+        self.step()
 
     def _next_turn(self) -> None:
         self._has_looked = False
 
-    def step(self) -> bool:
-        """Apply a slice, if there is news; says whether there was. Costs microseconds if not."""
+    def step(self) -> int:
+        """Apply a slice, if there is news; says how large it was. Costs microseconds if none is."""
         reader = self._reader
         if reader is None or not reader.has_news():
-            return False
+            return 0
         self._before_learning()
-        self._live.apply(reader.read(SLICE))
-        return True
+        completions = reader.read(SLICE)
+        self._live.apply(completions)
+        return len(completions)
 
     async def settle(self) -> None:
         """Apply what is durable now, within bounds, letting other requests pass in between.
@@ -110,12 +121,22 @@ class Follower:
     async def run(self) -> None:
         """Follow for ever."""
         while True:
-            if self.look():
-                await asyncio.sleep(BUSY_SECONDS if self._has_to_store() else 0)
+            began = perf_counter()
+            applied = self.step()
+            self.is_catching_up = applied == SLICE
+            if applied:
+                await asyncio.sleep(self._pause(perf_counter() - began))
                 continue
             if self.error is None:
                 self._level_at = self._clock()
             await asyncio.sleep(IDLE_SECONDS)
+
+    def _pause(self, slice_seconds: float) -> float:
+        """How long others go first after a slice: who asks has half of the time at least."""
+        if self._has_to_store():
+            return BUSY_SECONDS
+        asked, self._was_asked = self._was_asked, False
+        return max(slice_seconds, SHORTEST_PAUSE) if asked else 0.0
 
     def refresh(self) -> None:
         """Wait until what is durable can be read; for the writer, before it acknowledges."""

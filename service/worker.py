@@ -68,7 +68,6 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = Live(settings, self.metrics)
-        self.tuning = TuningKeeper(self.store, self.live, settings, clock)
         self.recorder = Recorder(
             record=self._record, share=settings.shadow_share, metrics=self.metrics, clock=clock
         )
@@ -76,6 +75,13 @@ class Worker:
             self.live,
             before_learning=self.recorder.flush,
             has_to_store=lambda: self.storing > 0,
+            clock=clock,
+        )
+        self.tuning = TuningKeeper(
+            self.store,
+            self.live,
+            settings,
+            is_catching_up=lambda: self.follower.is_catching_up,
             clock=clock,
         )
         self.forecasts = ForecastProcess(settings.forecast_seconds)

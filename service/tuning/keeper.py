@@ -27,6 +27,8 @@ ROUND_SECONDS = 5.0
 COMMAND = (sys.executable, "-P", "-m", "service.tuning.process")
 """Runs the round whose id is the next argument."""
 
+LOWEST_PRIORITY = 19
+
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -40,16 +42,25 @@ class TuningKeeper:
         store: the history and the rounds.
         live: whose parameters are kept up to date.
         settings: of the service.
+        is_catching_up: whether completions come faster than they are learned from, as in an
+            import; no round becomes due meanwhile.
         clock: Unix seconds.
     """
 
     def __init__(
-        self, store: Store, live: Live, settings: Settings, clock: Callable[[], float]
+        self,
+        store: Store,
+        live: Live,
+        settings: Settings,
+        *,
+        is_catching_up: Callable[[], bool],
+        clock: Callable[[], float],
     ) -> None:
         self.plan = TuningPlan(**settings.tuning_plan)
         self._store = store
         self._live = live
         self._settings = settings
+        self._is_catching_up = is_catching_up
         self._clock = clock
         self._asked = asyncio.Event()
 
@@ -81,7 +92,7 @@ class TuningKeeper:
         tunings, now = self._store.tunings, self._clock()
         if self._settings.tuning == "elsewhere":
             return []
-        if self._settings.tuning == "automatic":
+        if self._settings.tuning == "automatic" and not self._is_catching_up():
             ask_for_due_rounds(tunings, self._live.clusters, self.plan, now)
         return waiting_rounds(tunings, now)
 
@@ -96,6 +107,7 @@ class TuningKeeper:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
+        os.setpriority(os.PRIO_PROCESS, process.pid, LOWEST_PRIORITY)
         try:
             code = await asyncio.to_thread(process.wait)
             log.info("a round of tuning has ended", tuning=tuning.tuning_id, exit_code=code)

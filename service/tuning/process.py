@@ -1,9 +1,8 @@
 """The process in which one round runs, beside the service: ``python -m service.tuning.process ID``.
 
-It has the settings of the service in its environment, and the lowest priority.
+It is given the settings of the service in its environment, and the lowest priority.
 """
 
-import os
 import sys
 
 import structlog
@@ -15,14 +14,11 @@ from service.tuning.rounds import run_round
 
 log = structlog.get_logger()
 
-LOWEST_PRIORITY = 19
-
 FAILED = 1
 
 
 def main(tuning_id: str) -> int:
     """Run the round of that name, which the starter has taken; the exit code says how it went."""
-    os.nice(LOWEST_PRIORITY)
     settings = Settings()
     logs.configure(settings)
     store = open_store(

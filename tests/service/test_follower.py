@@ -1,0 +1,131 @@
+"""How learning and answering share the event loop."""
+
+import asyncio
+
+import pytest
+
+from service.follower import SLICE, Follower
+from service.settings import Settings
+from service.tuning.keeper import TuningKeeper
+
+
+class Log:
+    """A log of so many completions, and of what was learned from it."""
+
+    error = None
+
+    def __init__(self, completions):
+        self.unread = list(range(completions))
+        self.learned = []
+
+    def has_news(self):
+        return bool(self.unread)
+
+    def read(self, limit):
+        read, self.unread = self.unread[:limit], self.unread[limit:]
+        return read
+
+    def apply(self, completions):
+        self.learned += completions
+
+
+@pytest.fixture
+def following():
+    def follow(log):
+        follower = Follower(
+            log, before_learning=lambda: None, has_to_store=lambda: False, clock=lambda: 0.0
+        )
+        follower.start(log)
+        return follower
+
+    return follow
+
+
+def test_whoever_asks_is_answered_from_what_is_durable(following):
+    async def ask():
+        log = Log(3)
+        following(log).look()
+        return log.learned
+
+    assert asyncio.run(ask()) == [0, 1, 2]
+
+
+def test_all_who_ask_in_a_turn_wait_for_one_slice(following):
+    async def ask():
+        log = Log(3 * SLICE)
+        follower = following(log)
+        follower.look()
+        follower.look()
+        in_one_turn = len(log.learned)
+        await asyncio.sleep(0)
+        follower.look()
+        return in_one_turn, len(log.learned)
+
+    assert asyncio.run(ask()) == (SLICE, 2 * SLICE)
+
+
+def test_nobody_waits_for_a_slice_while_the_log_is_far_ahead(following):
+    async def ask():
+        log = Log(100 * SLICE)
+        follower = following(log)
+        task = asyncio.create_task(follower.run())
+        await asyncio.sleep(0)
+        before = len(log.learned)
+        for _ in range(10):
+            follower.look()
+        asked = len(log.learned)
+        for _ in range(1000):
+            await asyncio.sleep(0.0001)
+            if not follower.is_catching_up:
+                break
+        task.cancel()
+        return follower.is_catching_up, before, asked, log.learned
+
+    catching_up, before, asked, learned = asyncio.run(ask())
+    assert before == asked == SLICE
+    assert learned == list(range(100 * SLICE))
+    assert not catching_up
+
+
+def test_others_have_half_of_the_time_while_somebody_asks(following):
+    """Between two slices the loop comes round for other work many times, not once."""
+
+    async def turns(*, asking):
+        log = Log(5 * SLICE)
+        follower = following(log)
+        task = asyncio.create_task(follower.run())
+        turns = 0
+        while log.unread:
+            if asking:
+                follower.look()
+            await asyncio.sleep(0)
+            turns += 1
+        task.cancel()
+        return turns
+
+    assert asyncio.run(turns(asking=False)) <= 10
+    assert asyncio.run(turns(asking=True)) > 20
+
+
+@pytest.mark.parametrize(("catching_up", "asked"), [(True, 0), (False, 1)])
+def test_no_round_of_tuning_becomes_due_while_completions_pour_in(monkeypatch, catching_up, asked):
+    due = []
+    monkeypatch.setattr("service.tuning.keeper.ask_for_due_rounds", lambda *_: due.append(1))
+    monkeypatch.setattr("service.tuning.keeper.waiting_rounds", lambda *_: [])
+    keeper = TuningKeeper(
+        _Store(),
+        _Live(),
+        Settings(tuning="automatic"),
+        is_catching_up=lambda: catching_up,
+        clock=lambda: 0.0,
+    )
+    assert keeper._look() == []
+    assert len(due) == asked
+
+
+class _Store:
+    tunings = None
+
+
+class _Live:
+    clusters = ()
