@@ -1,5 +1,6 @@
 """Services inside the test process."""
 
+import shutil
 from contextlib import ExitStack
 
 import pytest
@@ -21,3 +22,11 @@ def serve():
 def service(serve, sqlite_url):
     """A service on an empty SQLite store."""
     return serve(sqlite_url)
+
+
+@pytest.fixture(scope="session")
+def unchanged(tmp_path_factory, sqlite_template):
+    """A service that is shared by tests that change nothing in it."""
+    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("unchanged") / "walltimed.sqlite3")
+    with InProcess(f"sqlite:///{file}") as service:
+        yield service

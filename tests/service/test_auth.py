@@ -1,4 +1,5 @@
 import re
+import shutil
 
 import pytest
 from in_process import NOW, InProcess, run_of
@@ -39,16 +40,25 @@ def sent(body):
     return {"json": body}
 
 
-@pytest.fixture
-def guarded(service):
+@pytest.fixture(scope="module")
+def tokens_service(tmp_path_factory, sqlite_template):
     """A service with history, and a token of each scope."""
-    service.complete(run_of("1"))
-    service.tokens = {
-        scope: service.worker.store.issue_token(f"for {scope}", [scope], NOW)[1]
-        for scope in ("predict", "ingest", "admin")
-    }
-    service.worker.guard.update(service.worker.store.tokens())
-    return service
+    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("guarded") / "walltimed.sqlite3")
+    with InProcess(f"sqlite:///{file}") as service:
+        service.complete(run_of("1"))
+        service.tokens = {
+            scope: service.worker.store.issue_token(f"for {scope}", [scope], NOW)[1]
+            for scope in ("predict", "ingest", "admin")
+        }
+        service.worker.guard.update(service.worker.store.tokens())
+        yield service
+
+
+@pytest.fixture
+def guarded(tokens_service):
+    """That service, called without a token until the test sets one."""
+    tokens_service.token = None
+    return tokens_service
 
 
 @pytest.mark.parametrize(("needed", "method", "path", "body"), MATRIX)

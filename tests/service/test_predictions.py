@@ -84,8 +84,8 @@ def test_every_prediction_has_an_id_of_its_own(service):
     assert len({service.predict(user="ada")["prediction_id"] for _ in range(5)}) == 5
 
 
-def test_an_unknown_method_is_refused_and_the_known_ones_are_named(service):
-    answer = service.post("/v1/predictions", {"requested_walltime": 1, "method": "oracle"})
+def test_an_unknown_method_is_refused_and_the_known_ones_are_named(unchanged):
+    answer = unchanged.post("/v1/predictions", {"requested_walltime": 1, "method": "oracle"})
     assert "max-usage" in refused(answer, "method")
 
 
@@ -120,18 +120,18 @@ def test_an_unknown_method_is_refused_and_the_known_ones_are_named(service):
         ("usr", "ada"),
     ],
 )
-def test_a_field_out_of_bounds_is_named(service, field, value):
-    refused(service.post("/v1/predictions", {"requested_walltime": 60} | {field: value}), field)
+def test_a_field_out_of_bounds_is_named(unchanged, field, value):
+    refused(unchanged.post("/v1/predictions", {"requested_walltime": 60} | {field: value}), field)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_numbers_that_are_none_are_refused(service, number):
+def test_numbers_that_are_none_are_refused(unchanged, number):
     body = f'{{"requested_walltime": {number}}}'.encode()
-    refused(service.send("/v1/predictions", body), "requested_walltime")
+    refused(unchanged.send("/v1/predictions", body), "requested_walltime")
 
 
-def test_a_missing_request_is_named(service):
-    assert refused(service.post("/v1/predictions", {}), "requested_walltime") == "Field required."
+def test_a_missing_request_is_named(unchanged):
+    assert refused(unchanged.post("/v1/predictions", {}), "requested_walltime") == "Field required."
 
 
 def test_a_batch_is_answered_in_order(service):
@@ -151,18 +151,20 @@ def test_a_batch_may_name_a_method(service):
     assert answer["predictions"][0]["method"] == "last-two"
 
 
-def test_an_empty_batch_is_answered(service):
-    assert service.post("/v1/predictions/batch", {"submissions": []}).json() == {"predictions": []}
+def test_an_empty_batch_is_answered(unchanged):
+    assert unchanged.post("/v1/predictions/batch", {"submissions": []}).json() == {
+        "predictions": []
+    }
 
 
-def test_a_bad_submission_of_a_batch_is_named_by_its_place(service):
+def test_a_bad_submission_of_a_batch_is_named_by_its_place(unchanged):
     body = {"submissions": [{"requested_walltime": 60}, {"requested_walltime": 0}]}
-    refused(service.post("/v1/predictions/batch", body), "submissions.1.requested_walltime")
+    refused(unchanged.post("/v1/predictions/batch", body), "submissions.1.requested_walltime")
 
 
-def test_a_method_belongs_to_the_whole_batch(service):
+def test_a_method_belongs_to_the_whole_batch(unchanged):
     body = {"submissions": [{"requested_walltime": 60, "method": "knn"}]}
-    refused(service.post("/v1/predictions/batch", body), "submissions.0.method")
+    refused(unchanged.post("/v1/predictions/batch", body), "submissions.0.method")
 
 
 def test_a_batch_over_the_limit_is_refused(serve, sqlite_url):
@@ -175,9 +177,9 @@ def test_a_batch_over_the_limit_is_refused(serve, sqlite_url):
 @pytest.mark.parametrize(
     ("elapsed", "estimate"), [(0, 600.0), (600, 1200.0), (5000, 7200.0), (8000, 7200.0)]
 )
-def test_an_outlived_prediction_is_doubled_up_to_the_request(service, elapsed, estimate):
+def test_an_outlived_prediction_is_doubled_up_to_the_request(unchanged, elapsed, estimate):
     body = {"requested_walltime": 7200, "predicted_walltime": 600, "elapsed": elapsed}
-    answer = service.post("/v1/predictions/extend", body)
+    answer = unchanged.post("/v1/predictions/extend", body)
     assert answer.json() == {"predicted_walltime": estimate}
 
 
@@ -196,9 +198,9 @@ def test_an_outlived_prediction_learns_from_the_runs_that_were_longer(service):
     )
 
 
-def test_a_prediction_beyond_the_request_cannot_be_extended(service):
+def test_a_prediction_beyond_the_request_cannot_be_extended(unchanged):
     body = {"requested_walltime": 60, "predicted_walltime": 61, "elapsed": 0}
-    refused(service.post("/v1/predictions/extend", body), "predicted_walltime")
+    refused(unchanged.post("/v1/predictions/extend", body), "predicted_walltime")
 
 
 class Broken:
