@@ -22,6 +22,7 @@ from service.cli.reconciling import reconcile
 from service.cli.replay import replay
 from service.cli.serve import serve
 from service.cli.simulate import simulate
+from service.cli.slurm_updating import slurm_updater
 from service.cli.synth import synth
 from service.cli.token import token
 from service.cli.tune import tune
@@ -42,6 +43,7 @@ app.command(rich_help_panel=SERVICE)(serve)
 app.command(rich_help_panel=SERVICE)(demo)
 app.command(rich_help_panel=SERVICE)(config)
 app.command(rich_help_panel=SERVICE)(check_config)
+app.command("slurm-updater", rich_help_panel=SERVICE)(slurm_updater)
 app.add_typer(token, rich_help_panel=SERVICE)
 
 app.command("import", rich_help_panel=HISTORY)(import_)

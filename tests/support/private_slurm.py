@@ -73,9 +73,16 @@ class PrivateSlurm:
         scripts: files that lie beside slurm.conf, job_submit.lua among them.
         jobcomp: the URL that completions go to.
         nodes: of eight processors each.
+        settings: of slurm.conf, instead of those above.
     """
 
-    def __init__(self, scripts: list[Path], jobcomp: str, nodes: int = 2) -> None:
+    def __init__(
+        self,
+        scripts: list[Path],
+        jobcomp: str,
+        nodes: int = 2,
+        settings: dict[str, str] | None = None,
+    ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="slurm-"))
         self.directory.chmod(0o755)  # munged refuses a socket below a closed directory
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
@@ -85,7 +92,13 @@ class PrivateSlurm:
             shutil.copy(script, self.directory / "etc")
         self.conf = self.directory / "etc" / "slurm.conf"
         self.nodes = nodes
-        self.conf.write_text(self._conf(jobcomp))
+        lines = [
+            line
+            for line in self._conf(jobcomp).splitlines()
+            if line.partition("=")[0] not in (settings or {})
+        ]
+        lines += [f"{name}={value}" for name, value in (settings or {}).items()]
+        self.conf.write_text("\n".join(lines) + "\n")
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH"))}
         self.environment = inherited | {"SLURM_CONF": str(self.conf), "LC_ALL": "C.UTF-8"}
         self.version = self.run("sinfo", "--version").split()[-1]

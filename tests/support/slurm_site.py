@@ -25,10 +25,11 @@ class SlurmSite:
     """Both sides; use it in a ``with`` block.
 
     Args:
+        slurm_settings: of slurm.conf.
         config: of walltimed.lua.
     """
 
-    def __init__(self, **config) -> None:
+    def __init__(self, *, slurm_settings: dict[str, str] | None = None, **config) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="walltimed-"))
         self.url = f"sqlite:///{self.directory / 'history.sqlite3'}"
         (self.port,) = free_ports(1)
@@ -41,7 +42,11 @@ class SlurmSite:
         (self.directory / "walltimed_config.lua").write_text(f"return {lua_value(settings)}")
         scripts = [self.directory / name for name in ("job_submit.lua", "walltimed.lua")]
         scripts.append(self.directory / "walltimed_config.lua")
-        self.slurm = PrivateSlurm(scripts, f"{base}/v1/adapters/slurm/jobcomp?cluster={CLUSTER}")
+        self.slurm = PrivateSlurm(
+            scripts,
+            f"{base}/v1/adapters/slurm/jobcomp?cluster={CLUSTER}",
+            settings=slurm_settings,
+        )
 
     def __enter__(self) -> Self:
         self.start_service()

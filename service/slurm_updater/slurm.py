@@ -1,0 +1,119 @@
+"""Slurm's commands, each within a time limit."""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from service.slurm_updater.queue import QueuedJob, UnreadableQueueError, read_queue
+
+SOFT_LIMIT_SINCE = (25, 5, 4)
+"""Below, or without the option, the backfill scheduler lowers the limit of a job to its TimeMin."""
+
+SOFT_LIMIT_OPTION = "time_min_as_soft_limit"
+MULTIFACTOR = "priority/multifactor"
+
+_SETTING = re.compile(r"^(\w+)\s*= (.*?)\s*$", re.MULTILINE)
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_FACTOR = re.compile(r"^\s*(\d+)\|(-?\d+)\s*$", re.MULTILINE)
+
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
+"""With the latter squeue shows all tasks of an array."""
+
+
+class SlurmError(Exception):
+    """A command of Slurm's failed; the message is its own."""
+
+
+class SlurmSilentError(SlurmError):
+    """A command of Slurm's did not end in time."""
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """What slurmctld says of itself.
+
+    Attributes:
+        keeps_limits: whether a TimeMin leaves the hard limit of a job alone.
+        sums_factors: whether a SiteFactor counts.
+    """
+
+    cluster: str
+    version: str
+    keeps_limits: bool
+    sums_factors: bool
+
+
+class Slurm:
+    """The commands of one cluster.
+
+    Args:
+        directory: where they are; by default they are looked for on the path.
+        timeout: seconds that each of them may take.
+    """
+
+    def __init__(self, directory: Path | None = None, *, timeout: float = 10.0) -> None:
+        self._directory = directory
+        self._timeout = timeout
+        # What users set for squeue would change what it prints.
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SQUEUE_", "SPRIO_"))}
+        self._environment = inherited | _ENVIRONMENT
+
+    def site(self) -> Site:
+        """What is in force now: an administrator may change it at any time."""
+        said = self._run("scontrol", "show", "config").decode("utf-8", "replace")
+        settings = dict(_SETTING.findall(said))
+        version = settings.get("SLURM_VERSION", "")
+        return Site(
+            cluster=settings.get("ClusterName", "").lower(),
+            version=version,
+            keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
+            sums_factors=settings.get("PriorityType") == MULTIFACTOR,
+        )
+
+    def queue(self, cluster: str) -> list[QueuedJob]:
+        """The jobs that wait or run."""
+        try:
+            return list(read_queue(self._run("squeue", "--all", "--json"), cluster))
+        except UnreadableQueueError as error:
+            raise SlurmError(str(error)) from error
+
+    def site_factors(self) -> dict[str, int]:
+        """The site factors of the jobs that wait, by job id; squeue does not show them."""
+        said = self._run("sprio", "--noheader", "--format=%i|%S").decode("utf-8", "replace")
+        return {job_id: int(factor) for job_id, factor in _FACTOR.findall(said)}
+
+    def update(self, target: str, changes: Mapping[str, str]) -> None:
+        """Change a job, all at once: every update takes slurmctld's locks."""
+        words = [f"{name}={value}" for name, value in changes.items()]
+        self._run("scontrol", "update", f"JobId={target}", *words)
+
+    def _run(self, name: str, *arguments: str) -> bytes:
+        program = str(self._directory / name) if self._directory else name
+        try:
+            done = subprocess.run(  # noqa: S603 - no shell, and the administrator's own commands
+                [program, *arguments],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self._timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SlurmSilentError(f"{name} took more than {self._timeout:g} s") from error
+        except (OSError, ValueError) as error:
+            raise SlurmError(f"{name} cannot be run: {error}") from error
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace")
+            raise SlurmError(f"{name} failed: {' '.join(said.split())[:500]}")
+        return done.stdout
+
+
+def keeps_limits(version: str, scheduler_parameters: str) -> bool:
+    """Whether TimeMin is a soft limit to this Slurm, and nothing else."""
+    found = _VERSION.search(version)
+    if found is None or SOFT_LIMIT_OPTION not in scheduler_parameters.split(","):
+        return False
+    return tuple(map(int, found.groups())) >= SOFT_LIMIT_SINCE

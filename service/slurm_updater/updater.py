@@ -1,0 +1,265 @@
+"""Rounds: look at the queue, ask the service, change what is not right."""
+
+import time
+from collections.abc import Callable, Mapping
+from math import ceil
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from service.adapters.slurm.fields import MINUTE
+from service.slurm_updater.asking import Asking
+from service.slurm_updater.planning import (
+    Estimate,
+    Mode,
+    Order,
+    Rules,
+    changes_of,
+    owns_time_min,
+)
+from service.slurm_updater.queue import QueuedJob
+from service.slurm_updater.slurm import Site, Slurm, SlurmError, SlurmSilentError
+
+OPT_OUT = "walltimed=off"
+"""Jobs with this in their comment are left alone."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What the site wants.
+
+    Attributes:
+        cluster: the history's name; by default Slurm's ClusterName.
+        site_factor: of the job that comes first.
+        users, accounts, partitions: lists of who is concerned; None means everybody.
+        interval: seconds from round to round.
+        rate: updates a second, and never more of them in a round than fit into the interval.
+        again_after: seconds of waiting after which a job is predicted again.
+    """
+
+    cluster: str | None = None
+    mode: Mode = Mode.OBSERVE
+    order: Order = Order.NONE
+    site_factor: int = 10_000
+    users: frozenset[str] | None = None
+    accounts: frozenset[str] | None = None
+    partitions: frozenset[str] | None = None
+    interval: float = 60.0
+    rate: float = 5.0
+    again_after: float = 3600.0
+
+    def concern(self, job: QueuedJob) -> bool:
+        """Whether the job is one that the site allows, and its user has not opted out."""
+        submission = job.submission
+        return (
+            OPT_OUT not in job.comment
+            and _allows(self.users, submission.user)
+            and _allows(self.accounts, submission.project)
+            and _allows(self.partitions, submission.queue)
+        )
+
+
+def _allows(names: frozenset[str] | None, name: str | None) -> bool:
+    return names is None or name in names
+
+
+class Change(Struct, frozen=True):
+    """What is to be set in a job.
+
+    Attributes:
+        job_id: Slurm's number of it.
+        target: what scontrol calls it.
+        settings: by scontrol's names.
+    """
+
+    job_id: str
+    target: str
+    settings: dict[str, str]
+
+
+class Round(Struct, kw_only=True):
+    """What a round came to.
+
+    Attributes:
+        jobs: that wait or run, and are concerned.
+        asked: jobs that the service was asked about.
+        planned: what was, or is to be, changed.
+        updated: jobs that were changed.
+        refused: why Slurm did not change a job, by job.
+        postponed: changes that are left to the next round, for the sake of slurmctld.
+        warnings: what the site wants and this Slurm cannot do.
+    """
+
+    jobs: int = 0
+    asked: int = 0
+    planned: list[Change] = field(default_factory=list)
+    updated: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    postponed: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+class _Known(Struct):
+    estimate: Estimate
+    asked_at: float
+
+
+class Updater:
+    """Keeps jobs right, round by round; it remembers what it asked and what was refused.
+
+    Nothing here can fail a job: all that it changes is how and when a job is planned, and a
+    round that fails leaves jobs as they are.
+    """
+
+    def __init__(
+        self,
+        slurm: Slurm,
+        service: Asking,
+        options: Options,
+        *,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._slurm = slurm
+        self._service = service
+        self._options = options
+        self._clock = clock
+        self._sleep = sleep
+        self._known: dict[str, _Known] = {}
+        self._factors: dict[str, int] = {}
+        self._refused: dict[str, dict[str, str]] = {}
+        self._updated_at: dict[str, float] = {}
+
+    def round(self, *, dry_run: bool = False) -> Round:
+        """Look once; with ``dry_run`` change nothing.
+
+        Raises:
+            SlurmError: Slurm does not answer, or lets us change nothing.
+            NonsenseError, RemoteError, ConnectionError: the service does not.
+        """
+        now = self._clock()
+        site = self._slurm.site()
+        rules, warnings = rules_of(self._options, site)
+        queue = self._slurm.queue(self._options.cluster or site.cluster)
+        jobs = [job for job in queue if self._options.concern(job)]
+        self._forget_all_but(jobs)
+        estimates, asked = self._estimates(jobs, rules, now)
+        found = Round(jobs=len(jobs), asked=asked, warnings=warnings)
+        self._plan(jobs, estimates, rules, found)
+        if not dry_run:
+            self._apply(found)
+        return found
+
+    def _forget_all_but(self, jobs: list[QueuedJob]) -> None:
+        left = {job.job_id for job in jobs}
+        for remembered in (self._known, self._factors, self._refused, self._updated_at):
+            for gone in remembered.keys() - left:
+                del remembered[gone]
+
+    def _estimates(
+        self, jobs: list[QueuedJob], rules: Rules, now: float
+    ) -> tuple[dict[str, Estimate], int]:
+        """What is known of each job that something may be changed in, and how many were asked."""
+        waiting = [job for job in jobs if job.started is None]
+        due = [job for job in waiting if self._is_due(job, now)]
+        for job_id, estimate in self._service.predictions(due).items():
+            self._known[job_id] = _Known(estimate, now)
+        estimates = {
+            job.job_id: self._known[job.job_id].estimate
+            for job in waiting
+            if job.job_id in self._known
+        }
+        if rules.order is Order.PSP:
+            for job_id, priority in self._service.priorities(waiting, now).items():
+                if job_id in estimates:
+                    estimates[job_id] = replace(estimates[job_id], priority=priority)
+        outlived = self._outlived(jobs, rules, now)
+        return estimates | outlived, len(due) + len(outlived)
+
+    def _is_due(self, job: QueuedJob, now: float) -> bool:
+        known = self._known.get(job.job_id)
+        limit = job.submission.requested_walltime
+        return (
+            known is None
+            or now - known.asked_at >= self._options.again_after
+            or known.estimate.predicted > limit
+        )
+
+    def _outlived(self, jobs: list[QueuedJob], rules: Rules, now: float) -> dict[str, Estimate]:
+        """Running jobs whose TimeMin is ours and has passed, or has to be taken back."""
+        found: dict[str, Estimate] = {}
+        for job in jobs:
+            if job.started is None or not job.time_min or not owns_time_min(job):
+                continue
+            predicted, elapsed = job.time_min * MINUTE, max(0.0, now - job.started)
+            if not rules.sets_time_min:
+                found[job.job_id] = Estimate(predicted=job.submission.requested_walltime)
+            elif elapsed >= predicted and predicted <= job.submission.requested_walltime:
+                longer = self._service.extended(job, predicted, elapsed)
+                if longer is not None:
+                    found[job.job_id] = Estimate(predicted=longer)
+        return found
+
+    def _plan(
+        self,
+        jobs: list[QueuedJob],
+        estimates: Mapping[str, Estimate],
+        rules: Rules,
+        found: Round,
+    ) -> None:
+        """Note the changes down, jobs that were not changed for the longest time first."""
+        factors = self._factors
+        if rules.order is not Order.NONE:
+            factors |= self._slurm.site_factors()
+        for job in jobs:
+            estimate = estimates.get(job.job_id)
+            if estimate is None:
+                continue
+            changes = changes_of(job, estimate, rules, factors.get(job.job_id))
+            if changes and changes != self._refused.get(job.job_id):
+                found.planned.append(Change(job.job_id, job.target, changes))
+        found.planned.sort(key=lambda change: self._updated_at.get(change.job_id, 0.0))
+
+    def _apply(self, found: Round) -> None:
+        """Change jobs one by one, with pauses: each takes the locks of slurmctld."""
+        most = ceil(self._options.rate * self._options.interval)
+        found.postponed = max(0, len(found.planned) - most)
+        for place, change in enumerate(found.planned[:most]):
+            if place:
+                self._sleep(1.0 / self._options.rate)
+            self._updated_at[change.job_id] = self._clock()
+            try:
+                self._slurm.update(change.target, change.settings)
+            except SlurmSilentError:
+                raise  # slurmctld is in trouble; the other updates would make it worse
+            except SlurmError as error:
+                if "permission" in str(error).lower():
+                    raise
+                # Most have just started or ended: they are looked at again in the next round.
+                self._refused[change.job_id] = change.settings
+                found.refused[change.job_id] = str(error)
+            else:
+                found.updated += 1
+                if "SiteFactor" in change.settings:
+                    # Not every job that waits is listed by sprio, whatever its factor.
+                    self._factors[change.job_id] = int(change.settings["SiteFactor"])
+
+
+def rules_of(options: Options, site: Site) -> tuple[Rules, list[str]]:
+    """What can be kept right on this Slurm, and what the site wants beyond that."""
+    warnings = []
+    if options.mode is Mode.SOFT and not site.keeps_limits:
+        warnings.append(
+            f"TimeMin is not set: it needs Slurm 25.05.4 and "
+            f"SchedulerParameters=time_min_as_soft_limit, and this is {site.version or 'unknown'}"
+        )
+    order = options.order
+    if order is not Order.NONE and not site.sums_factors:
+        warnings.append("SiteFactor is not set: it needs PriorityType=priority/multifactor")
+        order = Order.NONE
+    rules = Rules(
+        mode=options.mode,
+        sets_time_min=options.mode is Mode.SOFT and site.keeps_limits,
+        order=order,
+        largest=options.site_factor,
+    )
+    return rules, warnings

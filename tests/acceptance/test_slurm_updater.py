@@ -1,0 +1,148 @@
+"""The updater on a real Slurm: nothing is called inside slurmctld, and jobs go in order."""
+
+import signal
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+from private_slurm import reason_to_skip
+from running_service import WALLTIMED, eventually
+from slurm_site import CLUSTER, SlurmSite
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
+    pytest.mark.xdist_group("slurm"),
+]
+WHOLE_MACHINE = ("-N2", "-n16")
+
+
+@pytest.fixture(scope="module")
+def site():
+    """A site whose filter does nothing, and whose priorities are the site factors alone."""
+    settings = {"PriorityType": "priority/multifactor", "PriorityCalcPeriod": "1"}
+    with SlurmSite(mode="off", slurm_settings=settings) as site:
+        yield site
+
+
+@pytest.fixture
+def busy(site):
+    """The site with its service running and a job on all processors."""
+    site.process.send_signal(signal.SIGCONT)
+    if site.process.poll() is not None:
+        site.start_service()
+    blocker = site.slurm.sbatch("-t", "5", *WHOLE_MACHINE, "-J", "blocker", script="sleep 100")
+    eventually(lambda: site.slurm.job(blocker)["JobState"] == "RUNNING", seconds=30)
+    yield site
+    site.slurm.run("scancel", "--user=" + site.slurm.run("id", "-un").strip())
+    eventually(lambda: not site.slurm.run("squeue", "-h"), seconds=30)
+
+
+def command(site, *options):
+    url = f"http://127.0.0.1:{site.port}"
+    return [WALLTIMED, "slurm-updater", "--url", url, "--timeout", "5", *options]
+
+
+def update(site, *options):
+    return subprocess.run(
+        command(site, "--once", *options), env=site.slurm.environment, capture_output=True,
+        text=True, check=False, timeout=60, cwd=site.directory,
+    )  # fmt: skip
+
+
+def comment(site, target):
+    return site.slurm.job(target).get("AdminComment", "")
+
+
+def ours(site, job):
+    """What the updater may change."""
+    shown = site.slurm.job(job)
+    return [shown.get(name) for name in ("TimeLimit", "TimeMin", "Priority", "AdminComment")]
+
+
+def submit(site, *arguments):
+    return site.slurm.sbatch(*WHOLE_MACHINE, *arguments)
+
+
+def test_waiting_jobs_get_predictions_and_their_turn(busy):
+    slurm = busy.slurm
+    long = submit(busy, "-t", "50", "-J", "long")
+    short = submit(busy, "-t", "5", "-J", 'a|b, "c" ü')
+    array = submit(busy, "-t", "20", "--array=1-9:4%1", "-J", "sweep")
+    het = int(
+        slurm.run(
+            "sbatch", "--parsable", "-o", "/dev/null", "-t", "9", "-n8", ":", "-n2", "--wrap",
+            "true",
+        ).split(";")[0]
+    )  # fmt: skip
+    held = submit(busy, "-t", "5", "-H")
+    slurm.run("scontrol", "update", f"JobId={long}", "AdminComment=the site's own; x=1")
+
+    dry = update(busy, "--dry-run", "--mode", "soft", "--order", "shortest-first")
+    assert dry.returncode == 0, dry.stderr
+    assert "5 would be changed" in dry.stdout
+    assert "wtp=" not in comment(busy, short)
+
+    done = update(busy, "--mode", "soft", "--order", "shortest-first")
+    assert done.returncode == 0, done.stderr
+    assert "5 updated, 0 refused" in done.stdout
+    assert "25.05.4" in done.stderr, "TimeMin would lower limits on this version"
+    jobs = {job: slurm.job(job) for job in (long, short, array, het, het + 1)}
+    assert all(job["TimeMin"] == "N/A" for job in jobs.values())
+    assert int(jobs[short]["Priority"]) > int(jobs[long]["Priority"]) > 1
+    shown = slurm.run("scontrol", "-o", "show", "job", str(long))
+    assert "AdminComment=the site's own; x=1;wtp=" in shown
+    assert all("wtp=" in comment(busy, job) for job in (short, het, het + 1))
+    assert slurm.job(held)["Priority"] == "0", "a held job stays held"
+    assert "wtp=" not in comment(busy, held)
+    assert "0 to change" in update(busy, "--order", "shortest-first").stdout
+
+    slurm.run("scancel", "--name=blocker")
+    slurm.await_end(short, long)
+    assert slurm.job(short)["StartTime"] <= slurm.job(long)["StartTime"]
+    assert slurm.job(short)["StartTime"] < slurm.job(long)["EndTime"]
+    busy.await_runs(short, long)
+    methods = busy.client.get("/v1/methods", params={"cluster": CLUSTER}).json()["methods"]
+    assert all(method["score"]["jobs"] >= 2 for method in methods), "predictions are scored"
+
+
+def test_priorities_by_accuracy_reach_slurm(busy):
+    job = submit(busy, "-t", "5")
+    # Nobody has a history in this one: everybody is in the default group.
+    options = ("--mode", "off", "--order", "psp", "--cluster", "new")
+    assert update(busy, *options).returncode == 0
+    assert int(busy.slurm.job(job)["Priority"]) > 1
+    assert comment(busy, job) == ""
+
+
+def test_a_dead_or_hung_service_changes_nothing_and_following_outlives_it(busy):
+    waiting = submit(busy, "-t", "5")
+    before = ours(busy, waiting)
+    busy.process.send_signal(signal.SIGSTOP)
+    hung = update(busy, "--timeout", "0.5")
+    assert hung.returncode == 4
+    busy.end_service(signal.SIGKILL)
+    with following(busy) as log:
+        eventually(lambda: "a round failed" in log.readline(), seconds=30)
+        assert ours(busy, waiting) == before
+        busy.start_service()
+        eventually(lambda: "wtp=" in comment(busy, waiting), seconds=30)
+        later = submit(busy, "-t", "5")
+        eventually(lambda: "wtp=" in comment(busy, later), seconds=30)
+
+
+@contextmanager
+def following(site):
+    """An updater in a process of its own meanwhile; gives its log."""
+    process = subprocess.Popen(
+        command(site, "--interval", "1"), env=site.slurm.environment, stderr=subprocess.PIPE,
+        text=True, cwd=site.directory,
+    )  # fmt: skip
+    try:
+        yield process.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()

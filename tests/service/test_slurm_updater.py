@@ -1,0 +1,532 @@
+"""The updater: right, sparing with slurmctld, and harmless whatever else happens."""
+
+import json
+import sys
+import time
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from in_process import run_of
+from slurm_stand_in import SlurmStandIn
+
+from service.cli import main
+from service.cli.slurm_updating import follow
+from service.slurm_updater.asking import Asking, NonsenseError
+from service.slurm_updater.planning import (
+    LARGEST_SITE_FACTOR,
+    Estimate,
+    Mode,
+    Order,
+    Rules,
+    wanted_site_factor,
+    wanted_time_min,
+)
+from service.slurm_updater.queue import UnreadableQueueError, read_queue, tasks_of
+from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
+from service.slurm_updater.updater import Options, Updater
+from simulator.remote import RemoteError
+
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "slurm"
+NOW = 1_795_282_100.0
+"""A minute after the recorded queue."""
+
+
+class InProcessClient:
+    """The calls of ``simulator.remote.Client``, made inside this process."""
+
+    def __init__(self, service) -> None:
+        self.service = service
+        self.calls: list[str] = []
+        self.raises: Exception | None = None
+        self.answers: bytes | None = None
+
+    def call(self, verb, path, body=None):
+        self.calls.append(path)
+        if self.raises:
+            raise self.raises
+        if self.answers is not None:
+            return self.answers
+        answer = self.service.request(verb, path, json=body)
+        if answer.is_error:
+            raise RemoteError(answer.status_code, answer.text)
+        return answer.content
+
+
+@pytest.fixture
+def slurm(tmp_path):
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    return SlurmStandIn(directory)
+
+
+@pytest.fixture
+def client(service):
+    """A service that knows alice: her jobs run a tenth of what she asks for."""
+    ended = NOW - 100_000
+    runs = [
+        run_of(f"h{i}", user="alice", runtime=360.0, end_time=ended + i, cluster="private")
+        for i in range(8)
+    ]
+    service.complete(*runs)
+    return InProcessClient(service)
+
+
+@pytest.fixture
+def updater(slurm, client):
+    """Makes updaters whose clock stands still and who never wait."""
+
+    def make(**options):
+        asking, commands = Asking(client), Slurm(slurm.directory, timeout=5)
+        return Updater(
+            commands, asking, Options(**options), clock=lambda: NOW, sleep=lambda _seconds: None
+        )
+
+    return make
+
+
+def recorded(slurm):
+    return list(read_queue((slurm.directory / "squeue.out").read_bytes(), "private"))
+
+
+def test_a_queue_is_read_as_slurm_showed_it(slurm):
+    jobs = {job.target: job for job in recorded(slurm)}
+    assert set(jobs) == {"1", "2_1", "2_[3,5,7,9]", "4", "6+0", "6+1", "9", "10"}
+    named = jobs["4"].submission
+    assert (named.application, named.user, named.queue) == ('a|b, "c" ü', "alice", "short")
+    assert (named.requested_walltime, named.requested_processors) == (5400, 8)
+    assert named.requested_memory == 100 * 1024
+    assert jobs["4"].admin_comment == "the site's note; x=1"
+    assert jobs["10"].time_min == 5
+    assert jobs["1"].started == 1795282028
+    assert jobs["4"].started is None
+
+
+def test_held_jobs_and_jobs_without_a_limit_are_left_alone(slurm):
+    names = {job.submission.application for job in recorded(slurm)}
+    assert not names & {"held", "endless"}
+
+
+@pytest.mark.parametrize("version", ["22.05", "24.11", "26.05"])
+def test_queues_of_all_versions_are_read(version):
+    file = SAMPLES / version / "squeue_json.json"
+    if not file.exists():
+        pytest.skip(f"{file} is not shipped")
+    jobs = {job.job_id: job for job in read_queue(file.read_bytes(), "mini")}
+    shown = {str(job["job_id"]): job for job in json.loads(file.read_bytes())["jobs"]}
+    running = {number for number, job in shown.items() if "RUNNING" in job["job_state"]}
+    assert running <= set(jobs)
+    for job in jobs.values():
+        assert job.limit >= 1
+        assert job.submission.user in {"alice", "bob"}
+        assert job.admin_comment.startswith("wtp=")
+
+
+@pytest.mark.parametrize(
+    ("shown", "tasks"),
+    [
+        ("1,3,7-9", "1,3,7-9"),
+        ("1-9:4%2", "1,5,9"),
+        ("7", "7"),
+        ("1-3,...", None),
+        ("0x1f", None),
+        ("1-9999999:2", None),
+        ("", None),
+    ],
+)
+def test_tasks_are_named_as_scontrol_takes_them(shown, tasks):
+    assert tasks_of(shown) == tasks
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(changes=st.dictionaries(st.text(), JSON, max_size=5), data=st.data())
+def test_no_queue_whatsoever_breaks_the_reader(changes, data):
+    whole = json.loads((Path(__file__).parents[1] / "data/slurm/squeue_22.05.json").read_bytes())
+    job = whole["jobs"][3]
+    for name in data.draw(st.lists(st.sampled_from(sorted(job)), max_size=6)):
+        changes[name] = data.draw(JSON)
+    read = list(read_queue(json.dumps({"jobs": [job | changes, job]}).encode(), "private"))
+    assert read[-1].job_id == "4"
+
+
+@pytest.mark.parametrize("body", [b"", b"slurm_load_jobs error: Unable to contact", b'{"jobs": 3}'])
+def test_what_is_no_queue_is_said_to_be_none(body):
+    with pytest.raises(UnreadableQueueError):
+        list(read_queue(body, "private"))
+
+
+def test_predictions_are_noted_down_behind_what_others_wrote(slurm, updater):
+    done = updater().round()
+    updates = dict(slurm.apply())
+    assert set(updates) == {"2_[3,5,7,9]", "4", "6+0", "6+1", "10"}
+    assert updates["4"]["AdminComment"].startswith("the site's note; x=1;wtp=")
+    assert all(set(settings) == {"AdminComment"} for settings in updates.values())
+    assert (done.updated, done.refused, done.postponed) == (5, {}, 0)
+
+
+def test_what_is_right_is_not_touched_again_nor_asked_about(slurm, updater, client):
+    keeper = updater(order=Order.SHORTEST_FIRST)
+    keeper.round()
+    assert slurm.apply()
+    client.calls.clear()
+    assert keeper.round().planned == []
+    assert slurm.updates() == []
+    assert client.calls == []
+
+
+def test_a_lost_comment_is_written_again_with_the_same_prediction(slurm, updater):
+    keeper = updater()
+    keeper.round()
+    first = dict(slurm.apply())["10"]["AdminComment"]
+    slurm.job("own")["admin_comment"] = "somebody's"
+    slurm.write()
+    keeper.round()
+    assert dict(slurm.apply())["10"]["AdminComment"] == f"somebody's;{first}"
+
+
+def test_the_prediction_that_the_filter_noted_down_stays(slurm, updater):
+    slurm.job("own")["admin_comment"] = "wtp=filter-1"
+    slurm.write()
+    updater().round()
+    assert "10" not in dict(slurm.updates())
+
+
+def test_a_comment_that_cannot_be_written_back_unchanged_stays(slurm, updater):
+    slurm.becomes("25.05.4")
+    slurm.job('a|b, "c" ü')["admin_comment"] = "caf\ufffd"
+    slurm.write()
+    updater(mode=Mode.SOFT).round()
+    assert "4" not in dict(slurm.updates())
+
+
+@pytest.mark.parametrize(
+    ("version", "parameters", "safe"),
+    [
+        ("22.05.8", "bf_interval=2,time_min_as_soft_limit", False),
+        ("25.05.3", "time_min_as_soft_limit", False),
+        ("25.05.4", "time_min_as_soft_limit", True),
+        ("26.05.5", "bf_interval=2,time_min_as_soft_limit", True),
+        ("26.05.5", "bf_interval=2", False),
+        ("26.05.5", "no_time_min_as_soft_limit", False),
+        ("", "time_min_as_soft_limit", False),
+    ],
+)
+def test_limits_are_kept_from_25_05_4_on_with_the_option_only(version, parameters, safe):
+    assert keeps_limits(version, parameters) is safe
+
+
+def test_no_time_min_is_set_where_slurm_would_lower_limits(slurm, updater):
+    done = updater(mode=Mode.SOFT).round()
+    assert not any("TimeMin" in settings for _, settings in slurm.updates())
+    assert "25.05.4" in done.warnings[0]
+
+
+def test_time_min_is_set_below_the_limit_and_noted_down(slurm, updater):
+    slurm.becomes("25.05.4")
+    updater(mode=Mode.SOFT).round()
+    updates = dict(slurm.apply())
+    assert updates["4"]["TimeMin"] == "9"  # a tenth of 90 minutes
+    assert updates["4"]["AdminComment"].endswith(";wtm=9")
+    assert updates["6+0"]["TimeMin"] == "1"
+    assert slurm.job("own")["time_minimum"] == 5, "the user's own"
+    assert "TimeMin" not in updates["10"]
+    assert not any(name in settings for settings in updates.values() for name in ("TimeLimit",))
+
+
+def test_a_prediction_of_the_whole_limit_sets_no_time_min(slurm, updater):
+    slurm.becomes("25.05.4")
+    slurm.job('a|b, "c" ü')["user_name"] = "stranger"
+    slurm.write()
+    updater(mode=Mode.SOFT).round()
+    assert set(dict(slurm.updates())["4"]) == {"AdminComment"}
+
+
+def test_time_min_is_taken_back_when_slurm_would_lower_limits_from_now_on(slurm, updater):
+    slurm.becomes("25.05.4")
+    keeper = updater(mode=Mode.SOFT)
+    keeper.round()
+    slurm.apply()
+    slurm.config = slurm.config.replace("time_min_as_soft_limit,", "")
+    slurm.write()
+    keeper.round()
+    updates = dict(slurm.apply())
+    assert updates["4"] == {
+        "TimeMin": "0",
+        "AdminComment": slurm.job('a|b, "c" ü')["admin_comment"],
+    }
+    assert "wtm=" not in updates["4"]["AdminComment"]
+    assert "10" not in updates
+
+
+def test_another_updater_knows_what_is_its_own(slurm, updater):
+    slurm.becomes("25.05.4")
+    updater(mode=Mode.SOFT).round()
+    slurm.apply()
+    updater(mode=Mode.OBSERVE).round()
+    assert dict(slurm.apply())["4"]["TimeMin"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "time_min"), [(100, None), (200, "6"), (700, "0"), (10_000, "0")]
+)
+def test_a_running_job_that_outlived_its_time_min_gets_another(slurm, updater, elapsed, time_min):
+    slurm.becomes("25.05.4")
+    job = slurm.job("running")
+    job |= {
+        "start_time": NOW - elapsed,
+        "time_minimum": 3,
+        "admin_comment": "wtp=filter-1;wtm=3",
+        "user_name": "stranger",
+    }
+    slurm.keep("running")
+    updater(mode=Mode.SOFT).round()
+    updates = dict(slurm.updates())
+    assert updates.get("1", {}).get("TimeMin") == time_min
+
+
+def test_short_jobs_go_first(slurm, updater):
+    slurm.keep('a|b, "c" ü', "own", "het")
+    updater(order=Order.SHORTEST_FIRST, mode=Mode.OFF).round()
+    factors = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
+    assert factors["6+0"] > factors["10"] > factors["4"] > 0
+
+
+def test_jobs_of_accurate_users_go_first_and_age(slurm, updater, client):
+    precise = [
+        run_of(f"p{i}", user="precise", runtime=3600.0, end_time=NOW - 50_000, cluster="private")
+        for i in range(3)
+    ]
+    client.service.complete(*precise)
+    slurm.job("own")["user_name"] = "precise"
+    waited = slurm.job("mine") | {"comment": "", "submit_time": NOW - 90_000}
+    slurm.jobs.append(waited | {"job_id": 99, "name": "old"})
+    slurm.keep('a|b, "c" ü', "own", "old")
+    updater(order=Order.PSP).round()
+    factors = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
+    assert factors["99"] == 10_000 > factors["10"] > factors["4"] > 0
+
+
+def test_without_multifactor_no_site_factor_is_set(slurm, updater):
+    slurm.config = slurm.config.replace("multifactor", "basic")
+    slurm.write()
+    done = updater(order=Order.PSP).round()
+    assert not any("SiteFactor" in settings for _, settings in slurm.updates())
+    assert "priority/multifactor" in done.warnings[0]
+
+
+@given(
+    priority=st.floats(min_value=0, max_value=1e300),
+    predicted=st.floats(min_value=1, max_value=1e9),
+    largest=st.integers(100, LARGEST_SITE_FACTOR),
+    order=st.sampled_from([Order.PSP, Order.SHORTEST_FIRST]),
+)
+def test_site_factors_stay_in_the_range_that_scontrol_takes(priority, predicted, largest, order):
+    factor = wanted_site_factor(
+        a_job(),
+        Estimate(predicted=predicted, priority=priority),
+        rules(order=order, largest=largest),
+    )
+    assert 0 <= factor <= largest
+
+
+@given(predicted=st.floats(min_value=1e-3, max_value=1e9), minutes=st.integers(1, 10_000))
+def test_time_min_is_always_below_the_limit(predicted, minutes):
+    wanted = wanted_time_min(a_job(minutes), Estimate(predicted=predicted), rules())
+    assert 0 <= wanted < minutes
+
+
+def a_job(minutes=60):
+    body = {
+        "job_id": 7,
+        "job_state": "PENDING",
+        "time_limit": minutes,
+        "submit_time": 1,
+        "priority": 1,
+    }
+    return next(read_queue(json.dumps({"jobs": [body]}).encode(), "c"))
+
+
+def rules(**changes):
+    return msgspec.structs.replace(
+        Rules(mode=Mode.SOFT, sets_time_min=True, order=Order.NONE, largest=100), **changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({"users": frozenset({"bob"})}, set()),
+        ({"partitions": frozenset({"long"})}, set()),
+        ({"accounts": frozenset({"physics"})}, set()),
+        (
+            {"users": frozenset({"alice"}), "partitions": frozenset({"short"})},
+            {"2_[3,5,7,9]", "4", "6+0", "6+1", "10"},
+        ),
+    ],
+)
+def test_only_who_is_allowed_is_concerned(slurm, updater, options, left):
+    updater(**options).round()
+    assert {job for job, _ in slurm.updates()} == left
+
+
+def test_jobs_are_updated_no_faster_than_allowed_and_each_has_its_turn(slurm, client):
+    waits = []
+    ticks = count(1)
+    keeper = Updater(
+        Slurm(slurm.directory),
+        Asking(client),
+        Options(interval=1.0, rate=2.0),
+        clock=lambda: NOW + next(ticks),
+        sleep=waits.append,
+    )
+    done = keeper.round()
+    assert (done.updated, done.postponed, waits) == (2, 3, [0.5])
+    first = {job for job, _ in slurm.updates()}  # not applied: somebody undoes it every time
+    keeper.round()
+    second = {job for job, _ in slurm.updates()}
+    keeper.round()
+    third = {job for job, _ in slurm.updates()}
+    assert not first & second
+    assert len(first | second | third) == 5
+
+
+def test_a_refused_update_is_reported_and_not_tried_again(slurm, updater):
+    slurm.keep("own")
+    slurm.does("refuse", "Job/step already completing or completed for job 10\n")
+    keeper = updater()
+    assert "already completing" in keeper.round().refused["10"]
+    assert len(slurm.updates()) == 1
+    assert keeper.round().planned == []
+    assert slurm.updates() == []
+
+
+def test_without_the_right_to_update_nothing_more_is_tried(slurm, updater):
+    slurm.does("refuse", "Access/permission denied for job 2\n")
+    with pytest.raises(SlurmError, match="permission"):
+        updater().round()
+    assert len(slurm.updates()) == 1
+
+
+@pytest.mark.parametrize("command", ["hang-show", "hang-squeue", "hang-update"])
+def test_a_slurm_that_hangs_ends_the_round_in_time(slurm, client, command):
+    slurm.does(command)
+    keeper = Updater(Slurm(slurm.directory, timeout=0.3), Asking(client), Options())
+    began = time.monotonic()
+    with pytest.raises(SlurmSilentError):
+        keeper.round()
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"<html>",
+        b"{}",
+        b'{"predictions": []}',
+        b'{"predictions": [{"predicted_walltime": -1, "prediction_id": "x"}]}',
+    ],
+)
+def test_garbage_changes_no_job(slurm, updater, client, answer):
+    slurm.keep("own")
+    client.answers = answer
+    with pytest.raises(NonsenseError):
+        updater(order=Order.PSP).round()
+    assert slurm.updates() == []
+
+
+def test_a_service_that_is_away_changes_no_job(slurm, updater, client):
+    client.raises = ConnectionError("nobody there")
+    with pytest.raises(ConnectionError):
+        updater().round()
+    assert slurm.updates() == []
+
+
+def test_a_job_that_the_service_refuses_spoils_no_other(slurm, updater):
+    slurm.job("own")["time_limit"] = 20_000_000
+    slurm.write()
+    updater().round()
+    assert {job for job, _ in slurm.updates()} == {"2_[3,5,7,9]", "4", "6+0", "6+1"}
+
+
+def test_following_goes_on_after_rounds_that_fail(slurm, updater, client):
+    slurm.keep("own")
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        client.raises = None
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    client.raises = ConnectionError("nobody there")
+    follow(updater(), Options(interval=7.0), sleep)
+    assert len(waits) == 3
+    assert all(1.0 <= wait <= 7.0 for wait in waits)
+    assert dict(slurm.updates())["10"]["AdminComment"].startswith("wtp=")
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, slurm):
+    """Runs the command against the stand-in and a service that is not there."""
+
+    def run(*arguments):
+        argv = ["walltimed", "slurm-updater", "--slurm-bin", str(slurm.directory), *arguments]
+        monkeypatch.setattr(sys, "argv", argv)
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+def test_one_round_without_a_service_fails_and_says_so(command, slurm):
+    code, _, told = command("--once", "--url", "http://127.0.0.1:1", "--timeout", "1")
+    assert code == 4
+    assert "No service answers" in told
+    assert slurm.updates() == []
+
+
+def test_one_round_without_slurm_fails_and_says_so(command, slurm):
+    (slurm.directory / "squeue").unlink()
+    code, _, told = command("--once")
+    assert code == 4
+    assert "squeue cannot be run" in told
+
+
+def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
+    command, slurm, monkeypatch, client
+):
+    class Client(InProcessClient):
+        def __init__(self, _url, **_options):
+            super().__init__(client.service)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            pass
+
+    monkeypatch.setattr("simulator.remote.Client", Client)
+    code, told, _ = command("--dry-run", "--json", "--order", "shortest-first")
+    planned = {change["target"]: change["settings"] for change in json.loads(told)["planned"]}
+    assert code == 0
+    assert planned["4"]["SiteFactor"] == "7600"
+    code, told, _ = command("--dry-run")
+    assert "wtp=" in told
+    assert "5 would be changed" in told
+    assert slurm.updates() == []
+
+
+def test_nothing_to_do_is_a_wrong_option(command):
+    assert command("--mode", "off")[0] == 2
