@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from predictors.compiled import compiled
 from simulator import events, machine, orders, policies
-from simulator.kernel import kernel, source_digest
+from simulator.kernel import inlined, kernel, source_digest
 from simulator.state import NEVER, UNKNOWN, State
 
 DONE, PAUSED, ESTIMATES_WANTED = range(3)
@@ -53,7 +53,7 @@ def _run(state: State) -> int:
             return ESTIMATES_WANTED
 
 
-@kernel
+@inlined
 def _next_time(state: State) -> int:
     """When something happens next."""
     clock = state.clock[0]
@@ -65,7 +65,7 @@ def _next_time(state: State) -> int:
     return time
 
 
-@kernel
+@inlined
 def _next_submission(state: State) -> int:
     submitted = state.clock[0].submitted
     if submitted == len(state.jobs):
@@ -113,7 +113,7 @@ def _sequence(state: State) -> bool:
     return True
 
 
-@kernel
+@inlined
 def _estimates_are_there(state: State) -> bool:
     """Whether all jobs that are submitted this second have their estimates."""
     clock = state.clock[0]
@@ -125,7 +125,7 @@ def _estimates_are_there(state: State) -> bool:
     return there
 
 
-@kernel
+@inlined
 def _prolong_outlived(state: State) -> None:
     """Correct the estimates that are outlived now, in the order in which the jobs started."""
     clock = state.clock[0]
@@ -164,7 +164,7 @@ def _pass(state: State) -> None:
     state.clock[0].completions = 0
 
 
-@kernel
+@inlined
 def _close_gaps(state: State) -> None:
     """Take started jobs out of the queue, whose front moves up; who passed it was backfilled."""
     clock = state.clock[0]

@@ -17,12 +17,31 @@ Result = TypeVar("Result")
 
 _HERE = Path(__file__).parent
 _PREDICTORS = _HERE.parent / "predictors"
+_MARKS = (b"@kernel", b"@inlined", b"@compiled", b"TSAFRIR_STEPS")
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A part of the scheduling loop, compiled with whatever calls it."""
-    part: Any = njit  # its overloads do not know these options, which save half of the time
-    wrapped = part(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """A part of the scheduling loop that is called."""
+    return _part(function)
+
+
+def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A part of the scheduling loop that is copied into what calls it: a small one, called often.
+
+    A call hands over the state as more than a hundred numbers, which costs more than most small
+    parts do. Copying everything would make the compiler work for three times as long.
+    """
+    return _part(function, forceinline=True)
+
+
+def _part(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
+    part: Any = njit  # its overloads do not know these options, which make the loop 3 times as fast
+    wrapped = part(
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        _nrt=False,  # no part makes an array: nobody has to count who still uses the state's
+        **options,
+    )(function)
     return cast("Callable[Parameters, Result]", wrapped)
 
 
@@ -35,6 +54,6 @@ def source_digest() -> int:
     ]
     digest = sha256()
     for text in (path.read_bytes() for path in parts):
-        if b"@kernel" in text or b"@compiled" in text or b"TSAFRIR_STEPS" in text:
+        if any(mark in text for mark in _MARKS):
             digest.update(text)
     return int.from_bytes(digest.digest()[:7], "big")

@@ -2,7 +2,7 @@
 
 from simulator import events
 from simulator.correcting import corrected
-from simulator.kernel import kernel
+from simulator.kernel import inlined, kernel
 from simulator.state import State
 
 
@@ -33,7 +33,7 @@ def start(state: State, place: int) -> None:
     _expect(state, waiting.job, clock.now + running_estimate)
 
 
-@kernel
+@inlined
 def release(state: State, number: int) -> None:
     """Count the processors of a job as free that ends this second, as expected."""
     job = state.jobs[number]
@@ -42,7 +42,7 @@ def release(state: State, number: int) -> None:
     state.clock[0].free += job.processors
 
 
-@kernel
+@inlined
 def finish(state: State, number: int) -> None:
     """End a job now."""
     clock = state.clock[0]
@@ -71,7 +71,7 @@ def prolong(state: State, number: int) -> None:
     state.clock[0].disturbed = 1
 
 
-@kernel
+@inlined
 def _expect(state: State, number: int, end: int) -> None:
     """Enter a job into the list of running jobs, and note when it will outlive its estimate."""
     clock = state.clock[0]
@@ -90,7 +90,7 @@ def _expect(state: State, number: int, end: int) -> None:
         clock.expiries += 1
 
 
-@kernel
+@inlined
 def _leave(state: State, number: int) -> None:
     """Take a job out of the list of running jobs."""
     clock = state.clock[0]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from predictors.psp import STEP_SECONDS, aged
-from simulator.kernel import kernel
+from simulator.kernel import inlined, kernel
 from simulator.state import UNKNOWN, State
 
 FCFS, SJF, WFP, PSP, PSP_AGING = range(5)
@@ -36,7 +36,7 @@ _SLACK = 1024
 """Places before the head of the queue that are left alone."""
 
 
-@kernel
+@inlined
 def join(state: State, number: int) -> None:
     """Put a job that was just submitted at the end of the queue."""
     clock = state.clock[0]
@@ -70,7 +70,7 @@ def _move_up(state: State) -> None:
     clock.head = 0
 
 
-@kernel
+@inlined
 def arrange(state: State) -> None:
     """Bring the queue into its order: an insertion sort, for little has changed since the last."""
     order = state.rules[0].order
@@ -82,7 +82,7 @@ def arrange(state: State) -> None:
     _sort(state)
 
 
-@kernel
+@inlined
 def _renew(state: State, place: int) -> None:
     """Compute the key of a waiting job for now."""
     waiting = state.queue[place]
@@ -115,7 +115,7 @@ def _sort(state: State) -> None:
         queue[hole] = moving[0]
 
 
-@kernel
+@inlined
 def _is_before(one: Any, other: Any) -> bool:
     """Whether a waiting job is served before another."""
     before: bool = one.key < other.key or (one.key == other.key and one.job < other.job)

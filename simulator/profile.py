@@ -4,7 +4,7 @@ A profile is a list of steps in the order of time; from the last one on nothing 
 first step is now.
 """
 
-from simulator.kernel import kernel
+from simulator.kernel import inlined, kernel
 from simulator.state import State
 
 
@@ -27,7 +27,7 @@ def profile_running(state: State) -> None:
     clock.steps = last + 1
 
 
-@kernel
+@inlined
 def forget_past(state: State) -> None:
     """Let the profile begin now."""
     clock = state.clock[0]
@@ -39,7 +39,7 @@ def forget_past(state: State) -> None:
     state.profile[0].time = clock.now
 
 
-@kernel
+@inlined
 def earliest(state: State, processors: int, duration: int) -> int:
     """The first time from which so many processors are free for so long."""
     profile = state.profile
@@ -57,7 +57,7 @@ def earliest(state: State, processors: int, duration: int) -> int:
             return start
 
 
-@kernel
+@inlined
 def take(state: State, start: int, duration: int, processors: int) -> None:
     """Take processors from ``start`` on for a time; a negative number gives them back."""
     first = _step_from(state, start)
@@ -66,7 +66,7 @@ def take(state: State, start: int, duration: int, processors: int) -> None:
         state.profile[step].free -= processors
 
 
-@kernel
+@inlined
 def note_lows(state: State) -> None:
     """Note at each step the least number of processors that are free from now to there."""
     low = state.profile[0].free
@@ -75,14 +75,14 @@ def note_lows(state: State) -> None:
         state.profile[step].low = low
 
 
-@kernel
+@inlined
 def free_until(state: State, time: int) -> int:
     """How many processors are free from now until ``time``, by the noted lows."""
     low: int = state.profile[_step_at(state, time - 1)].low
     return low
 
 
-@kernel
+@inlined
 def _step_at(state: State, time: int) -> int:
     """The last step that begins at ``time`` or before."""
     low = 0
@@ -96,7 +96,7 @@ def _step_at(state: State, time: int) -> int:
     return low
 
 
-@kernel
+@inlined
 def _step_from(state: State, time: int) -> int:
     """The step that begins at ``time``, which is made if there is none."""
     step = _step_at(state, time)

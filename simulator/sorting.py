@@ -1,11 +1,11 @@
 """Lists places of the queue in the order of a key, those with equal keys as they were listed."""
 
 from simulator import events
-from simulator.kernel import kernel
+from simulator.kernel import inlined, kernel
 from simulator.state import State
 
 
-@kernel
+@inlined
 def enter(state: State, count: int, key: int, place: int) -> None:
     """Enter a place into a list of ``count`` places, to be sorted by its key."""
     events.push(state.sorting, count, key, count, place)

@@ -65,8 +65,16 @@ EVENT = _record(time=np.int64, serial=np.int64, job=np.int64)
 STEP = _record(time=np.int64, free=np.int64, low=np.int64)
 """From ``time`` on so many processors are free; ``low`` is the least number up to there."""
 
-NODE = _record(job=np.int64, ready=np.int64, order=np.int64, merged=np.int64)
-"""The last job started on a node, the end of its plan, and two work lists of nodes."""
+NODE = _record(
+    job=np.int64,  # the last one that was started on it
+    ready=np.int64,  # when what runs or is pinned there ends, while a plan is made again
+    mark=np.int64,  # it is among those that were looked for
+    next=np.int64,  # of its group
+    last=np.int64,  # of the group that begins with it; so are size and ascending
+    size=np.int64,
+    ascending=np.int64,  # the group is chained in the order of numbers
+)
+"""Nodes whose plans end at the same time are a group, a chain of them."""
 
 CLOCK = _record(
     now=np.int64,
@@ -89,6 +97,7 @@ CLOCK = _record(
     last_planned=np.int64,  # where the plan ends, of policies that only go on at its end
     disturbed=np.int64,  # a job ended before its expected end, or an estimate was prolonged
     completions=np.int64,  # jobs ended since the last pass
+    groups=np.int64,  # of nodes
 )
 """The time, and how much of each array is in use."""
 
@@ -124,6 +133,7 @@ class State(NamedTuple):
     hand: Any
     nodes: Any
     node_lists: Any
+    groups: Any
     clock: Any
     rules: Any
 
@@ -158,6 +168,7 @@ def new_state(workload: "Workload", semantics: "Semantics") -> State:
         hand=np.zeros(1, WAITING),
         nodes=np.zeros(nodes, NODE),
         node_lists=np.full(int(jobs["processors"].sum()) if nodes else 0, UNKNOWN),
+        groups=np.zeros(nodes, EVENT),
         clock=clock,
         rules=np.zeros(1, RULES),
     )
@@ -165,5 +176,5 @@ def new_state(workload: "Workload", semantics: "Semantics") -> State:
         state.rules[name] = number
     state.profile["free"][0] = workload.processors_of_machine
     state.nodes["job"] = UNKNOWN
-    state.nodes["order"] = np.arange(nodes)
+    clock["disturbed"] = 1 if nodes else 0
     return state

@@ -13,7 +13,7 @@ Feitelson 2007 for the shortest first.
 """
 
 from simulator import machine
-from simulator.kernel import kernel
+from simulator.kernel import inlined, kernel
 from simulator.profile import earliest, free_until, note_lows, profile_running, take
 from simulator.sorting import enter, list_sorted
 from simulator.state import State
@@ -40,7 +40,7 @@ def decide(state: State) -> None:
             _start(state, place)
 
 
-@kernel
+@inlined
 def _anyone_fits(state: State, first: int) -> bool:
     """Whether any job from a place of the queue on fits into what is free now."""
     clock = state.clock[0]
@@ -84,7 +84,7 @@ def _gather(state: State, first: int) -> int:
     return count
 
 
-@kernel
+@inlined
 def _start(state: State, place: int) -> None:
     waiting = state.queue[place]
     machine.start(state, place)

@@ -17,7 +17,7 @@ estimates the plan is compressed, before new jobs are planned, in one of three w
 from collections.abc import Mapping
 
 from simulator import machine
-from simulator.kernel import kernel
+from simulator.kernel import inlined, kernel
 from simulator.profile import earliest, forget_past, profile_running, take
 from simulator.sorting import enter, list_sorted
 from simulator.state import NEVER, UNKNOWN, State
@@ -51,7 +51,7 @@ def decide(state: State) -> None:
     _start_due(state)
 
 
-@kernel
+@inlined
 def _plan(state: State, place: int) -> None:
     """Plan a job at the earliest slot."""
     waiting = state.queue[place]

@@ -11,8 +11,8 @@ exactly as under FCFS.
 Reference: Klusáček & Soysal 2020, section 4.2.
 """
 
-from simulator import events, machine
-from simulator.kernel import kernel
+from simulator import machine, node_order
+from simulator.kernel import inlined, kernel
 from simulator.state import NEVER, UNKNOWN, State
 
 
@@ -23,8 +23,6 @@ def decide(state: State) -> None:
     if clock.disturbed:
         _plan_again(state)
         clock.disturbed = 0
-    elif clock.tail > clock.head and state.queue[clock.tail - 1].planned == UNKNOWN:
-        _order_nodes(state)
     for place in range(clock.head, clock.tail):
         if state.queue[place].planned == UNKNOWN:
             _plan(state, place)
@@ -43,14 +41,14 @@ def _plan_again(state: State) -> None:
     while place < clock.tail and _is_pinned(state, place, reach):
         _keep(state, place)
         place += 1
-    _order_nodes(state)
+    node_order.order_nodes(state)
     while place < clock.tail:
         if state.queue[place].planned != UNKNOWN:
             _plan(state, place)
         place += 1
 
 
-@kernel
+@inlined
 def _expected_free(state: State, number: int) -> int:
     """When the job that runs on a node is expected to leave it; now, if none does."""
     job = state.nodes[number].job
@@ -58,7 +56,7 @@ def _expected_free(state: State, number: int) -> int:
     return now if job == UNKNOWN else max(now, state.jobs[job].expected_end)
 
 
-@kernel
+@inlined
 def _is_pinned(state: State, place: int, reach: int) -> bool:
     """Whether a job has been pinned, or is so now that its planned start is within reach."""
     waiting = state.queue[place]
@@ -68,7 +66,7 @@ def _is_pinned(state: State, place: int, reach: int) -> bool:
     return pinned
 
 
-@kernel
+@inlined
 def _keep(state: State, place: int) -> None:
     """Plan a pinned job on its nodes again, later only if they are late."""
     clock = state.clock[0]
@@ -83,74 +81,40 @@ def _keep(state: State, place: int) -> None:
     clock.last_planned = max(clock.last_planned, begin)
 
 
-@kernel
+@inlined
 def _plan(state: State, place: int) -> None:
-    """Plan a job on the nodes that are first in order, and put these behind the others."""
+    """Plan a job on the nodes that are first in order."""
     clock = state.clock[0]
     waiting = state.queue[place]
-    last = state.nodes[state.nodes[waiting.processors - 1].order].ready
-    begin = max(clock.now, clock.last_planned, last)
-    _choose_first(state, waiting.job, waiting.processors)
-    _reorder(state, waiting.job, waiting.processors, begin + waiting.estimate)
+    begin = max(clock.now, clock.last_planned, node_order.next_ready(state))
+    nodes = node_order.take(state, waiting.processors)
+    while state.nodes[nodes].size < waiting.processors:
+        begin = max(begin, node_order.next_ready(state))
+        more = node_order.take(state, waiting.processors - state.nodes[nodes].size)
+        nodes = node_order.chained(state, nodes, more)
+    _name(state, waiting.job, nodes)
+    node_order.put(state, nodes, begin + waiting.estimate)
     if state.jobs[waiting.job].promise == UNKNOWN:
         state.jobs[waiting.job].promise = begin
     waiting.planned = begin
     clock.last_planned = max(clock.last_planned, begin)
 
 
-@kernel
-def _choose_first(state: State, number: int, count: int) -> None:
-    """Give a job the first nodes in order, and note the time if that changes its set."""
+@inlined
+def _name(state: State, number: int, node: int) -> None:
+    """Give a job the nodes of a chain, and note the time if these are others than before."""
     job = state.jobs[number]
-    for place in range(count):
-        node = state.nodes[place].order
-        events.push(state.sorting, place, node, 0, node)
-    changed = False
-    for entry in range(count):
-        node = events.pop(state.sorting, count - entry)
-        changed |= state.node_lists[job.first_node + entry] != node
-        state.node_lists[job.first_node + entry] = node
+    state.clock[0].plans += 1
+    changed = state.node_lists[job.first_node] == UNKNOWN
+    if not changed:
+        for entry in range(job.first_node, job.first_node + job.processors):
+            state.nodes[state.node_lists[entry]].mark = state.clock[0].plans
+    for entry in range(job.first_node, job.first_node + job.processors):
+        changed |= state.nodes[node].mark != state.clock[0].plans
+        state.node_lists[entry] = node
+        node = state.nodes[node].next
     if changed:
         job.nodes_since = state.clock[0].now
-
-
-@kernel
-def _reorder(state: State, number: int, count: int, ready: int) -> None:
-    """Merge the chosen nodes, all ready at one time, into the others' order."""
-    nodes = state.nodes
-    first = state.jobs[number].first_node
-    others = count
-    merged = 0
-    for entry in range(first, first + count):
-        node = state.node_lists[entry]
-        nodes[node].ready = ready
-        while others < len(nodes) and _is_before(state, nodes[others].order, node, ready):
-            nodes[merged].merged = nodes[others].order
-            merged += 1
-            others += 1
-        nodes[merged].merged = node
-        merged += 1
-    for place in range(merged):
-        nodes[place].order = nodes[place].merged
-
-
-@kernel
-def _is_before(state: State, other: int, node: int, ready: int) -> bool:
-    other_ready = state.nodes[other].ready
-    before: bool = other_ready < ready or (other_ready == ready and other < node)
-    return before
-
-
-@kernel
-def _order_nodes(state: State) -> None:
-    """Order the nodes by the ends of their plans, ties by number."""
-    count = len(state.nodes)
-    for number in range(count):
-        node = state.nodes[number]
-        node.ready = max(node.ready, state.clock[0].now)
-        events.push(state.sorting, number, node.ready, number, number)
-    for place in range(count):
-        state.nodes[place].order = events.pop(state.sorting, count - place)
 
 
 @kernel
