@@ -67,6 +67,11 @@ class Settings(BaseSettings):
     prediction_retention_days: float = Field(
         90.0, gt=0, description="Recorded predictions whose job never ended are dropped after this."
     )
+    pseudonym_key_file: Path | None = Field(
+        None,
+        description="File with a secret key: names of users, groups, projects and jobs are stored "
+        "as keyed hashes only.",
+    )
     tuning: Literal["automatic", "on-request", "elsewhere"] = Field(
         "automatic",
         description="When parameters of knn are tuned: automatic: whenever enough jobs have ended, "

@@ -14,6 +14,7 @@ from service.follower import Follower
 from service.forecasting.process import ForecastProcess
 from service.live import Live
 from service.metrics import Metrics
+from service.pseudonyms import read_pseudonyms
 from service.recorder import Recorder
 from service.settings import Settings
 from service.store import LogReader, RecordedPrediction, Store, StoreError, open_store
@@ -43,6 +44,7 @@ class Worker:
     Attributes:
         owns_process: whether the process does nothing else, so that its garbage collector and
             thread switching are ours to set.
+        names: replaces the names of people; everything behind the operations knows none.
         writer: from ``start`` on.
         storing: completions that were taken in and are not durable yet.
         history_length: completions in the store when the process started.
@@ -61,6 +63,7 @@ class Worker:
         self.settings = settings
         self.clock = clock
         self.owns_process = owns_process
+        self.names = read_pseudonyms(settings.pseudonym_key_file)
         self.metrics = Metrics()
         self.guard = Guard(always=not (settings.is_loopback or settings.insecure))
         self.store: Store = open_store(

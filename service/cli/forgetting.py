@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
 
 DAY = 86400.0
@@ -35,12 +35,14 @@ def forget(
     if (user is None) == (older_than_days is None):
         raise CommandError("Say either --user or --older-than-days.", ExitCode.USAGE)
     settings = load_settings(database_url=database_url, config=file)
+    names = names_of(settings)
     with ready(settings) as store:
-        runs = (
-            store.forget_user(user)
-            if user is not None
-            else store.forget_before(time.time() - (older_than_days or 0) * DAY)
-        )
+        if user is None:
+            runs = store.forget_before(time.time() - (older_than_days or 0) * DAY)
+        else:
+            # The name itself too: what was stored before there was a key.
+            known_as = {user, names.user(user) or user}
+            runs = sum(store.forget_user(name) for name in known_as)
     if as_json:
         print_json({"deleted": runs})
     else:

@@ -13,10 +13,13 @@ from rich.markup import escape
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.formats import FORMATS, HistoryFile
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from predictors.jobs import Completion
     from service.store import Store
 
 LISTED = 20
@@ -81,8 +84,11 @@ def import_(
     if on_error is OnError.REFUSE:
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
+    hide = names_of(settings).completion
     with ready(settings) as store:
-        reports = [store_history(store, name, histories[name], quiet=as_json) for name in files]
+        reports = [
+            store_history(store, name, histories[name], hide, quiet=as_json) for name in files
+        ]
     if as_json:
         print_json(reports)
     else:
@@ -119,8 +125,15 @@ def refuse_malformed(histories: dict[str, HistoryFile]) -> None:
         )
 
 
-def store_history(store: "Store", name: str, history: HistoryFile, *, quiet: bool) -> Report:
-    """Store one file's runs, batch by durable batch."""
+def store_history(
+    store: "Store",
+    name: str,
+    history: HistoryFile,
+    hide: "Callable[[Completion], Completion]",
+    *,
+    quiet: bool,
+) -> Report:
+    """Store one file's runs, batch by durable batch; ``hide`` replaces names."""
     from service.store import StoreError
 
     report = Report(
@@ -132,7 +145,7 @@ def store_history(store: "Store", name: str, history: HistoryFile, *, quiet: boo
     with progress_bar("lines", quiet=quiet) as progress:
         task = progress.add_task(escape(Path(name).name), total=history.count)
         try:
-            for ingested in store.import_completions(history.completions):
+            for ingested in store.import_completions(map(hide, history.completions)):
                 report.accepted += ingested.accepted
                 report.duplicates += ingested.duplicates
                 progress.update(task, completed=report.accepted + report.duplicates)

@@ -10,12 +10,13 @@ import typer
 from msgspec import Struct, field
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from service.pseudonyms import Pseudonyms
     from service.store import ReportedCompletion, Store
 
 SEPARATOR = "\x1f"
@@ -59,9 +60,10 @@ def reconcile(
         walltimed reconcile --days 30 --cluster hill --json
     """
     settings = load_settings(database_url=database_url, config=file)
+    names = names_of(settings)
     lines = rows_of(sacct, since=time.time() - days * DAY)
     with ready(settings) as store:
-        report = fill(store, lines, cluster)
+        report = fill(store, lines, cluster, names)
     if as_json:
         print_json(report)
         return
@@ -93,7 +95,7 @@ def rows_of(sacct: str, *, since: float) -> list[str]:
     return [f"{line}\n" for line in done.stdout.decode("utf-8", "replace").split("\n") if line]
 
 
-def fill(store: "Store", lines: list[str], cluster: str | None) -> Report:
+def fill(store: "Store", lines: list[str], cluster: str | None, names: "Pseudonyms") -> Report:
     """Store the runs of these rows, batch by durable batch."""
     from service.adapters.records import SkippedError
     from service.adapters.slurm.sacct_text import read_sacct
@@ -107,7 +109,7 @@ def fill(store: "Store", lines: list[str], cluster: str | None) -> Report:
             runs.append(outcome)
     report = Report(left_out=dict(left_out))
     for batch in batches(runs):
-        (stored,) = store.write([batch])
+        (stored,) = store.write([names.reports(batch)])
         report.accepted += stored.accepted
         report.duplicates += stored.duplicates
     return report

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from tomllib import TOMLDecodeError
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -10,6 +10,9 @@ from pydantic_settings import SettingsError
 
 from service.cli.console import CommandError, ExitCode
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.pseudonyms import Pseudonyms
 
 DatabaseUrl = Annotated[
     str | None,
@@ -43,15 +46,30 @@ def load_settings(**options: Any) -> Settings:
         raise CommandError(f"The settings file is not TOML: {error}.", ExitCode.USAGE) from None
 
 
-def check_parameters(settings: Settings) -> None:
-    """Refuse methods that do not exist, and parameters of methods or tuning that do not either.
+def names_of(settings: Settings) -> "Pseudonyms":
+    """What replaces the names of people in the history.
 
     Raises:
-        CommandError: the message names the parameter.
+        CommandError: the key cannot be used.
+    """
+    from service.pseudonyms import PseudonymKeyError, read_pseudonyms
+
+    try:
+        return read_pseudonyms(settings.pseudonym_key_file)
+    except PseudonymKeyError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+
+
+def check_parameters(settings: Settings) -> None:
+    """Refuse methods that do not exist, parameters that do not either, and an unusable key.
+
+    Raises:
+        CommandError: the message names the parameter or the file.
     """
     from predictors.registry import create
     from predictors.tuning.plan import TuningPlan
 
+    names_of(settings)
     for method in {settings.method, *settings.predictors}:
         try:
             create(method, **settings.predictors.get(method, {}))

@@ -104,6 +104,7 @@ class Completing:
         """Durably, in one transaction, after the predictions that they may answer."""
         if not reports:
             return NOTHING
+        reports = self._worker.names.reports(reports)
         self._worker.recorder.flush()
         self._worker.storing += len(reports)
         try:

@@ -97,9 +97,9 @@ class Forecasting:
     def _know(self, job: QueuedJobBody, cluster: str, method: str, state: ClusterState) -> Known:
         runtime = job.predicted_walltime
         if runtime is None:
-            submission = job.within(cluster)
+            submission = self._worker.names.submission(job.within(cluster))
             runtime = state.predictors[method].predict(submission).predicted_walltime
-        ranked = state.accuracies.of(job.user)
+        ranked = state.accuracies.of(self._worker.names.user(job.user))
         return Known(
             runtime=min(runtime, job.requested_walltime),
             priority=ranked.priority if ranked else self._default_priority,

@@ -39,6 +39,7 @@ class Predicting:
         self._worker = worker
         self._records = worker.settings.record_predictions
         self._default = worker.settings.method
+        self._hide = worker.names.submission
         self._prefix = secrets.token_hex(8)
         self._serial = count(1)
 
@@ -96,7 +97,7 @@ class Predicting:
                 "It must be the same as requested_walltime.", "submission.requested_walltime"
             )
         self._worker.follower.look()
-        submission = body.submission.submission(self._worker.clock())
+        submission = self._hide(body.submission.submission(self._worker.clock()))
         survivors = self._worker.live.of(submission.cluster).survivors
         return survivors.next_estimate(predicted, submission, elapsed)
 
@@ -109,7 +110,7 @@ class Predicting:
         return name
 
     def _answer(self, body: SubmissionBody, method: str, now: float) -> PredictionAnswer:
-        submission = body.submission(now)
+        submission = self._hide(body.submission(now))
         state = self._worker.live.of(submission.cluster)
         prediction = self._ask(state, method, submission)
         self._worker.metrics.predicted(prediction.method)

@@ -27,6 +27,7 @@ class Ranking:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._default = group_named(worker.settings.default_group)
+        self._pseudonym = worker.names.user
 
     def user(self, user: str, cluster: str) -> UserAnswer:
         """One user's accuracy.
@@ -34,7 +35,7 @@ class Ranking:
         Raises:
             UnknownUserError: none of their jobs has ended.
         """
-        known = self._accuracies(cluster).of(user)
+        known = self._accuracies(cluster).of(self._pseudonym(user))
         if known is None:
             raise UnknownUserError("No completion of this user was reported for this cluster.")
         return UserAnswer(
@@ -86,7 +87,7 @@ class Ranking:
         return PrioritiesAnswer(priorities=ranked)
 
     def _rank(self, job: WaitingJob, accuracies: Accuracies, now: float) -> PriorityAnswer:
-        known = accuracies.of(job.user, now)
+        known = accuracies.of(self._pseudonym(job.user), now)
         initial = known.priority if known else self._default.priority
         return PriorityAnswer(
             job_id=job.job_id,
