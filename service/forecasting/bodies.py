@@ -26,13 +26,11 @@ from simulator.orders import ORDERS
 from simulator.policies import POLICIES
 from simulator.policies.conservative import COMPRESSIONS
 from simulator.shared.cpu_time import USED_CPU_TIMES
+from simulator.shared.jobs import SHORTEST
 from simulator.shared.policies import PARALLEL_MPL, SHARED_POLICIES
 from simulator.shared.remaining_time import REMAINING_TIMES
 
 MOST_SAMPLES = 200
-
-SHORTEST = 1.0
-"""Seconds; nobody characterises an application by less."""
 
 
 @dataclass(frozen=True)

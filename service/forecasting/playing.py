@@ -1,7 +1,7 @@
 """What the child process does: a queue in, starts and ends out, all picklable."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -11,8 +11,8 @@ from simulator.forecast import Forecast, QueuedJobs, Snapshot, forecast
 from simulator.semantics import Semantics
 from simulator.shared import simulation
 from simulator.shared.cluster import Cluster
-from simulator.shared.jobs import SharedJob
-from simulator.shared.pace import ESTIMATORS
+from simulator.shared.jobs import Run, SharedJob
+from simulator.shared.pace import ESTIMATORS, Pace, TurnedOut
 from simulator.shared.policies import SHARED_POLICIES
 from simulator.shared.simulation import Span
 from simulator.trace import Integers
@@ -37,12 +37,80 @@ def play_dedicated(
     return played, futures
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedQueue:
+    """A non-dedicated cluster, its queue and its rules.
+
+    Attributes:
+        cluster: its nodes and what runs on them.
+        waiting: in order.
+        policy: by name.
+        parallel_mpl: most parallel tasks of a node.
+        remaining_time: formula by name.
+        cpu_time: formula by name.
+        characterised: ids of jobs whose execution time somebody knows; they differ in no future,
+            unless it is history that says when they end.
+    """
+
+    cluster: Cluster
+    waiting: Sequence[SharedJob]
+    policy: str
+    parallel_mpl: int
+    remaining_time: str
+    cpu_time: str
+    characterised: Collection[str]
+
+    @property
+    def by_history(self) -> bool:
+        """Whether runs end as they are predicted, and not after their execution time."""
+        return self.remaining_time == "hybrid"
+
+    def uncertain(self, job: SharedJob) -> bool:
+        """Whether a prediction decides when the job ends."""
+        return self.by_history or job.job_id not in self.characterised
+
+
 def play_shared(
-    cluster: Cluster, queue: Sequence[SharedJob], policy: str, parallel_mpl: int, estimator: str
-) -> Mapping[str, Span]:
-    """The forecast for a non-dedicated cluster."""
-    rules = replace(SHARED_POLICIES[policy], parallel_mpl=parallel_mpl)
-    return simulation.forecast(cluster, queue, rules, ESTIMATORS[estimator])
+    queue: SharedQueue, ratios: Sequence[float], samples: int
+) -> tuple[Mapping[str, Span], list[Mapping[str, Span]]]:
+    """The forecast for a non-dedicated cluster, and others as ``play_dedicated`` makes them.
+
+    There are no others if every application is characterised.
+    """
+    rules = replace(SHARED_POLICIES[queue.policy], parallel_mpl=queue.parallel_mpl)
+    pace = ESTIMATORS[f"{queue.remaining_time}-{queue.cpu_time}"]
+
+    def play(pace: Pace) -> Mapping[str, Span]:
+        return simulation.forecast(queue.cluster, queue.waiting, rules, pace)
+
+    jobs = [*(run.job for run in queue.cluster.runs), *queue.waiting]
+    draws = samples if ratios and any(map(queue.uncertain, jobs)) else 0
+    futures = [
+        play(TurnedOut(pace, _other_jobs(queue, ratios, Random(seed))))  # noqa: S311 - repeatable
+        for seed in range(draws)
+    ]
+    return play(pace), futures
+
+
+def _other_jobs(
+    queue: SharedQueue, ratios: Sequence[float], random: Random
+) -> Mapping[str, SharedJob]:
+    """The uncertain jobs, each longer or shorter by one of the ratios that it has not outlived."""
+    spent = {run.job.job_id: _spent(run, queue) for run in queue.cluster.runs}
+    jobs = {job.job_id: job for job in (*(run.job for run in queue.cluster.runs), *queue.waiting)}
+    found = {}
+    for job_id, job in jobs.items():
+        ratio = sample(ratios, spent.get(job_id, 0.0), random.random())
+        if ratio is not None and queue.uncertain(job):
+            found[job_id] = job.times(ratio)
+    return found
+
+
+def _spent(run: Run, queue: SharedQueue) -> float:
+    """How much of its job a run has behind it, in units of what is predicted."""
+    if queue.by_history and run.job.predicted_runtime is not None:
+        return run.elapsed / run.job.predicted_runtime
+    return run.cpu_time / run.job.cpu_time
 
 
 def _varied(snapshot: Snapshot, ratios: Sequence[float], random: Random) -> Snapshot:

@@ -24,11 +24,14 @@ class ForecastProcess:
 
     Args:
         limit: seconds that one may take; the process is killed then, and a new one started.
+
+    Attributes:
+        waiting: forecasts that are being made or wait for that.
     """
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._waiting = 0
+        self.waiting = 0
         self._pool: ProcessPoolExecutor | None = None
         self._turn = asyncio.Lock()
 
@@ -39,14 +42,14 @@ class ForecastProcess:
             ForecastsBusyError: too many wait already.
             ForecastTooLongError: it took longer than the limit.
         """
-        if self._waiting >= MOST_WAITING:
+        if self.waiting >= MOST_WAITING:
             raise ForecastsBusyError(f"{MOST_WAITING} forecasts are being made already.")
-        self._waiting += 1
+        self.waiting += 1
         try:
             async with self._turn:
                 return await self._run(function, arguments)
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
     async def _run(self, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
         pool = self._pool = self._pool or self._start()

@@ -12,7 +12,6 @@ from predictors.correction import CORRECTIONS
 from service.errors import InvalidFieldError
 from service.fields import unix_seconds
 from service.forecasting.bodies import (
-    SHORTEST,
     ForecastRequest,
     MachineBody,
     NodeBody,
@@ -24,7 +23,7 @@ from service.forecasting.bodies import (
 from simulator.estimates import whole_seconds
 from simulator.forecast import QueuedJobs, Snapshot
 from simulator.shared.cluster import Cluster, Node
-from simulator.shared.jobs import Run, SharedJob
+from simulator.shared.jobs import SHORTEST, Run, SharedJob
 from simulator.trace import Integers
 
 AnyJob = TypeVar("AnyJob", bound=QueuedJobBody)

@@ -1,9 +1,10 @@
 """Telling when the jobs of a queue will start and end, and where."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from predictors.psp import group_named
 from predictors.registry import PREDICTORS
@@ -13,7 +14,7 @@ from service.fields import unix_seconds
 from service.forecasting.answers import ForecastAnswer, JobForecastAnswer
 from service.forecasting.bodies import ForecastRequest, QueuedJobBody, RunningJobBody
 from service.forecasting.notes import NodeNotes
-from service.forecasting.playing import play_dedicated, play_shared
+from service.forecasting.playing import SharedQueue, play_dedicated, play_shared
 from service.forecasting.snapshots import (
     JobName,
     Knowledge,
@@ -30,7 +31,7 @@ from service.live import ClusterState
 from service.worker import Worker
 from simulator.semantics import Semantics
 from simulator.shared.policies import SHARED_POLICIES
-from simulator.trace import Integers
+from simulator.shared.simulation import Span
 
 NODES_PER_JOB = 100
 """A machine may have so many nodes for each job that a forecast may have."""
@@ -40,6 +41,10 @@ MOST_PLACES = 10**7
 
 SLICE = 16
 """Jobs that are predicted at a time, so that other requests pass in between."""
+
+
+Times = NDArray[np.int64] | NDArray[np.float64]
+"""Seconds from now, whole ones on dedicated clusters."""
 
 
 class Forecasting:
@@ -109,10 +114,8 @@ class Forecasting:
         self, body: ForecastRequest, now: float, known: Knowledge
     ) -> list[JobForecastAnswer]:
         snapshot = dedicated(body, now, known)
-        wanted = self._settings.forecast_samples if body.samples is None else body.samples
-        ratios = self._worker.live.of(body.cluster).errors.quantiles()
         played, futures = await self._worker.forecasts.run(
-            play_dedicated, snapshot, semantics_of(body), ratios, wanted
+            play_dedicated, snapshot, semantics_of(body), *self._variety(body)
         )
         ends = Ranges([future.running_end for future in futures], now)
         running = zip(
@@ -132,23 +135,42 @@ class Forecasting:
             answers.append(answer)
         return answers
 
+    def _variety(self, body: ForecastRequest) -> tuple[Sequence[float], int]:
+        """Ratios of runtime to prediction that futures draw from, and how many are drawn."""
+        wanted = self._settings.forecast_samples if body.samples is None else body.samples
+        return self._worker.live.of(body.cluster).errors.quantiles(), wanted
+
     async def _shared(
         self, body: ForecastRequest, now: float, known: Knowledge
     ) -> list[JobForecastAnswer]:
-        cluster, queue = shared(body, now, known)
-        estimator = f"{body.remaining_time}-{body.cpu_time}"
-        spans = await self._worker.forecasts.run(
-            play_shared, cluster, queue, body.policy, most_tasks(body), estimator
+        cluster, waiting_jobs = shared(body, now, known)
+        queue = SharedQueue(
+            cluster=cluster,
+            waiting=waiting_jobs,
+            policy=body.policy,
+            parallel_mpl=most_tasks(body),
+            remaining_time=body.remaining_time,
+            cpu_time=body.cpu_time,
+            characterised={
+                str(job.job_id)
+                for job in (*body.running, *body.waiting)
+                if job.execution_time is not None
+            },
         )
+        spans, futures = await self._worker.forecasts.run(play_shared, queue, *self._variety(body))
         answers = []
-        for job in body.running:
+        ends = Ranges([ends_of(future, body.running) for future in futures], now)
+        for row, job in enumerate(body.running):
             span = spans[str(job.job_id)]
-            answers.append(
-                running_answer(job, now + span.end, span.end - span.start, nodes=job.nodes)
-            )
-        for waiting in body.waiting:
+            end, runtime = now + span.end, span.end - span.start
+            interval = ends.of(row)
+            answers.append(running_answer(job, end, runtime, nodes=job.nodes, interval=interval))
+        starts = Ranges([starts_of(future, body.waiting) for future in futures], now)
+        ends = Ranges([ends_of(future, body.waiting) for future in futures], now)
+        for row, waiting in enumerate(body.waiting):
             span = spans[str(waiting.job_id)]
             answer = waiting_answer(waiting, now + span.start, now + span.end)
+            answer.start_interval, answer.end_interval = starts.of(row), ends.of(row)
             answer.nodes = named(body, span.nodes)
             answers.append(answer)
         return answers
@@ -165,6 +187,16 @@ class Forecasting:
         nodes = {job_id: tuple(answer.nodes or ()) for job_id, answer in waiting.items()}
         for job_id, since in self._notes.since((body.cluster, body.policy), now, nodes).items():
             waiting[job_id].nodes_since = since
+
+
+def starts_of(future: Mapping[str, Span], jobs: Sequence[QueuedJobBody]) -> Times:
+    """Seconds until the jobs start, on shared nodes."""
+    return np.array([future[str(job.job_id)].start for job in jobs])
+
+
+def ends_of(future: Mapping[str, Span], jobs: Sequence[QueuedJobBody]) -> Times:
+    """Seconds until the jobs end, on shared nodes."""
+    return np.array([future[str(job.job_id)].end for job in jobs])
 
 
 def named(body: ForecastRequest, places: Sequence[int]) -> list[str]:
@@ -203,7 +235,7 @@ class Ranges:
         now: Unix seconds.
     """
 
-    def __init__(self, futures: Sequence[Integers], now: float) -> None:
+    def __init__(self, futures: Sequence[Times], now: float) -> None:
         self._coverage = (len(futures) - 1) / (len(futures) + 1)
         self._lower = now + np.min(futures, axis=0) if futures else None
         self._upper = now + np.max(futures, axis=0) if futures else None

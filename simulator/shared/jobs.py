@@ -9,12 +9,16 @@ floats as soon as nodes are shared. CPU time is that of one task; a CPU share is
 one CPU.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from math import inf
+from typing import NamedTuple, Self
 
 COMPUTATION_BOUND = 0.5
 """An application that uses more of a CPU is bound by computation, any other by communication."""
+
+SHORTEST = 1.0
+"""Seconds; nobody characterises an application by less."""
 
 RESOLUTION = 1e-6
 """Seconds within which things happen at once: rounding must not tell them apart."""
@@ -44,6 +48,18 @@ class SharedJob:
     def cpu_share(self) -> float:
         """CPU(J): the fraction of a CPU that a task uses in isolation."""
         return self.cpu_time / self.execution_time
+
+    def times(self, factor: float) -> Self:
+        """The same application with so much more, or less, to do, within its request."""
+        limit = inf if self.requested_walltime is None else self.requested_walltime
+        execution_time = min(limit, max(SHORTEST, factor * self.execution_time))
+        predicted = self.predicted_runtime
+        return replace(
+            self,
+            execution_time=execution_time,
+            cpu_time=execution_time * self.cpu_share,
+            predicted_runtime=predicted and min(limit, max(SHORTEST, factor * predicted)),
+        )
 
     @property
     def computation_bound(self) -> bool:

@@ -1,11 +1,12 @@
 """How fast runs advance: as an estimator supposes, or as shared CPUs really let them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from simulator.shared.cluster import Cluster
 from simulator.shared.cpu_time import USED_CPU_TIMES, UsedCpuTime
-from simulator.shared.jobs import Run
+from simulator.shared.jobs import Run, SharedJob
 from simulator.shared.remaining_time import REMAINING_TIMES, RemainingTime
 
 
@@ -34,6 +35,29 @@ class Estimated(NamedTuple):
     def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
         """As the formula says."""
         return [self.used_cpu_time(run, seconds) for run in cluster.runs]
+
+
+class TurnedOut(NamedTuple):
+    """An estimator that knows what some jobs turn out to be, which nobody else does.
+
+    Policies go on by what the jobs are known for.
+    """
+
+    estimated: Estimated
+    jobs: Mapping[str, SharedJob]
+
+    def remaining_times(self, cluster: Cluster) -> list[float]:
+        """Of the jobs as they turn out."""
+        remaining_time = self.estimated.remaining_time
+        return [remaining_time(self._seen(run)) for run in cluster.runs]
+
+    def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
+        """As the formula says: jobs differ in how long they run, not in what they want."""
+        return self.estimated.used_cpu_times(cluster, seconds)
+
+    def _seen(self, run: Run) -> Run:
+        job = self.jobs.get(run.job.job_id)
+        return run if job is None else replace(run, job=job)
 
 
 ESTIMATORS: Mapping[str, Estimated] = {

@@ -1,7 +1,11 @@
 """Queues over HTTP; what is played is tested beside the engine."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from in_process import NOW, run_of
+
+from simulator.shared.remaining_time import REMAINING_TIMES
 
 NODES = [{"name": "n1"}, {"name": "n2", "local_tasks": 1, "local_cpu": 0.15}]
 
@@ -147,6 +151,45 @@ def test_on_shared_nodes_jobs_slow_each_other_down(service):
     assert starts(forecast(service, policy="basic", **queue))["wide"] == pytest.approx(50)
 
 
+def shared_queue(**of_each):
+    """Two jobs that share a node, and one that waits for it."""
+    used = {"nodes": ["n1"], "used_cpu_time": 50, "elapsed": 60, "predicted_walltime": 200}
+    return {
+        "machine": {"nodes": NODES[:1], "parallel_mpl": 2},
+        "policy": "normal",
+        "running": [running("x", **used, **of_each), running("y", **used, **of_each)],
+        "waiting": [waiting("z", predicted_walltime=300, **of_each)],
+    }
+
+
+@pytest.mark.parametrize("remaining_time", REMAINING_TIMES)
+def test_on_shared_nodes_predicted_runtimes_are_uncertain_and_known_ones_are_not(
+    service, remaining_time
+):
+    runs = [
+        run_of(f"{n}", runtime=1000 + 37 * n % 900, end_time=NOW - 9e5 + 3000 * n)
+        for n in range(100)
+    ]
+    service.complete(*runs)
+    predicted = shared_queue() | {"remaining_time": remaining_time}
+    answer = forecast(service, samples=19, **predicted).json()
+    x, _, z = answer["jobs"]
+    assert x["end_interval"]["coverage"] == 0.9
+    assert NOW < x["end_interval"]["lower"] < x["end_interval"]["upper"]
+    assert z["start_interval"]["lower"] < z["start_interval"]["upper"]
+    assert z["start_interval"]["lower"] <= z["start_time"] + 1e-6
+    assert answer == forecast(service, samples=19, **predicted).json()
+    # How many futures there are does not change what is told.
+    certain = forecast(service, **predicted).json()["jobs"]
+    assert [job["end_interval"] for job in certain] == [None] * 3
+    assert [job["end_time"] for job in certain] == [job["end_time"] for job in answer["jobs"]]
+    known = shared_queue(execution_time=200) | {"remaining_time": remaining_time}
+    intervals = [
+        job["end_interval"] for job in forecast(service, samples=19, **known).json()["jobs"]
+    ]
+    assert all(intervals) if remaining_time == "hybrid" else intervals == [None] * 3
+
+
 @pytest.mark.parametrize(
     ("change", "field", "words"),
     [
@@ -156,6 +199,11 @@ def test_on_shared_nodes_jobs_slow_each_other_down(service):
         ({"running": [running("x", elapsed=5, ago=4)]}, "running.0.start_time", "before"),
         ({"waiting": [waiting("x", ago=-1)]}, "waiting.0.submit_time", "Job x"),
         ({"waiting": [waiting("x", 5)]}, "waiting.0.requested_processors", "Job x"),
+        (
+            {"machine": {"nodes": NODES}, "policy": "normal", "waiting": [waiting("x", 3)]},
+            "waiting.0.requested_processors",
+            "Job x",
+        ),
         ({"waiting": [waiting(1), waiting("1")]}, "waiting.1.job_id", "twice"),
         ({"waiting": [waiting("x", cluster="hill")]}, "waiting.0.cluster", "Job x"),
         ({"machine": {}}, "machine", "number of processors or a list"),
@@ -270,10 +318,28 @@ def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(ser
     assert forecast(service, **QUEUE).status_code == 200
 
 
-def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service):
-    worker = service.worker
-    worker.forecasts._waiting = 8
+def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monkeypatch):
+    monkeypatch.setattr(service.worker.forecasts, "waiting", 8)
     answer = forecast(service, **QUEUE)
-    worker.forecasts._waiting = 0
     assert answer.status_code == 503
     assert answer.json()["error"] == "ForecastsBusyError"
+
+
+def test_predictions_are_answered_while_a_forecast_is_made(serve, sqlite_url):
+    """On the event loop the forecast would let one in, or none."""
+    service = serve(sqlite_url, forecast_seconds=60)
+    forecast(service, **QUEUE)  # so that its process is there
+    long = {
+        "machine": {"nodes": [{"name": f"{n}"} for n in range(50)]},
+        "policy": "uniform-backfilling",
+        "waiting": [waiting(n, 1 + n % 4, request=1000 + n) for n in range(1000)],
+    }
+    with ThreadPoolExecutor(1) as elsewhere:
+        played = elsewhere.submit(forecast, service, **long)
+        service.wait_until(lambda: service.worker.forecasts.waiting)
+        answered = 0
+        while service.worker.forecasts.waiting:
+            service.predict(user="ada")
+            answered += 1
+    assert played.result().status_code == 200
+    assert answered > 20
