@@ -4,7 +4,8 @@
     SUBMITFILTER /usr/share/walltimed/torque_submitfilter.py     # in torque.cfg
 
 Torque has no soft walltime. With ``"set_default": true`` a job that asks for no walltime at all
-gets the upper end of its prediction, if the prediction has one: that is a limit that kills.
+gets a margin above the upper end of its prediction's interval, if it has one that is wide enough:
+that is a limit that kills.
 qsub may run the filter several times for one job, as its user; exit code 0 whatever happens.
 Python 3.6 or newer, standard library only.
 """
@@ -28,6 +29,8 @@ DEFAULTS = {
     "token": None,  # every user can read the file: a token that allows predictions only
     "cluster": "default",
     "budget_seconds": 0.2,
+    "limit_margin": 1.5,  # times the upper end of the interval,
+    "limit_coverage": 0.9,  # which must hold at least this share of runtimes
     "assumed_walltime": 86400,  # what the queue allows a job that asks for nothing
 }
 OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
@@ -153,10 +156,19 @@ def filtered(script, arguments):
     if asked and answer["basis"]["jobs"] and 0 < predicted < asked:
         told = f"ran about {clock(predicted)}; this one may run {clock(asked)}"
         print(f"walltimed: jobs like this one {told}", file=sys.stderr)
-    upper = (answer.get("interval") or {}).get("upper")
-    if config["set_default"] and not options["l"].get("walltime") and upper and upper >= 60:
-        return with_limit(script, min(float(upper), config["assumed_walltime"]))
+    if config["set_default"] and not options["l"].get("walltime"):
+        limit = default_limit(answer, config)
+        return with_limit(script, limit) if limit else script
     return script
+
+
+def default_limit(answer, config):
+    """A limit to kill at, in seconds; none if the answer has no interval that is wide enough."""
+    interval = answer.get("interval") or {}
+    if interval.get("coverage", 0.0) < config["limit_coverage"]:
+        return None
+    longest = max(float(interval["upper"]), float(answer["predicted_walltime"]))
+    return max(60.0, min(longest * max(1.0, config["limit_margin"]), config["assumed_walltime"]))
 
 
 def main():

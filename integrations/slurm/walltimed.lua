@@ -14,6 +14,8 @@ local DEFAULTS = {
   budget_ms = 200,         -- for the whole exchange, connecting included
   pause_seconds = 15,      -- without a call after a failure
   users = nil, accounts = nil, partitions = nil, -- lists; nil means all
+  limit_margin = 1.5,      -- default-limit kills: times the upper end of the interval,
+  limit_coverage = 0.9,    -- which must hold at least this share of runtimes
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
@@ -61,6 +63,7 @@ local function decode(body)
   return {
     predicted = predicted,
     upper = interval and seconds("upper", interval),
+    coverage = interval and seconds("coverage", interval),
     id = body:match('"prediction_id"%s*:%s*"([%w_-]+)"'),
     jobs = seconds("jobs"),
   }
@@ -198,6 +201,11 @@ local function advice(found, minutes)
     duration(found.predicted), duration(minutes * 60))
 end
 
+-- A prediction is no limit, many jobs outlive theirs. Above the end of a wide interval few end.
+local function is_safe_to_kill_at(found, config)
+  return found.upper and found.coverage and found.coverage >= config.limit_coverage
+end
+
 -- What the site's rung of the ladder allows; a limit that the user gave is never touched.
 local function apply(job, found, minutes, is_given, config)
   local rung = LADDER[config.mode]
@@ -209,8 +217,9 @@ local function apply(job, found, minutes, is_given, config)
   if rung >= LADDER.advise and found.jobs and predicted < minutes then
     slurm.log_user("%s", advice(found, minutes))
   end
-  if rung >= LADDER["default-limit"] and not is_given and found.upper then
-    minutes = math.min(minutes, math.max(1, math.ceil(found.upper / 60)))
+  if rung >= LADDER["default-limit"] and not is_given and is_safe_to_kill_at(found, config) then
+    local longest = math.max(found.predicted, found.upper) * math.max(1, config.limit_margin)
+    minutes = math.min(minutes, math.max(1, math.ceil(longest / 60)))
     job.time_limit = minutes
   end
   local is_free = job.time_min == nil or job.time_min == NO_VAL

@@ -108,12 +108,20 @@ def test_time_min_is_never_the_limit_or_above_nor_replaces_the_users(tmp_path, j
     assert done.changes.get("time_min") == time_min
 
 
+def upper(seconds, coverage=0.9):
+    interval = {"lower": 1.0, "upper": float(seconds), "coverage": coverage}
+    return {"interval": interval, "predicted_walltime": 200.0 if seconds == 300 else 421.5}
+
+
 @pytest.mark.parametrize(
     ("job", "answer", "time_limit"),
     [
         (JOB, {}, None),
         (JOB | {"time_limit": UNSET}, {}, "10"),
-        (JOB | {"time_limit": UNSET}, {"interval": {"lower": 1, "upper": 300}}, "5"),
+        (JOB | {"time_limit": UNSET}, upper(300), "8"),
+        (JOB | {"time_limit": UNSET}, upper(10), "10"),  # 421.5 s were predicted, and a half more
+        (JOB | {"time_limit": UNSET}, upper(300, coverage=0.89), None),
+        (JOB | {"time_limit": UNSET}, {"interval": {"lower": 1, "upper": 300}}, None),
         (JOB | {"time_limit": UNSET}, {"interval": None}, None),
         (JOB | {"time_limit": UNSET, "partition": "long"}, {}, None),
     ],

@@ -54,13 +54,20 @@ def test_the_command_line_wins_over_the_script(tmp_path):
     assert service.requests[0]["requested_processors"] == 8
 
 
+DEFAULT = {"set_default": True}
+
+
 @pytest.mark.parametrize(
     ("config", "interval", "line"),
     [
-        ({}, {"upper": 1800.5}, None),
-        ({"set_default": True}, {"upper": 1800.5}, b"#PBS -l walltime=00:30:01\n"),
-        ({"set_default": True}, None, None),
-        ({"set_default": True, "assumed_walltime": 600}, {"upper": 1800}, b"walltime=00:10:00\n"),
+        ({}, {"upper": 1800.5, "coverage": 0.9}, None),
+        (DEFAULT, {"upper": 1800.5, "coverage": 0.9}, b"#PBS -l walltime=00:45:01\n"),
+        (DEFAULT, {"upper": 1800.5, "coverage": 0.8}, None),
+        (DEFAULT, {"upper": 1800.5}, None),
+        (DEFAULT, {"upper": 10, "coverage": 0.9}, b"walltime=00:10:33\n"),  # 421.5 s predicted
+        (DEFAULT | {"limit_margin": 0.1}, {"upper": 900, "coverage": 0.9}, b"walltime=00:15:00\n"),
+        (DEFAULT, None, None),
+        (DEFAULT | {"assumed_walltime": 600}, {"upper": 1800, "coverage": 1}, b"=00:10:00\n"),
     ],
 )
 def test_a_job_without_a_walltime_gets_one_only_where_the_site_wants_it(
