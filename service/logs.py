@@ -1,6 +1,7 @@
 """Structured logs: a sentence and fields, one record a line."""
 
 import logging
+import os
 import sys
 from collections.abc import MutableMapping
 from typing import Any
@@ -31,6 +32,34 @@ def one_line(
     }
 
 
+_PRIORITIES = (
+    (logging.CRITICAL, 2),
+    (logging.ERROR, 3),
+    (logging.WARNING, 4),
+    (logging.INFO, 6),
+    (logging.NOTSET, 7),
+)
+
+
+class JournalFormatter(structlog.stdlib.ProcessorFormatter):
+    """Puts the severity before each line as ``<4>``, which the journal takes off and sorts by."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        priority = next(number for level, number in _PRIORITIES if record.levelno >= level)
+        return f"<{priority}>{super().format(record)}"
+
+
+def is_journal() -> bool:
+    """Whether standard error goes to systemd's journal (systemd.exec(5), JOURNAL_STREAM)."""
+    device, _, inode = os.environ.get("JOURNAL_STREAM", "").partition(":")
+    try:
+        there = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+    return (device, inode) == (str(there.st_dev), str(there.st_ino))
+
+
 def configure(settings: Settings) -> None:
     """Send our records and those of the libraries to standard error in one format."""
     level = getattr(logging, settings.log_level.upper())
@@ -43,9 +72,8 @@ def configure(settings: Settings) -> None:
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
     ]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(processors=ours, foreign_pre_chain=_SHARED)
-    )
+    formatter = JournalFormatter if is_journal() else structlog.stdlib.ProcessorFormatter
+    handler.setFormatter(formatter(processors=ours, foreign_pre_chain=_SHARED))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -1,5 +1,8 @@
 import json
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 import structlog
@@ -64,3 +67,40 @@ def test_a_traceback_is_kept(logged):
     text = written()
     assert text.count("\n") == 1
     assert "test_a_traceback_is_kept" in json.loads(text)["exception"]
+
+
+SAYS_THREE_THINGS = """
+import logging, structlog
+from service import logs
+from service.settings import Settings
+logs.configure(Settings())
+structlog.get_logger().info("well")
+structlog.get_logger().error("not well", reason="two\\nlines")
+logging.getLogger("library").warning("hm")
+"""
+
+
+def written_to(file, **environment):
+    """What a process of its own writes, its standard error being this file."""
+    with file.open("wb") as stderr:
+        stream = os.fstat(stderr.fileno())
+        subprocess.run(
+            [sys.executable, "-c", SAYS_THREE_THINGS],
+            env=os.environ
+            | {name: value.format(stream=stream) for name, value in environment.items()},
+            stderr=stderr,
+            check=True,
+        )
+    return file.read_text().splitlines()
+
+
+def test_the_journal_is_told_severities(tmp_path):
+    lines = written_to(tmp_path / "log", JOURNAL_STREAM="{stream.st_dev}:{stream.st_ino}")
+    assert [line[:3] for line in lines] == ["<6>", "<3>", "<4>"]
+    assert [json.loads(line[3:])["level"] for line in lines] == ["info", "error", "warning"]
+
+
+@pytest.mark.parametrize("stream", ["", "1:2", "nonsense"])
+def test_anybody_else_reads_plain_json(tmp_path, stream):
+    lines = written_to(tmp_path / "log", JOURNAL_STREAM=stream)
+    assert [json.loads(line)["event"] for line in lines] == ["well", "not well", "hm"]
