@@ -1,6 +1,9 @@
 """Rounds of tuning over HTTP, each run by the real process beside the service."""
 
+import json
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from in_process import NOW, run_of
@@ -101,10 +104,11 @@ def test_a_round_tunes_the_live_method(start_on_either):
 
 
 def test_a_workload_that_changes_is_tuned_to_by_itself_and_the_live_error_falls(start):
-    service = start()
-    service.complete(*history(0, JOBS, by_application))
-    first = finished(service, service.post("/v1/tunings", {}).json())
-    service.wait_until(lambda: parameters(service) == first["best"])
+    """Nobody asks for a round: the second one is due when the first has become wrong."""
+    service = start(tuning="automatic")
+
+    def tuned_to(attribute):
+        return attribute in parameters(service)["template"]
 
     def live_error(jobs):
         """Predict jobs, tell of their end, and compare."""
@@ -116,14 +120,19 @@ def test_a_workload_that_changes_is_tuned_to_by_itself_and_the_live_error_falls(
             service.complete(job)
         return sum(errors) / len(errors)
 
-    service.complete(*history(JOBS, 2 * JOBS, by_queue))
-    before = live_error(history(2 * JOBS, 2 * JOBS + 40, by_queue))
-    second = finished(service, service.post("/v1/tunings", {}).json())
-    service.wait_until(lambda: parameters(service) == second["best"])
-    after = live_error(history(2 * JOBS + 40, 2 * JOBS + 80, by_queue))
-    assert "queue" in second["best"]["template"]
+    service.complete(*history(0, JOBS, by_application))
+    service.wait_until(lambda: tuned_to("application"))
+    changed = JOBS + PLAN["test"] - 50
+    service.complete(*history(JOBS, changed, by_queue))
+    before = live_error(history(changed, changed + 40, by_queue))
+    assert not tuned_to("queue")
+    service.complete(*history(changed + 40, 2 * JOBS, by_queue))
+    service.wait_until(lambda: tuned_to("queue"))
+    after = live_error(history(2 * JOBS, 2 * JOBS + 40, by_queue))
     assert after < 0.5 * before
     assert service.score("knn")["jobs"] == 80
+    origins = {each["origin"] for each in service.get("/v1/tunings").json()["tunings"]}
+    assert origins == {"history"}
 
 
 def test_a_round_starts_by_itself_when_enough_jobs_have_ended(start):
@@ -140,13 +149,37 @@ def test_a_round_starts_by_itself_when_enough_jobs_have_ended(start):
 def test_two_workers_asked_at_once_run_one_round_and_both_use_it(start_on_either):
     services = [start_on_either(), start_on_either()]
     services[0].complete(*history(0, JOBS, by_application))
-    asked = [service.post("/v1/tunings", {}).json() for service in services]
+    with ThreadPoolExecutor(2) as callers:
+        asked = list(callers.map(lambda one: one.post("/v1/tunings", {}).json(), services))
     assert asked[0]["tuning_id"] == asked[1]["tuning_id"]
     done = finished(services[1], asked[0])
     assert done["adopted"] is True
     for service in services:
         service.wait_until(lambda service=service: parameters(service) == done["best"])
     assert len(services[0].get("/v1/tunings").json()["tunings"]) == 1
+
+
+def test_a_process_elsewhere_tunes_a_service_that_leaves_it_to_others(
+    serve, postgres_url, monkeypatch
+):
+    """Two processes that have nothing in common but a PostgreSQL database."""
+    service = starter(serve, postgres_url)(tuning="elsewhere")
+    service.complete(*history(0, JOBS, by_application))
+    asked = service.post("/v1/tunings", {}).json()
+    monkeypatch.setenv("WALLTIMED_DATABASE_URL", postgres_url)
+    monkeypatch.setenv("WALLTIMED_TUNING_PLAN", json.dumps(PLAN))
+    command = [sys.executable, "-m", "service.cli", "tune", "--follow"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            done = finished(service, asked)
+            service.wait_until(lambda: parameters(service) == done["best"])
+        finally:
+            process.terminate()
+        assert process.wait(20) == 0
+    assert done["adopted"] is True
+    known = {"user": "ada", "submit_time": NOW + 600.0 * JOBS + 1, "method": "knn"}
+    answer = service.predict(application="b", **known)
+    assert answer["predicted_walltime"] == pytest.approx(900, abs=60)
 
 
 def test_a_service_that_starts_uses_what_was_adopted_before(start, monkeypatch):
