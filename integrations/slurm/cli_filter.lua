@@ -25,7 +25,6 @@ local function submission_of(options)
     project = options["account"],
     queue = options["partition"],
     application = options["job-name"],
-    comment = options["comment"],
     requested_walltime = seconds(options["time"]),
     requested_processors = (tonumber(options["ntasks"]) or 1)
       * (tonumber(options["cpus-per-task"]) or 1),
@@ -40,7 +39,7 @@ function slurm_cli_pre_submit(options, _)
   pcall(function()
     if not is_loaded or os.getenv("WALLTIMED") == "off" then return end
     local submission = submission_of(options)
-    local line = submission.requested_walltime and advise(submission)
+    local line = submission.requested_walltime and advise(submission, options["comment"])
     if line then slurm.log_info("%s", line) end
   end)
   return slurm.SUCCESS

@@ -316,13 +316,13 @@ function walltimed.submitter(directory, config_name)
   end
 end
 
--- A function of a submission that gives a line of advice for its user, or nil.
+-- A function of a submission and the job's comment that gives a line of advice for its user, or nil.
 function walltimed.adviser(directory, config_name)
   local config = settings(directory, config_name or "walltimed_cli_config.lua")
   local ask = config.mode ~= "off" and asker(config, function() end)
-  return function(submission)
+  return function(submission, comment)
     submission.cluster, submission.submit_time = config.cluster, os.time()
-    local found = ask and concerns(config, submission, submission) and ask(submission)
+    local found = ask and concerns(config, { comment = comment }, submission) and ask(submission)
     local minutes = submission.requested_walltime / 60
     if found and found.jobs and found.predicted < minutes * 60 then return advice(found, minutes) end
   end

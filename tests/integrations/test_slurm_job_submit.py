@@ -1,5 +1,9 @@
 """job_submit.lua in a stand-alone Lua, against a service that is well, slow, wrong or gone."""
 
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from fake_service import GARBAGE, fake_service, http, prediction
 from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, Site
@@ -184,6 +188,38 @@ def test_many_jobs_share_one_connection(site):
         done = submit(site, service, *[JOB] * 20, mode="observe")
     assert all(job.changes for job in done)
     assert (len(service.requests), service.connections) == (20, 1)
+
+
+@pytest.fixture
+def socket_file():
+    """A short path: a socket's may have 107 characters."""
+    with TemporaryDirectory() as directory:
+        yield Path(directory) / "socket"
+
+
+@pytest.mark.parametrize("hangs_up", [False, True])
+def test_a_unix_socket_serves_as_well(site, socket_file, hangs_up):
+    site.configure(mode="observe", unix_socket=str(socket_file))
+    with fake_service(prediction(), path=socket_file, hangs_up=hangs_up) as service:
+        done = site.submit(JOB, JOB, JOB)
+    assert [each.changes for each in done] == [{"admin_comment": "wtp=0b7c-42"}] * 3
+    assert len(service.requests) == 3
+    assert service.connections == (3 if hangs_up else 1)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_unix_socket_that_is_gone_or_hangs_costs_no_more_than_the_budget(
+    site, socket_file, hangs
+):
+    site.configure(mode="observe", unix_socket=str(socket_file))
+    with ExitStack() as stack:
+        if hangs:
+            stack.enter_context(fake_service(None, path=socket_file))
+        first, second = site.submit(JOB, JOB)
+    assert first.changes == second.changes == {}
+    assert first.result == second.result == 0
+    assert first.seconds < BUDGET + SLACK
+    assert second.seconds < SLACK
 
 
 def test_a_connection_that_went_stale_is_replaced_at_once(site):

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 PREDICTION = {
@@ -45,7 +46,10 @@ GARBAGE = {
 
 
 class FakeService:
-    """Answers every request with ``answer``; None is silence. ``hangs_up`` closes after each."""
+    """Answers every request with ``answer``; None is silence. ``hangs_up`` closes after each.
+
+    It listens on a port, or on a Unix socket at ``path``.
+    """
 
     def __init__(
         self,
@@ -54,14 +58,20 @@ class FakeService:
         hangs_up: bool = False,
         seconds_per_byte: float = 0,
         port: int = 0,
+        path: Path | None = None,
     ) -> None:
         self.answer, self.hangs_up, self.seconds_per_byte = answer, hangs_up, seconds_per_byte
         self.is_closed = threading.Event()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[str] = []
         self.connections = 0
-        self.listener = socket.create_server(("127.0.0.1", port))
-        self.port = self.listener.getsockname()[1]
+        if path:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(str(path))
+            self.listener.listen()
+        else:
+            self.listener = socket.create_server(("127.0.0.1", port))
+            self.port = self.listener.getsockname()[1]
         self._open: list[socket.socket] = []
 
     @contextmanager
