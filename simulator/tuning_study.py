@@ -29,6 +29,7 @@ PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 BETAS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 
+TUNED = "knn, tuned"
 UNTUNED = "knn, untuned"
 REFERENCES = ("max-usage", "last-two", "percentile=85")
 """At their shares of underestimated jobs, and at that of untuned knn, errors are compared."""
@@ -49,6 +50,8 @@ class Study:
         settings: single methods.
         curves: methods at several settings.
         within: share of absolute errors within so many seconds, by method (Fig. 2).
+        errors_at: the least absolute error, and that which every per cent of the jobs does not
+            exceed, by method (Fig. 2).
         running: mean absolute error after each tenth of the jobs, by method (Fig. 3).
     """
 
@@ -58,6 +61,7 @@ class Study:
     settings: Sequence[Point]
     curves: Sequence[Curve]
     within: Mapping[str, Sequence[float]]
+    errors_at: Mapping[str, Sequence[float]]
     running: Mapping[str, Sequence[float]]
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,14 +98,14 @@ def study(
 
     once = retuning.retuned(plan, last_round=plan.jobs, progress=progress)
     shown = {
-        "knn, tuned": tuned[plan.penalty].predicted[scored],
+        TUNED: tuned[plan.penalty].predicted[scored],
         "knn, tuned once": once.predicted[scored],
         UNTUNED: fixed(),
         **{name: others[name] for name in ("requested", *REFERENCES)},
     }
     curves = [
-        curve("knn, tuned", "penalty", {p: tuned[p].predicted[scored] for p in penalties}, actual),
-        curve("knn, untuned", "beta", {beta: fixed(beta=beta) for beta in BETAS}, actual),
+        curve(TUNED, "penalty", {p: tuned[p].predicted[scored] for p in penalties}, actual),
+        curve(UNTUNED, "beta", {beta: fixed(beta=beta) for beta in BETAS}, actual),
         curve(
             "knn, untuned, by alpha",
             "alpha",
@@ -122,6 +126,7 @@ def study(
         settings=[point_of(name, predicted, actual) for name, predicted in shown.items()],
         curves=curves,
         within={name: shares_within(predicted, actual) for name, predicted in shown.items()},
+        errors_at={name: error_quantiles(found, actual) for name, found in shown.items()},
         running={name: running_error(predicted, actual) for name, predicted in shown.items()},
     )
 
@@ -149,6 +154,11 @@ def shares_within(predicted: Seconds, actual: Seconds) -> list[float]:
     """Share of the absolute errors within each of WITHIN_SECONDS."""
     errors = np.abs(predicted - actual)
     return [float((errors <= seconds).mean()) for seconds in WITHIN_SECONDS]
+
+
+def error_quantiles(predicted: Seconds, actual: Seconds) -> list[float]:
+    """The absolute errors at 0%, 1%, ... 100% of the jobs."""
+    return [float(each) for each in np.quantile(np.abs(predicted - actual), np.arange(101) / 100)]
 
 
 def running_error(predicted: Seconds, actual: Seconds) -> list[float]:

@@ -14,7 +14,7 @@ from predictors.tuning.round import tune
 from service.cli import app
 from simulator.retuning import Retuning
 from simulator.tradeoff import Point, curve_of, point_of
-from simulator.tuning_study import report, running_error, shares_within, study
+from simulator.tuning_study import error_quantiles, report, running_error, shares_within, study
 
 PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
 
@@ -90,6 +90,7 @@ def test_errors_are_summed_up_as_the_figures_do():
     predicted, actual = np.full(10, 100.0), np.array([100.0] * 5 + [500.0] * 5)
     assert shares_within(predicted, actual)[:2] == [0.5, 0.5]
     assert shares_within(predicted, actual)[2:] == [1.0, 1.0, 1.0, 1.0]
+    assert error_quantiles(predicted, actual)[::25] == [0.0, 0.0, 200.0, 400.0, 400.0]
     assert running_error(predicted, actual)[4] == 0.0
     assert running_error(predicted, actual)[9] == 200.0
 
@@ -119,9 +120,11 @@ def test_the_command_prints_the_study_of_a_trace(tmp_path):
     trace.write_text("; UnixStartTime: 0\n" + "\n".join(lines))
     options = ["--history", "200", "--training", "400", "--test", "400"]
     command = ["experiment", "xu", str(trace), *options]
-    result = CliRunner().invoke(app, [*command, "--json"])
+    result = CliRunner().invoke(app, [*command, "--json", "--pictures", str(tmp_path)])
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout).values()
     assert {curve["name"] for curve in found["curves"]} >= {"knn, tuned", "percentile"}
+    for kind in ("tradeoff", "errors", "course"):
+        assert "<svg" in (tmp_path / f"small-{kind}.svg").read_text()
     refused = CliRunner().invoke(app, [*command, "--year", "1971"])
     assert "only 0 jobs" in str(refused.exception)

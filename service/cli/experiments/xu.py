@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,9 @@ def xu(
     test: Annotated[int, typer.Option(help="t2, jobs between rounds.")] = 2_000,
     penalty: Annotated[float, typer.Option(help="Of the tuned knn of Figs. 2 and 3.")] = 1.0,
     search: Annotated[str, typer.Option(help="exhaustive or genetic.")] = "exhaustive",
+    pictures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw the curves there, as SVG.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare tuned knn with untuned knn, requests, last-two, max-usage and percentile.
@@ -57,6 +61,10 @@ def xu(
         with progress_bar("rounds", quiet=as_json) as bar:
             task = bar.add_task(trace, total=rounds * (len(PENALTIES) + 1))
             found[trace] = study(runs, plan, progress=partial(bar.advance, task))
+        if pictures:
+            from simulator.tuning_pictures import write_pictures
+
+            write_pictures(found[trace], pictures, Path(trace).name.split(".")[0])
         if not as_json:
             out.print(f"{trace}\n{report(found[trace])}", soft_wrap=True, markup=False)
     if as_json:
