@@ -23,10 +23,11 @@ _COUNTED = 10_000
 
 # Sequence numbers are given out before the commit, so rows appear out of their order. Rows of a
 # transaction below the oldest one still running are final: nothing appears among them any more.
+# A bare xid in ORDER BY would be the text that is selected: 1000 would come before 999.
 _READ = f"""
     SELECT {", ".join(COMPLETION)}, xid::text, seq FROM completions
     WHERE (xid, seq) > (%s::xid8, %s) AND xid < pg_snapshot_xmin(pg_current_snapshot())
-    ORDER BY xid, seq LIMIT %s"""  # noqa: S608 - of constants
+    ORDER BY completions.xid, completions.seq LIMIT %s"""  # noqa: S608 - of constants
 _LAG = """SELECT count(*) FROM (
     SELECT 1 FROM completions WHERE (xid, seq) > (%s::xid8, %s) LIMIT %s) AS unread"""
 

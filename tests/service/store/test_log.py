@@ -143,6 +143,23 @@ def test_rows_that_commit_out_of_order_are_all_read(postgres_url):
     store.close()
 
 
+def test_transactions_follow_each_other_as_numbers_do(postgres_url):
+    """In the order of their texts 10 and 100 came before 9: whoever read 100 never saw 9."""
+    store = open_store(postgres_url)
+    for place, xid in enumerate((9, 10, 99, 100)):
+        with _transaction(postgres_url) as settled:
+            _append(settled, place, a_run(str(xid)))
+            settled.execute(
+                "UPDATE completions SET xid = %s::text::xid8 WHERE seq = %s", (xid, place)
+            )
+            settled.commit()
+    reader, past = store.warm_start(Memory(jobs_per_user=100), 1e10)
+    from_the_beginning = store.reader()
+    assert jobs(past) == jobs(read_all(from_the_beginning)) == ["9", "10", "99", "100"]
+    for opened in (reader, from_the_beginning, store):
+        opened.close()
+
+
 def test_a_warm_start_leaves_what_is_not_settled_to_its_reader(postgres_url):
     store = open_store(postgres_url)
     store.write([reported(a_run("0"))])
