@@ -63,13 +63,18 @@ class WaitErrors(NamedTuple):
     early: float
 
 
-def cases(traces: Sequence[str], methods: Sequence[str], limit: int | None) -> list[Case]:
+def cases(
+    traces: Sequence[str],
+    methods: Sequence[str],
+    limit: int | None,
+    policies: Sequence[str] = POLICIES,
+) -> list[Case]:
     """Every simulation; with requests as estimates the two ways to plan are one."""
     sources = [REQUESTED, *methods, EXACT]
     return [
         Case(trace, limit, policy, plans_by, estimates)
         for trace, policy, plans_by, estimates in product(
-            traces, POLICIES, (REQUESTS, ESTIMATES), sources
+            traces, policies, (REQUESTS, ESTIMATES), sources
         )
         if (plans_by, estimates) != (ESTIMATES, REQUESTED)
     ]

@@ -1,9 +1,12 @@
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 from workloads import log_of
 
+from service.cli import app
 from simulator.swf import write_swf
 from simulator.wait_study import Case, WaitErrors, cases, compare, run_cases, table, wait_errors
 
@@ -43,3 +46,20 @@ def test_every_case_is_a_line_of_the_table(trace):
     assert len(lines) == len(played) == 10
     assert all(line.startswith("small") for line in lines)
     assert [line.split()[-3] for line in lines if "exact" in line.split()[3]] == ["exact"] * 4
+
+
+def test_the_command_prints_a_line_for_every_simulation_of_the_policies_asked_for(trace):
+    command = ["experiment", "wait-prediction", trace, "--method", "last-two", "--processes", "1"]
+    result = CliRunner().invoke(app, [*command, "--policy", "easy", "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [(each["policy"], each["plans_by"], each["estimates"]) for each in found] == [
+        ("easy", "requests", "requested"),
+        ("easy", "requests", "last-two"),
+        ("easy", "requests", "exact"),
+        ("easy", "estimates", "last-two"),
+        ("easy", "estimates", "exact"),
+    ]
+    assert found[0]["median"] == 10.0
+    refused = CliRunner().invoke(app, [*command, "--policy", "best"])
+    assert "no policy best" in str(refused.exception)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.console import AsJson, out, print_json, progress_bar
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json, progress_bar
 
 METHODS = ("max-usage", "last-two")
 
@@ -16,6 +16,9 @@ def wait_prediction(
     *,
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="Such as max-usage or knn.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="easy or conservative; else both.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="The first so many jobs.")] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="By default one per core.")] = None,
@@ -31,9 +34,12 @@ def wait_prediction(
         walltimed experiment wait-prediction SDSC-SP2-1998-4.2-cln.swf.gz
         walltimed experiment wait-prediction *.swf.gz --limit 20000 --method knn
     """
-    from simulator.wait_study import cases, run_cases, table
+    from simulator.wait_study import POLICIES, cases, run_cases, table
 
-    wanted = cases(traces, method or METHODS, limit)
+    unknown = set(policy or ()) - set(POLICIES)
+    if unknown:
+        raise CommandError(f"There is no policy {min(unknown)} here.", ExitCode.USAGE)
+    wanted = cases(traces, method or METHODS, limit, policy or POLICIES)
     context = get_context("spawn")
     with (
         ProcessPoolExecutor(processes, mp_context=context) as executor,
