@@ -80,8 +80,17 @@ CASES = [
     Case("Curie", CONSERVATIVE),
     Case("SDSC-SP2", {**CONSERVATIVE, "compression": "keep"}),
     Case("SDSC-SP2", {**CONSERVATIVE, "compression": "replan"}),
-    Case("CTC-SP2", {"policy": "fcfs-pinned", "pinning": 3600}, limit=5000, seconds=10.0),
-    Case("CTC-SP2", {"policy": "fcfs-pinned", "pinning": 7200}, limit=5000, seconds=10.0),
+    *(
+        Case(
+            "CTC-SP2",
+            {"policy": "fcfs-pinned", "pinning": pinning},
+            estimates=estimates,
+            limit=5000,
+            seconds=10.0,
+        )
+        for estimates in ("requested", "max-usage")
+        for pinning in (3600, 7200)
+    ),
 ]
 
 MEMORY_GOAL = 150.0

@@ -50,7 +50,7 @@ def join(state: State, number: int) -> None:
     waiting.estimate = job.estimate if rules.estimated_backfilling else job.request
     waiting.tick = UNKNOWN
     waiting.planned = UNKNOWN
-    waiting.pinned = 0
+    waiting.pinned = UNKNOWN
     waiting.started = 0
     waiting.key = 0.0
     if rules.order == SJF:

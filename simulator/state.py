@@ -51,7 +51,7 @@ WAITING = _record(
     tick=np.int64,  # when the key was computed, in steps of aging
     planned=np.int64,  # start, of policies that plan
     plan_serial=np.int64,  # how many plans were made or changed before this one
-    pinned=np.int64,  # to its nodes and its start
+    pinned=np.int64,  # to its nodes and this start, if any
     started=np.int64,  # in this pass
 )
 """A place in the queue, which moves on through its array as jobs join and leave."""

@@ -4,14 +4,17 @@ Every job is planned when it is submitted: on those of its many nodes whose plan
 (ties: the lower number), at the end of these plans, never in a gap, and never before a job
 ahead of it in the queue. When running jobs have ended early or outlived their estimates, the
 plan is made again in the order of the queue. With pinning, a job whose planned start is then at
-most that many seconds away keeps its nodes and its start for good; it starts later only if its
-nodes are late, and then others that are pinned may start before it. Without pinning jobs start
-exactly as under FCFS.
+most that many seconds away keeps its nodes and its start. If its nodes are late it starts as soon
+as they are free, and others may pass it meanwhile; if they are expected to be late by more than
+those seconds from now, it is pinned no longer and planned like the others, behind those that
+are. Without pinning jobs start exactly as under FCFS.
 
-Reference: Klusáček & Soysal 2020, section 4.2.
+Reference: Klusáček & Soysal 2020, section 4.2, where pinning "is only activated when the planned
+job's start time is within a given pinning interval". What becomes of a pinned job whose nodes are
+late it does not say.
 """
 
-from simulator import machine, node_order
+from simulator import events, machine, node_order
 from simulator.kernel import inlined, kernel
 from simulator.state import NEVER, UNKNOWN, State
 
@@ -33,19 +36,17 @@ def decide(state: State) -> None:
 def _plan_again(state: State) -> None:
     """Drop all plans but those of pinned jobs and make them again, in the order of the queue."""
     clock = state.clock[0]
-    reach = clock.now + state.rules[0].pinning
     for number in range(len(state.nodes)):
         state.nodes[number].ready = _expected_free(state, number)
     clock.last_planned = clock.now
-    place = clock.head
-    while place < clock.tail and _is_pinned(state, place, reach):
-        _keep(state, place)
-        place += 1
+    for place in range(clock.head, clock.tail):
+        if state.rules[0].pinning > 0 and state.queue[place].planned != UNKNOWN:
+            _pin(state, place)
     node_order.order_nodes(state)
-    while place < clock.tail:
-        if state.queue[place].planned != UNKNOWN:
+    for place in range(clock.head, clock.tail):
+        waiting = state.queue[place]
+        if waiting.planned != UNKNOWN and waiting.pinned == UNKNOWN:
             _plan(state, place)
-        place += 1
 
 
 @inlined
@@ -57,28 +58,26 @@ def _expected_free(state: State, number: int) -> int:
 
 
 @inlined
-def _is_pinned(state: State, place: int, reach: int) -> bool:
-    """Whether a job has been pinned, or is so now that its planned start is within reach."""
-    waiting = state.queue[place]
-    if state.rules[0].pinning > 0 and waiting.planned != UNKNOWN and waiting.planned <= reach:
-        waiting.pinned = 1
-    pinned: bool = waiting.pinned == 1
-    return pinned
-
-
-@inlined
-def _keep(state: State, place: int) -> None:
-    """Plan a pinned job on its nodes again, later only if they are late."""
+def _pin(state: State, place: int) -> None:
+    """Let a job that is to start soon keep its nodes and its start, if its nodes allow that."""
     clock = state.clock[0]
     waiting = state.queue[place]
-    begin = waiting.planned
+    reach = clock.now + state.rules[0].pinning
+    if waiting.pinned == UNKNOWN:
+        if waiting.planned > reach:
+            return
+        waiting.pinned = waiting.planned
+    begin = waiting.pinned
     first = state.jobs[waiting.job].first_node
     for entry in range(first, first + waiting.processors):
         begin = max(begin, state.nodes[state.node_lists[entry]].ready)
+    if begin > reach:
+        waiting.pinned = UNKNOWN
+        return
     for entry in range(first, first + waiting.processors):
         state.nodes[state.node_lists[entry]].ready = begin + waiting.estimate
     waiting.planned = begin
-    clock.last_planned = max(clock.last_planned, begin)
+    clock.last_planned = max(clock.last_planned, waiting.pinned)
 
 
 @inlined
@@ -135,10 +134,14 @@ def _start_due(state: State) -> None:
 
 @kernel
 def _occupy(state: State, number: int) -> None:
-    """Let a job run on its nodes, which must be free."""
+    """Let a job run on its nodes, which must be free; from now on they are listed by number."""
     job = state.jobs[number]
-    for entry in range(job.first_node, job.first_node + job.processors):
-        node = state.node_lists[entry]
+    for entry in range(job.processors):
+        node = state.node_lists[job.first_node + entry]
         if _expected_free(state, node) > state.clock[0].now:
             raise machine.ImpossibleError("a job needs a node that another one runs on")
         state.nodes[node].job = number
+        events.push(state.sorting, entry, node, 0, node)
+    for left in range(job.processors, 0, -1):
+        place = job.first_node + job.processors - left
+        state.node_lists[place] = events.pop(state.sorting, left)

@@ -241,15 +241,28 @@ def test_a_job_pinned_to_a_late_node_is_passed_by_one_pinned_to_another():
     jobs = [
         (0, 1, 30, 40),  # node 0, estimated at 10 s, then 20 s, then 40 s; ends at 30
         (0, 1, 14, 14),  # node 1
-        (1, 1, 5, 5),  # pinned to node 0 at 10, then 20, then 40: keeps what was planned last
+        (1, 1, 5, 5),  # pinned to node 0 at 10, then expected at 20, then at 40
         (2, 1, 5, 5),  # pinned to node 1 at 14
     ]
     estimates = np.array([10, 14, 5, 5])
     schedule = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=60)
     assert schedule.promise.tolist() == [0, 0, 10, 14]
-    assert schedule.start.tolist() == [0, 0, 40, 14]
+    assert schedule.start.tolist() == [0, 0, 30, 14]
     free = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=0)
     assert free.start.tolist() == [0, 0, 14, 19]
+
+
+def test_a_job_whose_nodes_are_late_for_longer_than_pinning_is_planned_anew():
+    jobs = [
+        (0, 1, 30, 40),  # node 0, estimated at 10 s, then 20 s
+        (0, 1, 14, 14),  # node 1
+        (1, 1, 5, 5),  # planned on node 0 at 10: at 10 it would have to wait until 20
+        (2, 1, 5, 5),  # pinned to node 1 at 14: at 10 that is 4 s away
+    ]
+    estimates = np.array([10, 14, 5, 5])
+    schedule = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=5)
+    assert schedule.start.tolist() == [0, 0, 19, 14]
+    assert schedule.nodes_since.tolist() == [0, 0, 10, 2]
 
 
 def test_a_job_goes_to_the_nodes_whose_plans_end_first():
