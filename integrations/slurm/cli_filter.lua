@@ -19,15 +19,24 @@ local function seconds(time)
   return total > 0 and total or nil
 end
 
+local function name_in(variable)
+  local value = os.getenv(variable)
+  return value ~= "" and value or nil
+end
+
+-- Slurm 22.05 shows cpus-per-task as 0 where it was not given.
+local function at_least_one(count)
+  return math.max(1, tonumber(count) or 1)
+end
+
 local function submission_of(options)
   return {
-    user = os.getenv("USER"),
+    user = name_in("USER") or name_in("LOGNAME"), -- cron sets the latter only
     project = options["account"],
     queue = options["partition"],
     application = options["job-name"],
     requested_walltime = seconds(options["time"]),
-    requested_processors = (tonumber(options["ntasks"]) or 1)
-      * (tonumber(options["cpus-per-task"]) or 1),
+    requested_processors = at_least_one(options["ntasks"]) * at_least_one(options["cpus-per-task"]),
   }
 end
 

@@ -1,12 +1,13 @@
 """The whole loop on a real Slurm: nobody is held up, nothing that was acknowledged is lost."""
 
 import getpass
+import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fake_service import GARBAGE, FakeService
+from fake_service import GARBAGE, FakeService, prediction
 from private_slurm import reason_to_skip
 from running_service import eventually
 from slurm_site import CLUSTER, PATIENCE, SlurmSite
@@ -19,6 +20,7 @@ pytestmark = [
     pytest.mark.xdist_group("slurm"),
 ]
 RESENT_AFTER = 75  # Slurm sends again every 30 s
+CONFIGURED = ("walltimed_config", "job_submit")
 TIMED_OUT_AFTER = 150  # limits are minutes, and looked at every 30 s
 
 
@@ -71,6 +73,48 @@ def test_the_users_limit_stays_and_no_soft_limit_is_set_on_an_old_slurm(well):
     job = submitted(well)
     assert job["TimeLimit"] == "00:05:00"
     assert job["TimeMin"] == "N/A"
+
+
+def test_sbatch_tells_its_user_how_long_such_jobs_ran(well):
+    well.await_runs(well.slurm.sbatch("-t", "5", "-J", "short"))
+    user = f"/v1/users/{getpass.getuser()}/accuracy?cluster={CLUSTER}"
+    eventually(lambda: well.client.get(user).is_success)
+    script = ("--wrap", "true", "-o", "/dev/null", "-t", "30", "--comment", "first run")
+    told = well.slurm.told("sbatch", *script)
+    assert told.count("walltimed: jobs like this one ran about") == 2, "one of each plug-in"
+    silenced = well.slurm.told("sbatch", *script[:-1], "walltimed=off")
+    assert "walltimed" not in silenced
+
+
+def test_a_job_without_a_limit_gets_one_with_a_margin_and_no_other_job_does(well):
+    well.end_service(signal.SIGTERM)
+    with FakeService(prediction(), port=well.port).serving():
+        eventually(lambda: "wtp=" in submitted(well)["AdminComment"], seconds=30)
+        job = well.slurm.job
+        without = job(well.slurm.sbatch("-p", "long"))
+        short_of_time = job(well.slurm.sbatch("-p", "short"))
+        given = job(well.slurm.sbatch("-p", "long", "-t", "50"))
+        endless = job(well.slurm.sbatch("-p", "long", "-t", "UNLIMITED"))
+    assert without["TimeLimit"] == "00:46:00", "1801 s and a half more, instead of an hour"
+    assert short_of_time["TimeLimit"] == "00:10:00", "the partition's"
+    assert given["TimeLimit"] == "00:50:00"
+    assert endless["TimeLimit"] == "UNLIMITED"
+    assert {each["TimeMin"] for each in (without, short_of_time, given, endless)} == {"N/A"}
+
+
+def test_a_broken_configuration_rejects_nobody(well):
+    config, filter_ = (well.slurm.conf.parent / f"{name}.lua" for name in CONFIGURED)
+    good = config.read_text()
+    try:
+        for broken in ("return {", "error('no')", "return 7", 'return {mode = "sideways"}'):
+            config.write_text(broken)
+            os.utime(filter_, ns=(0, time.time_ns()))
+            assert "AdminComment" not in submitted(well)
+    finally:
+        config.write_text(good)
+        os.utime(filter_, ns=(0, time.time_ns() + 10**9))
+    assert "walltimed is off" in well.slurm.log()
+    eventually(lambda: "wtp=" in submitted(well)["AdminComment"], seconds=30)
 
 
 def test_arrays_het_jobs_requeues_and_strange_names_come_back_as_runs(well):

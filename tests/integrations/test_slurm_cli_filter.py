@@ -46,6 +46,38 @@ def test_nothing_is_asked_without_a_limit(site, time):
     assert (done.result, done.told, service.requests) == (0, [], [])
 
 
+@pytest.mark.parametrize(
+    ("counts", "processors"),
+    [
+        ({"ntasks": "1", "cpus-per-task": "0"}, 1),  # as 22.05 shows what was not given
+        ({"ntasks": "3", "cpus-per-task": "2"}, 6),
+        ({"ntasks": "many"}, 1),
+        ({"ntasks": "-1"}, 1),
+    ],
+)
+def test_a_job_has_at_least_one_processor(site, counts, processors):
+    with fake_service(prediction()) as service:
+        submit(site, service, OPTIONS | counts)
+    assert service.requests[0]["requested_processors"] == processors
+
+
+@pytest.mark.parametrize(
+    ("environment", "user"),
+    [({"USER": "carol"}, "carol"), ({"USER": "", "LOGNAME": "dan"}, "dan"), ({"USER": ""}, None)],
+)
+def test_the_user_is_the_one_that_the_environment_names(site, environment, user):
+    with fake_service(prediction()) as service:
+        submit(site, service, environment={"LOGNAME": ""} | environment)
+    assert service.requests[0].get("user") == user
+
+
+def test_a_comment_stays_with_slurm(site):
+    with fake_service(prediction()) as service:
+        done = submit(site, service, OPTIONS | {"comment": "first run"})
+    assert "comment" not in service.requests[0]
+    assert done.told
+
+
 def test_days_count(site):
     with fake_service(prediction()) as service:
         submit(site, service, OPTIONS | {"time": "2-00:00:30"})

@@ -4,6 +4,7 @@ Runs as root or as any one ordinary user, needs nothing configured, and leaves n
 """
 
 import contextlib
+import getpass
 import os
 import pwd
 import shutil
@@ -17,7 +18,7 @@ from typing import Self
 from running_service import eventually
 
 DAEMONS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged")
-PLUGINS = ("job_submit_lua.so", "jobcomp_elasticsearch.so")
+PLUGINS = ("job_submit_lua.so", "cli_filter_lua.so", "jobcomp_elasticsearch.so")
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 CONF = """\
@@ -51,6 +52,7 @@ ReturnToService=2
 KillWait=2
 MinJobAge=300
 JobSubmitPlugins=lua
+CliFilterPlugins=lua
 JobCompType=jobcomp/elasticsearch
 JobCompLoc={jobcomp}
 {nodes}
@@ -209,6 +211,14 @@ class PrivateSlurm:
         )  # fmt: skip
         assert not check or done.returncode == 0, f"{command}: {done.stderr.decode()}"
         return done.stdout.decode("utf-8", "replace")
+
+    def told(self, *command: str) -> str:
+        """What a command of Slurm's wrote to its user's terminal."""
+        done = subprocess.run(
+            command, env=self.environment | {"LOGNAME": getpass.getuser()}, capture_output=True,
+            check=True, timeout=60, cwd=self.directory,
+        )  # fmt: skip
+        return done.stderr.decode("utf-8", "replace")
 
     def sbatch(self, *arguments: str, script: str = "true") -> int:
         """Submit a job; its id."""

@@ -16,6 +16,7 @@ from slurm_scripts import SCRIPTS, lua_value
 from service.store import open_store
 
 CLUSTER = "private"
+CLI_CONFIG = "walltimed_cli_config.lua"
 
 PATIENCE = 2.0
 """Seconds: the budget of 0.2 s and a sbatch on a machine that does other things too."""
@@ -39,9 +40,10 @@ class SlurmSite:
         for script in SCRIPTS.glob("*.lua"):
             shutil.copy(script, self.directory)
         settings = {"port": self.port, **config}
-        (self.directory / "walltimed_config.lua").write_text(f"return {lua_value(settings)}")
-        scripts = [self.directory / name for name in ("job_submit.lua", "walltimed.lua")]
-        scripts.append(self.directory / "walltimed_config.lua")
+        advice = settings | {"mode": "off" if settings.get("mode") == "off" else "advise"}
+        for name, chosen in (("walltimed_config.lua", settings), (CLI_CONFIG, advice)):
+            (self.directory / name).write_text(f"return {lua_value(chosen)}")
+        scripts = sorted(self.directory.glob("*.lua"))
         self.slurm = PrivateSlurm(
             scripts,
             f"{base}/v1/adapters/slurm/jobcomp?cluster={CLUSTER}",
