@@ -1,0 +1,189 @@
+"""Every trap that the README of the captured payloads lists, by its name, on all three versions."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from predictors.jobs import Status
+from service.adapters.records import Reason, SkippedError
+from service.adapters.slurm.jobcomp import completion_of
+from service.adapters.slurm.sacct_json import read_sacct_json
+from service.adapters.slurm.sacct_text import read_sacct
+
+SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
+LOCAL = timezone(timedelta(hours=3))
+
+pytestmark = [
+    pytest.mark.skipif(not SAMPLES.is_dir(), reason="needs ../shared/samples/slurm"),
+    pytest.mark.parametrize("version", ["22.05", "24.11", "26.05"]),
+]
+
+
+def documents(version):
+    """The documents as they were sent, in their order."""
+    lines = (SAMPLES / version / "jobcomp_elasticsearch.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line)["body"] for line in lines]
+
+
+def told_by(body):
+    try:
+        return completion_of(body.encode())
+    except SkippedError as skipped:
+        return skipped.reason
+
+
+def named(version, name):
+    """Documents of this job name, and what was made of each."""
+    bodies = [body for body in documents(version) if json.loads(body)["job_name"] == name]
+    assert bodies
+    return [(json.loads(body), told_by(body)) for body in bodies]
+
+
+def rows(version, name="sacct_parsable2.txt", zone=LOCAL):
+    with (SAMPLES / version / name).open(encoding="utf-8", newline="\n") as file:
+        return [found for _, found in read_sacct(file, zone=zone)]
+
+
+def row_of(version, name):
+    found = [row for row in rows(version) if not isinstance(row, SkippedError)]
+    return [row.completion for row in found if row.completion.submission.application == name]
+
+
+def test_documents_are_in_utc_and_sacct_in_local_time_and_neither_says_so(version):
+    ((document, run),) = named(version, "train_model")
+    (row,) = row_of(version, "train_model")
+    assert run.completion.start_time == row.start_time
+    written = datetime.fromisoformat(document["@start"])
+    assert written.tzinfo is None
+    assert run.completion.start_time == written.replace(tzinfo=UTC).timestamp()
+
+
+def test_limits_are_seconds_or_minutes_or_a_word_or_absent(version):
+    ((document, run),) = named(version, "train_model")
+    assert document["time_limit"] == run.completion.submission.requested_walltime == 300
+    assert row_of(version, "train_model")[0].submission.requested_walltime == 300
+    ((document, reason),) = named(version, "unlimited")
+    assert "time_limit" not in document
+    assert reason is Reason.NO_LIMIT
+    assert row_of(version, "unlimited") == []
+
+
+def test_the_recorded_limit_is_the_last_one_and_the_command_line_has_the_first(version):
+    ((_, run),) = named(version, "extended")
+    assert run.completion.submission.requested_walltime == 480
+    assert row_of(version, "extended")[0].submission.requested_walltime == 60
+
+
+def test_a_requeued_job_comes_twice_under_one_id_first_as_pending(version):
+    (first, cut_short), (second, run) = named(version, "requeued")
+    assert first["state"] == "PENDING"
+    assert first["jobid"] == second["jobid"]
+    assert cut_short.completion.status is Status.PREEMPTED
+    assert run.completion.status is Status.COMPLETED
+    assert cut_short.completion.runtime > 0
+    assert cut_short.completion.start_time < run.completion.start_time
+    assert [row.status for row in row_of(version, "requeued")] == [
+        Status.PREEMPTED,
+        Status.COMPLETED,
+    ]
+
+
+def test_a_job_cancelled_while_it_waited_never_ran(version):
+    ((document, reason),) = named(version, "cancel_pending")
+    assert document["total_nodes"] == 0
+    assert reason is Reason.NEVER_RAN
+    assert row_of(version, "cancel_pending") == []
+
+
+def test_a_timeout_ran_longer_than_its_limit(version):
+    ((_, run),) = named(version, "timeout")
+    assert run.completion.status is Status.TIMEOUT
+    assert run.completion.runtime > run.completion.submission.requested_walltime == 60
+    assert run.completion.usage == 1.0
+
+
+def test_array_tasks_have_ids_of_their_own_and_the_last_one_that_of_the_array(version):
+    tasks = named(version, "sweep")
+    ids = {run.completion.submission.job_id for _, run in tasks}
+    assert len(ids) == len(tasks) == 4
+    assert str(tasks[0][0]["array_job_id"]) in ids
+
+
+def test_components_of_a_het_job_are_jobs_and_ordinary_jobs_have_het_job_id_0(version):
+    components = named(version, "het")
+    assert len({run.completion.submission.job_id for _, run in components}) == 2
+    assert all(document["het_job_id"] for document, _ in components)
+    ((ordinary, _),) = named(version, "train_model")
+    assert ordinary["het_job_id"] == 0
+
+
+def test_names_keep_their_separators_where_the_record_kept_them(version):
+    name = 'pipe|name, "comma"'
+    ((_, run),) = named(version, name)
+    assert run.completion.submission.application == name
+    by_id = {
+        row.completion.submission.job_id: row
+        for row in rows(version)
+        if not isinstance(row, SkippedError)
+    }
+    row = by_id[run.completion.submission.job_id].completion
+    assert row.submission.application == "pipe|name, `comma`", "sacct writes a backtick"
+    assert (row.start_time, row.runtime) == (run.completion.start_time, run.completion.runtime)
+
+
+def test_letters_that_the_database_lost_are_lost_in_sacct_only(version):
+    ((_, run),) = named(version, "ünï_ğ")
+    (row,) = [
+        row.completion.submission.application
+        for row in rows(version)
+        if not isinstance(row, SkippedError)
+        and row.completion.submission.job_id == run.completion.submission.job_id
+    ]
+    assert row == ("ünï_ğ" if version == "24.11" else "ünï_?")
+
+
+def test_unset_numbers_are_sentinels_and_unset_text_is_empty_or_null(version):
+    for body in documents(version):
+        told = told_by(body)
+        if isinstance(told, Reason):
+            continue
+        written = msgspec.json.encode(told.completion).decode()
+        assert not [n for n in (65534, 4294967294, 2**64 - 2) if f":{n}" in written]
+        texts = msgspec.structs.asdict(told.completion.submission).values()
+        assert not {"", "null", "None"} & {text for text in texts if isinstance(text, str)}
+
+
+def test_the_job_script_is_in_no_run(version):
+    scripts = 0
+    for body in documents(version):
+        script, told = json.loads(body).get("script"), told_by(body)
+        scripts += bool(script)
+        if script and not isinstance(told, Reason):
+            assert script not in repr(told)
+            assert "sleep" not in repr(told)
+    assert bool(scripts) is (version != "26.05")
+
+
+def test_the_prediction_is_in_documents_from_26_05_on_and_in_sacct_always(version):
+    ((_, run),) = named(version, "train_model")
+    assert (run.prediction_id is not None) is (version == "26.05")
+    marks = [row.prediction_id for row in rows(version) if not isinstance(row, SkippedError)]
+    assert all(marks)
+
+
+def test_json_is_of_another_shape_in_every_version_and_tells_the_same(version):
+    body = (SAMPLES / version / "sacct_json.json").read_bytes()
+    jobs = {
+        (run.completion.submission.job_id, run.completion.start_time): run.completion.runtime
+        for _, run in read_sacct_json(body)
+        if not isinstance(run, SkippedError)
+    }
+    printed = {
+        (row.completion.submission.job_id, row.completion.start_time): row.completion.runtime
+        for row in rows(version)
+        if not isinstance(row, SkippedError)
+    }
+    assert jobs == printed
