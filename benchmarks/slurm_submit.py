@@ -1,8 +1,9 @@
-"""What the submit filter adds to sbatch on a real Slurm, and what a hung service does to others.
+"""What the plug-ins add to sbatch on a real Slurm, and what a hung service does to others.
 
     .venv/bin/python benchmarks/slurm_submit.py
 
-Submissions with and without the filter take turns, so that both meet the same machine.
+Three private clusters: one without any plug-in, one with job_submit.lua, one with cli_filter.lua.
+Submissions to them take turns, so that all meet the same machine.
 """
 
 import argparse
@@ -10,17 +11,20 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from private_slurm import reason_to_skip
+from private_slurm import PrivateSlurm, reason_to_skip
 from slurm_site import SlurmSite
 
 HELD = ("-H", "-t", "5", "-J", "bench")
 UPDATE = ("scontrol", "update", "PartitionName=long", "MaxTime=UNLIMITED")
+NOWHERE = "http://127.0.0.1:9/"
+WITHOUT_PLUGINS = {"JobSubmitPlugins": None, "CliFilterPlugins": None}
 OPTED_OUT = (*HELD, "--comment", "walltimed=off")
 
 
@@ -36,16 +40,21 @@ def percentile(values: list[float], share: float) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[int(share * 100) - 1] * 1e3
 
 
-def compare(site: SlurmSite, rounds: int) -> None:
-    """Time sbatch for jobs that are asked about and jobs that opted out."""
-    times: dict[tuple[str, ...], list[float]] = {HELD: [], OPTED_OUT: []}
+def compare(ways: Mapping[str, Callable[[], object]], rounds: int) -> None:
+    """Time every way to submit a job, in turns; the first is what the others are held against."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
-        for arguments, taken in times.items():
-            taken.append(seconds(lambda arguments=arguments: site.slurm.sbatch(*arguments)))
-    print(f"{rounds} submissions each, ms      p50     p99")
-    for name, taken in (("without a prediction", OPTED_OUT), ("with a prediction", HELD)):
-        p50, p99 = percentile(times[taken], 0.5), percentile(times[taken], 0.99)
-        print(f"{name:28} {p50:7.1f} {p99:7.1f}")
+        for name, submit in ways.items():
+            times[name].append(seconds(submit))
+    print(f"{f'{rounds} submissions each, ms':40}     p50   added     p99   added")
+    base: list[float] = []
+    for name, taken in times.items():
+        found = [percentile(taken, share) for share in (0.5, 0.99)]
+        base = base or found
+        cells = [
+            f"{value:8.1f}{value - first:8.1f}" for value, first in zip(found, base, strict=True)
+        ]
+        print(f"{name:40}{''.join(cells)}")
 
 
 def hang(site: SlurmSite, submissions: int) -> None:
@@ -70,9 +79,20 @@ def main() -> None:
     options = parser.parse_args()
     if reason := reason_to_skip():
         sys.exit(reason)
-    with SlurmSite(mode="observe") as site:
+    with ExitStack() as stack:
+        filtered = SlurmSite(mode="observe", slurm_settings={"CliFilterPlugins": None})
+        site = stack.enter_context(filtered)
+        plain = stack.enter_context(PrivateSlurm([], NOWHERE, settings=WITHOUT_PLUGINS))
+        only_advised = {"JobSubmitPlugins": None}
+        advised = stack.enter_context(PrivateSlurm(site.scripts, NOWHERE, settings=only_advised))
         print(f"Slurm {site.slurm.version}")
-        compare(site, options.rounds)
+        ways = {
+            "no plug-in": lambda: plain.sbatch(*HELD),
+            "job_submit.lua, a job that opted out": lambda: site.slurm.sbatch(*OPTED_OUT),
+            "job_submit.lua, with a prediction": lambda: site.slurm.sbatch(*HELD),
+            "cli_filter.lua, with advice": lambda: advised.sbatch(*HELD),
+        }
+        compare(ways, options.rounds)
         hang(site, options.submissions)
 
 

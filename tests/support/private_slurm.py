@@ -75,7 +75,7 @@ class PrivateSlurm:
         scripts: files that lie beside slurm.conf, job_submit.lua among them.
         jobcomp: the URL that completions go to.
         nodes: of eight processors each.
-        settings: of slurm.conf, instead of those above.
+        settings: of slurm.conf, instead of those above; None leaves one out.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class PrivateSlurm:
         scripts: list[Path],
         jobcomp: str,
         nodes: int = 2,
-        settings: dict[str, str] | None = None,
+        settings: dict[str, str | None] | None = None,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="slurm-"))
         self.directory.chmod(0o755)  # munged refuses a socket below a closed directory
@@ -99,7 +99,7 @@ class PrivateSlurm:
             for line in self._conf(jobcomp).splitlines()
             if line.partition("=")[0] not in (settings or {})
         ]
-        lines += [f"{name}={value}" for name, value in (settings or {}).items()]
+        lines += [f"{name}={value}" for name, value in (settings or {}).items() if value]
         self.conf.write_text("\n".join(lines) + "\n")
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH"))}
         self.environment = inherited | {"SLURM_CONF": str(self.conf), "LC_ALL": "C.UTF-8"}

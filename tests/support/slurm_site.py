@@ -30,7 +30,7 @@ class SlurmSite:
         config: of walltimed.lua.
     """
 
-    def __init__(self, *, slurm_settings: dict[str, str] | None = None, **config) -> None:
+    def __init__(self, *, slurm_settings: dict[str, str | None] | None = None, **config) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="walltimed-"))
         self.url = f"sqlite:///{self.directory / 'history.sqlite3'}"
         (self.port,) = free_ports(1)
@@ -43,9 +43,9 @@ class SlurmSite:
         advice = settings | {"mode": "off" if settings.get("mode") == "off" else "advise"}
         for name, chosen in (("walltimed_config.lua", settings), (CLI_CONFIG, advice)):
             (self.directory / name).write_text(f"return {lua_value(chosen)}")
-        scripts = sorted(self.directory.glob("*.lua"))
+        self.scripts = sorted(self.directory.glob("*.lua"))
         self.slurm = PrivateSlurm(
-            scripts,
+            self.scripts,
             f"{base}/v1/adapters/slurm/jobcomp?cluster={CLUSTER}",
             settings=slurm_settings,
         )
