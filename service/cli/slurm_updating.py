@@ -28,7 +28,9 @@ Names = Annotated[
 
 def slurm_updater(
     *,
-    url: Annotated[str, typer.Option(help="Of the service.")] = "http://127.0.0.1:8580",
+    url: Annotated[
+        str, typer.Option(help="Of the service; or unix:FILE.")
+    ] = "http://127.0.0.1:8580",
     token_file: Annotated[
         Path | None, typer.Option(help="File with a token of scope predict.")
     ] = None,
@@ -82,9 +84,9 @@ def slurm_updater(
     """
     from service import logs
     from service.slurm_updater.asking import Asking
+    from service.slurm_updater.reaching import client_of
     from service.slurm_updater.slurm import Slurm
     from service.slurm_updater.updater import Options, Updater
-    from simulator.remote import Client
 
     if mode is Mode.OFF and order is Order.NONE:
         raise CommandError("With --mode off there is nothing to do but --order.", ExitCode.USAGE)
@@ -103,7 +105,7 @@ def slurm_updater(
         again_after=predict_again_after,
     )
     token = token_file.read_text().strip() if token_file else None
-    with Client(url, token=token, timeout=timeout) as client:
+    with client_of(url, token=token, timeout=timeout) as client:
         updater = Updater(Slurm(slurm_bin, timeout=timeout), Asking(client), options)
         if once or dry_run:
             show(one_round(updater, dry_run=dry_run), dry_run=dry_run, as_json=as_json)

@@ -3,14 +3,17 @@
 import json
 import sys
 import time
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
 import msgspec
 import pytest
+from fake_service import fake_service, http
 from hypothesis import given
 from hypothesis import strategies as st
 from in_process import run_of
+from running_service import Service
 from slurm_stand_in import SlurmStandIn
 
 from service.cli import main
@@ -142,7 +145,11 @@ def test_tasks_are_named_as_scontrol_takes_them(shown, tasks):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
@@ -507,17 +514,8 @@ def test_one_round_without_slurm_fails_and_says_so(command, slurm):
 def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     command, slurm, monkeypatch, client
 ):
-    class Client(InProcessClient):
-        def __init__(self, _url, **_options):
-            super().__init__(client.service)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            pass
-
-    monkeypatch.setattr("simulator.remote.Client", Client)
+    reached = nullcontext(client)
+    monkeypatch.setattr("service.slurm_updater.reaching.client_of", lambda *_, **__: reached)
     code, told, _ = command("--dry-run", "--json", "--order", "shortest-first")
     planned = {change["target"]: change["settings"] for change in json.loads(told)["planned"]}
     assert code == 0
@@ -526,6 +524,34 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     assert "wtp=" in told
     assert "5 would be changed" in told
     assert slurm.updates() == []
+
+
+def test_a_service_on_a_unix_socket_is_reached(command, slurm, sqlite_url):
+    with Service(sqlite_url) as service:
+        code, _, _ = command("--once", "--url", f"unix:{service.socket}")
+    assert code == 0
+    assert len(slurm.updates()) == 5
+    code, _, told = command("--once", "--url", f"unix:{service.socket}")
+    assert code == 4
+    assert "No service answers at unix:" in told
+
+
+def test_a_token_is_read_from_its_file(command, slurm, tmp_path):
+    (tmp_path / "token").write_text("wt_1_secret\n")
+    slurm.keep("own")
+    with fake_service(http(401, b"{}"), hangs_up=True) as service:
+        code, _, _ = command(
+            "--once", "--url", f"http://127.0.0.1:{service.port}", "--token-file",
+            str(tmp_path / "token"),
+        )  # fmt: skip
+    assert code == 1
+    assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
+    assert slurm.updates() == []
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "unix"])
+def test_an_address_that_is_none_is_refused(command, url):
+    assert command("--once", "--url", url)[0] == 2
 
 
 def test_nothing_to_do_is_a_wrong_option(command):
