@@ -1,7 +1,7 @@
 """Should a site turn it on? Its own log, replayed and simulated, on one page."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -56,11 +56,13 @@ class Backtest:
         played: the log, with every method's predictions.
         summaries: of the methods, the requests first.
         outcomes: simulated schedules: by requests, by each method, and by exact run times.
+        users: names of users by their numbers, where the log has names.
     """
 
     played: Replay
     summaries: Sequence[MethodSummary]
     outcomes: Sequence[Outcome]
+    users: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def today(self) -> Outcome:
@@ -235,7 +237,7 @@ def users_table(tested: Backtest) -> str:
     heads = ("user", "jobs", "wait", "new", "slowdown", "new", "hours saved")
     rows = [
         (
-            str(gain.user),
+            tested.users.get(gain.user, str(gain.user)),
             f"{gain.jobs:,}",
             f"{gain.wait / 3600:,.2f}",
             f"{gain.new_wait / 3600:,.2f}",

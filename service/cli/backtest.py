@@ -1,13 +1,21 @@
 """``walltimed backtest``: should a site turn it on?"""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
+from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.importing import OnError
+from service.cli.formats import FORMATS
+from service.cli.importing import OnError, refuse_malformed, zone_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from simulator.trace import Trace
 
 METHODS = ("max-usage", "percentile", "last-two")
 """Compared unless the caller says which."""
@@ -18,9 +26,18 @@ KNOWN = frozenset({"requested", "exact"})
 
 def backtest(
     file: Annotated[
-        str, typer.Argument(metavar="ACCOUNTING-FILE", help="SWF; plain, gzip, xz; - is stdin.")
+        str, typer.Argument(metavar="ACCOUNTING-FILE", help="Plain, gzip or xz; - is stdin.")
     ],
     *,
+    format_: Annotated[
+        str, typer.Option("--format", "-f", help=f"One of: {', '.join(FORMATS)}.")
+    ] = "swf",
+    cluster: Annotated[
+        str, typer.Option(help="Of the records, where they do not name theirs.")
+    ] = DEFAULT_CLUSTER,
+    time_zone: Annotated[
+        str, typer.Option(help="Of times that do not say theirs, such as Europe/Berlin.")
+    ] = "UTC",
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("backtest.html"),
@@ -51,39 +68,54 @@ def backtest(
 
     How wrong requests are today, what each method would predict, what the schedule would gain
     under the site's policy, how often jobs would outlive their prediction, and which users gain
-    or lose. The page needs no other file.
+    or lose. The page needs no other file. Only SWF says how large the machine is: other formats
+    need --processors.
 
     For example:
 
         walltimed backtest log.swf.gz --policy easy --processors 1024
         walltimed backtest log.swf.gz --order wfp -m max-usage -m percentile:percentile=90
+        walltimed backtest --format sacct --time-zone Europe/Berlin sacct.txt --processors 4096
     """
     from simulator.backtest import backtest as test
     from simulator.backtest import verdict, write_page
     from simulator.compressed import name_of
     from simulator.semantics import Semantics
-    from simulator.swf import read_swf
     from simulator.workload import prepare
 
     semantics = Semantics.adjusted(adjust, policy=policy, order=order)
     methods = tuple(name for name in dict.fromkeys(method or METHODS) if name not in KNOWN)
     if not methods:
         raise CommandError("Name a method that predicts.", ExitCode.USAGE)
-    log = read_swf(file, limit=limit, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    log, users, unlearned = read_log(file, format_, cluster, time_zone, on_error)
+    if limit:
+        log = log.select(slice(limit))
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node)
     if not len(workload):
         raise CommandError(f"{name_of(file)} has no job that can be simulated.", ExitCode.USAGE)
     with progress_bar("jobs", quiet=as_json) as progress:
         task = progress.add_task("", total=len(workload) * (3 + len(methods)))
         tested = test(
-            log, workload, semantics, methods, progress=lambda jobs: progress.advance(task, jobs)
+            log,
+            workload,
+            semantics,
+            methods,
+            progress=lambda jobs: progress.advance(task, jobs),
         )
-    facts = {"Log": name_of(file), "Jobs": f"{len(workload):,}", **tested.today.schedule.card()}
+    tested = replace(tested, users=users)
+    counts = {**unlearned, **workload.counts}
+    left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in counts.items() if jobs)
+    facts = {
+        "Log": name_of(file),
+        "Jobs": f"{len(workload):,}; {left_out or 'nothing left out'}",
+        **tested.today.schedule.card(),
+    }
     write_page(tested, output, f"Backtest of {name_of(file)}", facts)
     if as_json:
         print_json(
             {
                 "page": str(output),
+                "treated": counts,
                 "verdict": verdict(tested),
                 "methods": [summary.as_dict() for summary in tested.summaries],
                 "simulations": [each.as_record() for each in tested.outcomes],
@@ -95,3 +127,36 @@ def backtest(
         err.print(escape(f"The page is {output}."), soft_wrap=True)
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def read_log(
+    file: str, format_: str, cluster: str, time_zone: str, on_error: OnError
+) -> "tuple[Trace, Mapping[int, str], Mapping[str, int]]":
+    """An accounting file as a trace, the users' names, and what no trace can be made of.
+
+    Raises:
+        CommandError: there is no such format, lines are malformed, or it is of several clusters.
+    """
+    from simulator.recorded import trace_of
+    from simulator.swf import read_swf
+
+    if format_ not in FORMATS:
+        raise CommandError(
+            f"There is no format {format_!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
+        )
+    if format_ == "swf":
+        refuse = on_error is OnError.REFUSE
+        return read_swf(file, on_error="raise" if refuse else "skip"), {}, {}
+    history = FORMATS[format_](file, cluster, zone_named(time_zone))
+    if on_error is OnError.REFUSE:
+        refuse_malformed({file: history}, "No page was written", "leaves them out")
+    runs = list(history.completions)
+    clusters = sorted({run.submission.cluster for run in runs})
+    if len(clusters) > 1:
+        raise CommandError(
+            f"{file} is of the clusters {', '.join(clusters)}; each has its own scheduler and "
+            "needs its own file.",
+            ExitCode.USAGE,
+        )
+    trace, users = trace_of(runs)
+    return replace(trace, rejects=tuple(history.rejected)), users, history.left_out

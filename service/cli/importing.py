@@ -110,8 +110,16 @@ def zone_named(name: str) -> ZoneInfo:
         raise CommandError(f"There is no time zone {name!r}.", ExitCode.USAGE) from error
 
 
-def refuse_malformed(histories: dict[str, HistoryFile]) -> None:
-    """Name every malformed line and store nothing, if there is one."""
+def refuse_malformed(
+    histories: dict[str, HistoryFile],
+    consequence: str = "Nothing was stored",
+    skipping: str = "imports the others",
+) -> None:
+    """Name the malformed lines and end here, if there is one.
+
+    Raises:
+        CommandError: with what follows from them, and what ``--on-error skip`` would do.
+    """
     broken = {name: history for name, history in histories.items() if history.rejected}
     for name, history in broken.items():
         for reject in history.rejected[:LISTED]:
@@ -119,8 +127,7 @@ def refuse_malformed(histories: dict[str, HistoryFile]) -> None:
     if broken:
         lines = sum(len(history.rejected) for history in broken.values())
         raise CommandError(
-            f"Nothing was stored, because of {lines:,} malformed lines; --on-error skip imports "
-            "the others.",
+            f"{consequence}, because of {lines:,} malformed lines; --on-error skip {skipping}.",
             ExitCode.USAGE,
         )
 

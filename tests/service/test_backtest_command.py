@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from workloads import log_of
@@ -11,6 +12,8 @@ from service.cli import main
 from simulator.backtest import UserGain
 from simulator.swf import write_swf
 from simulator.synth import Workload, synthesise
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture
@@ -88,3 +91,81 @@ def test_a_log_without_a_job_that_can_run_is_refused(walltimed, tmp_path):
     code, _, complaint = walltimed("backtest", tmp_path / "wide.swf")
     assert code == 2
     assert "has no job that can be simulated" in complaint
+
+
+@pytest.mark.parametrize(
+    ("format_", "file", "options"),
+    [
+        ("sacct", "slurm/sacct.txt", ("--time-zone", "Europe/Istanbul")),
+        ("sacct", "slurm/sacct_24.11.json", ()),
+        ("pbs", "pbs/accounting.txt", ()),
+    ],
+)
+def test_records_of_resource_managers_are_tested_as_they_are(walltimed, format_, file, options):
+    arguments = ("--format", format_, DATA / file, "--processors", 64, *options)
+    code, out, _ = walltimed("backtest", *arguments, "-m", "max-usage", "--json")
+    assert code == 0
+    document = json.loads(out)
+    requested, predicted, exact = document["simulations"]
+    assert requested["jobs"] == predicted["jobs"] == exact["jobs"] > 0
+    page = Path("backtest.html").read_text()
+    assert "Machine" in page
+    assert all(rule in page for rule, jobs in document["treated"].items() if jobs)
+
+
+def records_of(tmp_path, users, clusters=("hill",)):
+    """What sacct prints of twelve jobs for each user and cluster, one after the other."""
+    head, row, *_ = (DATA / "slurm/sacct.txt").read_text().splitlines()
+    lines = [
+        row.replace("901|901|hill|carol", f"{number}|{number}|{cluster}|{user}")
+        for number, (user, cluster) in enumerate((u, c) for u in users for c in clusters)
+        for _ in range(12)
+    ]
+    file = tmp_path / "sacct.txt"
+    file.write_text("\n".join([head, *lines]) + "\n")
+    return file
+
+
+def test_users_of_records_keep_their_names_on_the_page(walltimed, tmp_path):
+    file = records_of(tmp_path, ("carol", "dave"))
+    assert walltimed("backtest", "-f", "sacct", file, "--processors", 16)[0] == 0
+    page = Path("backtest.html").read_text()
+    assert re.search(r"carol\s+12\s", page)
+    assert re.search(r"dave\s+12\s", page)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("-f", "sacct"), "say --processors"),
+        (("-f", "lsf", "--processors", "16"), "There is no format 'lsf'; there are swf, sacct"),
+        (("-f", "sacct", "--time-zone", "Mars/Olympus"), "no time zone 'Mars/Olympus'"),
+    ],
+)
+def test_what_the_records_do_not_say_is_asked_for(walltimed, tmp_path, options, complaint):
+    code, _, complained = walltimed("backtest", records_of(tmp_path, ("carol",)), *options)
+    assert code == 2
+    assert complaint in complained
+
+
+def test_records_of_two_clusters_are_two_schedules(walltimed, tmp_path):
+    file = records_of(tmp_path, ("carol",), clusters=("hill", "dale"))
+    code, _, complaint = walltimed("backtest", "-f", "sacct", file, "--processors", 16)
+    assert code == 2
+    assert "of the clusters dale, hill" in complaint
+
+
+def test_damaged_records_are_refused_or_left_out(walltimed, tmp_path):
+    file = records_of(tmp_path, ("carol",))
+    file.write_text(file.read_text() + "999|hill\n")
+    arguments = ("backtest", "-f", "sacct", file, "--processors", 16)
+    code, _, complaint = walltimed(*arguments)
+    assert code == 2
+    assert "No page was written, because of 1 malformed lines" in complaint
+    assert walltimed(*arguments, "--on-error", "skip")[0] == 3
+
+
+def test_what_was_left_out_of_a_log_is_said_on_the_page(walltimed, tmp_path):
+    write_swf(log_of([(0, 2, 10, 20), (1, 9, 10, 20), (2, 1, -1, 20)], 4), tmp_path / "log.swf")
+    assert walltimed("backtest", tmp_path / "log.swf")[0] == 0
+    assert "1; 1 never-ran, 1 too-wide" in Path("backtest.html").read_text()

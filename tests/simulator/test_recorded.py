@@ -1,0 +1,47 @@
+"""Recorded runs as a trace, and back."""
+
+import numpy as np
+
+from predictors.jobs import Completion, Status, Submission
+from simulator.recorded import trace_of
+from simulator.runs import completions
+from simulator.synth import Workload, synthesise
+from simulator.trace import SWF_FIELDS
+
+
+def test_the_runs_of_a_trace_make_the_same_trace_again():
+    trace = synthesise(Workload(jobs=200, seed=4))
+    again, users = trace_of(list(completions(trace)))
+    named = {"user", "group", "executable", "queue"}
+    waits = {"wait"}  # unknown in the first, none in the second
+    for name in set(SWF_FIELDS) - named - waits - {"submit"}:
+        assert (getattr(again, name) == getattr(trace, name)).all(), name
+    assert (again.submit + again.unix_start == trace.submit + trace.unix_start).all()
+    assert (again.wait == 0).all()
+    names = np.array([users[number] for number in again.user.tolist()])
+    assert (names == trace.user.astype(str)).all()
+
+
+def test_runs_are_sorted_and_numbered_and_what_is_not_known_is_minus_one():
+    def run(user, submit, status):
+        submission = Submission(requested_walltime=60, submit_time=submit, user=user)
+        return Completion(
+            submission=submission, start_time=150, end_time=160, runtime=10, status=status
+        )
+
+    runs = [run("b", None, Status.UNKNOWN), run(None, 100, Status.TIMEOUT)]
+    trace, users = trace_of(runs)
+    assert trace.job.tolist() == [1, 2]
+    assert trace.submit.tolist() == [0, 50]
+    assert trace.wait.tolist() == [50, 0]
+    assert trace.user.tolist() == [-1, 1]
+    assert users == {1: "b"}
+    assert trace.status.tolist() == [0, -1]
+    assert trace.processors.tolist() == [-1, -1]
+    assert trace.unix_start == 100
+    assert trace.max_processors is None
+
+
+def test_no_runs_are_an_empty_trace():
+    trace, users = trace_of([])
+    assert (len(trace), users) == (0, {})
