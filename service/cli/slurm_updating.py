@@ -54,7 +54,10 @@ def slurm_updater(
     interval: Annotated[float, typer.Option(min=1.0, help="Seconds from round to round.")] = 60.0,
     rate: Annotated[float, typer.Option(min=0.01, max=100.0, help="Most updates a second.")] = 5.0,
     predict_again_after: Annotated[
-        float, typer.Option(min=60.0, help="Seconds of waiting after which a job is asked anew.")
+        float,
+        typer.Option(
+            min=60.0, help="Seconds of waiting after which a job is asked anew; then twice, …"
+        ),
     ] = 3600.0,
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds for each command of Slurm's and each answer.")

@@ -33,7 +33,8 @@ class Options(Struct, frozen=True, kw_only=True):
         users, accounts, partitions: lists of who is concerned; None means everybody.
         interval: seconds from round to round.
         rate: updates a second, and never more of them in a round than fit into the interval.
-        again_after: seconds of waiting after which a job is predicted again.
+        again_after: seconds of waiting after which a job is predicted again, where that matters;
+            then after twice as many, and so on.
     """
 
     cluster: str | None = None
@@ -100,7 +101,8 @@ class Round(Struct, kw_only=True):
 
 class _Known(Struct):
     estimate: Estimate
-    asked_at: float
+    first_asked: float
+    due_again: float
 
 
 class Updater:
@@ -160,9 +162,9 @@ class Updater:
     ) -> tuple[dict[str, Estimate], int]:
         """What is known of each job that something may be changed in, and how many were asked."""
         waiting = [job for job in jobs if job.started is None]
-        due = [job for job in waiting if self._is_due(job, now)]
+        due = [job for job in waiting if self._is_due(job, rules, now)]
         for job_id, estimate in self._service.predictions(due).items():
-            self._known[job_id] = _Known(estimate, now)
+            self._learn(job_id, estimate, now)
         estimates = {
             job.job_id: self._known[job.job_id].estimate
             for job in waiting
@@ -175,14 +177,22 @@ class Updater:
         outlived = self._outlived(jobs, rules, now)
         return estimates | outlived, len(due) + len(outlived)
 
-    def _is_due(self, job: QueuedJob, now: float) -> bool:
+    def _is_due(self, job: QueuedJob, rules: Rules, now: float) -> bool:
         known = self._known.get(job.job_id)
-        limit = job.submission.requested_walltime
-        return (
-            known is None
-            or now - known.asked_at >= self._options.again_after
-            or known.estimate.predicted > limit
-        )
+        if known is None or known.estimate.predicted > job.submission.requested_walltime:
+            return True
+        matters = rules.sets_time_min or rules.order is Order.SHORTEST_FIRST
+        return matters and now >= known.due_again
+
+    def _learn(self, job_id: str, estimate: Estimate, now: float) -> None:
+        """Remember it; ask again when the job has waited twice as long.
+
+        The service records every prediction: a long queue must not fill its store.
+        """
+        known = self._known.get(job_id)
+        first = known.first_asked if known else now
+        pause = max(self._options.again_after, now - first)
+        self._known[job_id] = _Known(estimate, first, now + pause)
 
     def _outlived(self, jobs: list[QueuedJob], rules: Rules, now: float) -> dict[str, Estimate]:
         """Running jobs whose TimeMin is ours and has passed, or has to be taken back."""

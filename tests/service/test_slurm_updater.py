@@ -190,6 +190,34 @@ def test_what_is_right_is_not_touched_again_nor_asked_about(slurm, updater, clie
     assert client.calls == []
 
 
+@pytest.mark.parametrize(
+    ("options", "asked_in_hours"),
+    [
+        ({"order": Order.SHORTEST_FIRST}, [0, 1, 2, 4, 8, 16]),
+        ({"order": Order.PSP}, [0]),
+        ({"mode": Mode.OBSERVE}, [0]),
+    ],
+)
+def test_a_job_that_waits_long_is_predicted_again_but_ever_more_rarely(
+    slurm, client, options, asked_in_hours
+):
+    slurm.keep("own")
+    hours = iter(range(25))
+    keeper = Updater(
+        Slurm(slurm.directory),
+        Asking(client),
+        Options(**options),
+        clock=lambda: NOW + 3600 * next(hours),
+    )
+    asked = []
+    for hour in range(20):
+        hours = iter([hour] * 3)
+        client.calls.clear()
+        keeper.round(dry_run=True)
+        asked += [hour] * client.calls.count("/v1/predictions/batch")
+    assert asked == asked_in_hours
+
+
 def test_a_lost_comment_is_written_again_with_the_same_prediction(slurm, updater):
     keeper = updater()
     keeper.round()
