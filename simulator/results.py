@@ -7,8 +7,11 @@ The file is the log that was simulated, with its own header, and the schedule in
     6   1 if the job was backfilled      18   first estimate in seconds
 
 The semantics card stands in the header, for people line by line and for programs as JSON.
+
+The same as CSV, with columns that have names, is for spreadsheets and statistics programs.
 """
 
+import csv
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +20,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
+from simulator.compressed import text_writer
 from simulator.schedule import Schedule
 from simulator.semantics import Semantics
 from simulator.swf import write_swf
@@ -45,6 +49,34 @@ def write_result(schedule: Schedule, path: str | Path) -> None:
         comments=(*trace.comments, *_comments(schedule)),
     )
     write_swf(result, path)
+
+
+def write_csv(schedule: Schedule, path: str | Path) -> None:
+    """Write a line for each job, times in seconds of the log; compressed by suffix.
+
+    The wait that was promised at arrival is empty where none was.
+    """
+    trace, origin = schedule.workload.trace, schedule.workload.origin
+    promised = (schedule.promise - schedule.workload.submit).tolist()
+    columns: Mapping[str, list[Any]] = {
+        "job": trace.job.tolist(),
+        "user": trace.user.tolist(),
+        "processors": trace.processors.tolist(),
+        "submit": (origin + schedule.workload.submit).tolist(),
+        "start": (origin + schedule.start).tolist(),
+        "end": (origin + schedule.end).tolist(),
+        "wait": schedule.wait.tolist(),
+        "runtime": schedule.workload.runtime.tolist(),
+        "requested": schedule.workload.request.tolist(),
+        "estimate": schedule.estimate.tolist(),
+        "corrections": schedule.corrections.tolist(),
+        "backfilled": schedule.backfilled.astype(int).tolist(),
+        "promised_wait": ["" if wait < 0 else wait for wait in promised],
+    }
+    with text_writer(path) as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(columns)
+        rows.writerows(zip(*columns.values(), strict=True))
 
 
 def _comments(schedule: Schedule) -> list[str]:

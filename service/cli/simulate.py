@@ -90,7 +90,8 @@ def simulate(
     ] = None,
     method: Annotated[str, typer.Option(help="That the service is asked for.")] = "max-usage",
     output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the schedule as SWF.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write the schedule as SWF, or as CSV if named so."),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
@@ -113,7 +114,7 @@ def simulate(
     """
     from simulator.comparison import Shaking
     from simulator.compressed import name_of
-    from simulator.results import write_result
+    from simulator.results import write_csv, write_result
     from simulator.schedule_report import tables, write_report
     from simulator.swf import read_swf
     from simulator.workload import prepare
@@ -145,7 +146,8 @@ def simulate(
     shaking = Shaking(shake, repeat) if shake else None
     outcomes = combinations.play(log, workload, shaking, quiet=as_json)
     if output:
-        write_result(outcomes[0].schedule, output)
+        write = write_csv if ".csv" in Path(output).suffixes else write_result
+        write(outcomes[0].schedule, output)
     if report:
         write_report(
             report, f"Simulation of {name_of(trace)}", facts_of(log, workload, outcomes), outcomes

@@ -1,5 +1,7 @@
 """``walltimed simulate`` and ``walltimed verify``, through the same door as the shell's."""
 
+import csv
+import gzip
 import json
 import sys
 
@@ -87,6 +89,26 @@ def test_a_schedule_that_is_written_is_verified(walltimed, log, tmp_path):
     assert "the head of the queue is not delayed: so" in out
     findings = json.loads(walltimed("verify", file, "--json")[1])
     assert all(finding["violated"] == 0 for finding in findings)
+
+
+def test_a_schedule_is_a_table_for_other_programs_too(walltimed, log, tmp_path):
+    file = tmp_path / "plan.csv.gz"
+    assert walltimed("simulate", log, "--policy", "conservative", "--output", file)[0] == 0
+    with gzip.open(file, "rt") as text:
+        rows = list(csv.DictReader(text))
+    assert [int(row["start"]) for row in rows] == [0, 10, 2, 15]
+    assert [int(row["end"]) for row in rows] == [10, 15, 10, 24]
+    assert [int(row["promised_wait"]) for row in rows] == [0, 9, 0, 12]
+    assert [row["backfilled"] for row in rows] == ["0", "0", "1", "0"]
+    walltimed("simulate", log, "--output", tmp_path / "easy.csv")
+    assert "2,1,4,1,10,15,9,5,5,5,0,0,\n" in (tmp_path / "easy.csv").read_text()
+
+
+def test_a_log_without_jobs_is_said_to_be_one(walltimed, tmp_path):
+    (tmp_path / "empty.swf").write_text("; MaxProcs: 4\n")
+    code, _, complaint = walltimed("simulate", tmp_path / "empty.swf")
+    assert code == 2
+    assert "No job can be simulated; nothing left out." in complaint
 
 
 def test_a_schedule_that_breaks_a_rule_fails_with_the_job_named(walltimed, log, tmp_path):

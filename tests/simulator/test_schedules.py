@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reference_scheduler import Reference
 from workloads import Given, jobs_of, log_of, schedule_of, workload_of
 
+from predictors.psp import aged_priority
 from simulator.estimates import Estimates, whole_seconds
 from simulator.orders import ORDERS
 from simulator.policies import POLICIES
@@ -165,6 +166,34 @@ def test_nodes_of_one_core_are_a_pool_of_processors(policy, log):
 def test_nobody_passes_the_head_without_backfilling_in_any_order(log, order):
     schedule = schedule_of(log, MACHINE, policy="fcfs", order=order)
     assert not schedule.backfilled.any()
+
+
+def served_first(order, schedule, job, now):
+    """What the queue is sorted by, least first: by requests, and by job number in the end."""
+    wait = now - int(schedule.workload.submit[job])
+    request = int(schedule.workload.request[job])
+    priority = float(schedule.priority[job])
+    match order:
+        case "sjf":
+            return request, job
+        case "wfp":
+            return -((wait / request) ** 3) * int(schedule.workload.processors[job]), job
+        case "psp":
+            return -priority, job
+        case "psp-aging":
+            return -aged_priority(priority, wait, request), job
+    return 0, job
+
+
+@settings(max_examples=150)
+@given(log=logs(), order=st.sampled_from(list(ORDERS)))
+def test_priorities_are_respected_where_nobody_may_pass(log, order):
+    schedule = schedule_of(log, MACHINE, policy="fcfs", order=order)
+    submit, start = schedule.workload.submit, schedule.start
+    for job, now in enumerate(start.tolist()):
+        for other in np.flatnonzero((submit <= now) & (start > now)).tolist():
+            first = served_first(order, schedule, job, now)
+            assert first < served_first(order, schedule, other, now)
 
 
 @settings(max_examples=40)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workloads import schedule_of
+from workloads import schedule_of, workload_of
 
 from simulator.estimates import Estimates
 from simulator.policies import POLICIES
@@ -92,6 +92,25 @@ def test_every_schedule_passes_its_checks(jobs, rules, shares, tmp_path_factory)
         schedule = schedule_of(jobs, 4, estimates=guessed, **rules)
         write_result(schedule, path)
         assert violated(Result.of(read_swf(path))) == []
+
+
+@settings(max_examples=150)
+@given(
+    jobs=st.lists(
+        st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 30), st.integers(1, 30)),
+        max_size=20,
+    ),
+    policy=st.sampled_from(["easy", "easy-sjbf"]),
+    events=st.sampled_from(["batch", "sequential"]),
+)
+def test_easy_never_delays_the_head_beyond_its_reservation_if_estimates_are_exact(
+    jobs, policy, events, tmp_path_factory
+):
+    path = tmp_path_factory.mktemp("schedules") / "schedule.swf"
+    rules = Semantics(policy=policy, events=events)
+    write_result(simulate(workload_of(jobs, 4), rules, Estimates.named("exact")), path)
+    findings = {finding.name: finding.violated for finding in verify(Result.of(read_swf(path)))}
+    assert findings["the head of the queue is not delayed"] == 0
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,14 @@ def test_what_no_scheduler_can_run_is_left_out_and_counted():
     }
 
 
+def test_a_job_takes_what_was_allocated_or_what_was_requested_if_only_that_is_known():
+    lines = (
+        b"; MaxProcs: 8\n1 0 -1 9 3 -1 -1 -1 9 -1 1 1 1 1 1 1 -1 -1\n"
+        b"2 0 -1 9 -1 -1 -1 5 9 -1 1 1 1 1 1 1 -1 -1\n"
+    )
+    assert prepare(read_swf(io.BytesIO(lines))).processors.tolist() == [3, 5]
+
+
 @pytest.mark.parametrize(
     ("overrun", "runtime", "request_"), [("kill", 20, 20), ("keep", 30, 20), ("swap", 20, 30)]
 )
