@@ -4,15 +4,16 @@ Reference: D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on J
 Performance and Predictability", 2020, section 4.1.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from predictors.correction import CORRECTIONS
+from predictors.errors import KEPT
 from simulator.engine import DONE, run
 from simulator.estimates import Estimates, Forecaster
 from simulator.forecast import QueuedJobs, Snapshot, forecast
+from simulator.futures import futures
 from simulator.schedule import Feed
 from simulator.semantics import Semantics
 from simulator.state import State, new_state
@@ -20,32 +21,68 @@ from simulator.trace import Integers
 from simulator.workload import Workload
 
 
+class Told(NamedTuple):
+    """Waits in seconds, in the order of the workload.
+
+    Attributes:
+        predicted: at arrival.
+        came: in the simulation.
+        lower: least wait of the sampled futures; -1 where there were none.
+        upper: greatest wait of the sampled futures.
+    """
+
+    predicted: Integers
+    came: Integers
+    lower: Integers
+    upper: Integers
+
+
 def waits_at_arrival(
     workload: Workload,
     semantics: Semantics,
     estimates: Estimates,
     *,
-    progress: Callable[[int], object] | None = None,
-) -> tuple[Integers, Integers]:
+    samples: int = 0,
+    every: int = 1,
+) -> Told:
     """Simulate a log, and play the queue forward whenever jobs arrive.
 
     The scheduler acts on estimates or requests as the semantics say; the forecasts suppose in
     any case that jobs run for as long as estimated, outlived estimates corrected.
 
-    Returns:
-        The predicted waits and those that came, in seconds, in the order of the workload.
+    Args:
+        workload: the log.
+        semantics: the rules.
+        estimates: that jobs are supposed to run for.
+        samples: futures that each interval comes from.
+        every: how many arrivals there are to one that gets an interval.
     """
     state = new_state(workload, semantics)
     feed = Feed(state, Forecaster(workload, estimates, priorities=semantics.needs_priorities))
-    predicted = np.zeros(len(workload), np.int64)
+    predicted, lower, upper = (np.full(len(workload), -1) for _ in range(3))
+    arrivals = 0
     while run(state) != DONE:
         first, behind = int(state.clock["submitted"][0]), int(state.clock["wanted"][0])
         feed.give()
-        starts = forecast(snapshot(state, behind, semantics), semantics).start
-        predicted[first:behind] = starts[len(starts) - (behind - first) :]
-        if progress:
-            progress(behind - first)
-    return predicted, state.jobs["start"] - workload.submit
+        shown = snapshot(state, behind, semantics)
+        new = slice(len(shown.waiting) - (behind - first), None)
+        predicted[first:behind] = forecast(shown, semantics).start[new]
+        if samples and arrivals % every == 0:
+            others = futures(shown, semantics, lately(state), samples)
+            starts = [other.start[new] for other in others]
+            if starts:
+                lower[first:behind] = np.min(starts, axis=0)
+                upper[first:behind] = np.max(starts, axis=0)
+        arrivals += 1
+    return Told(predicted, state.jobs["start"] - workload.submit, lower, upper)
+
+
+def lately(state: State) -> list[float]:
+    """Ratios of runtime to estimate of the jobs that ended last, ascending."""
+    finished = int(state.clock["finished"][0])
+    ended = state.finished[max(0, finished - KEPT) : finished]
+    ratios = state.jobs["runtime"][ended] / state.jobs["estimate"][ended]
+    return sorted(ratios.tolist())
 
 
 def snapshot(state: State, behind: int, semantics: Semantics) -> Snapshot:

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.estimates import EXACT, REQUESTED, Estimates
 from simulator.semantics import Semantics
 from simulator.swf import read_swf
 from simulator.tables import text_table
-from simulator.wait_prediction import waits_at_arrival
+from simulator.wait_prediction import Told, waits_at_arrival
 from simulator.workload import prepare
 
 POLICIES = ("easy", "conservative")
+
+ARRIVALS_PER_INTERVAL = 10
+"""An interval costs as much as its samples: not every job has to have one."""
 
 REQUESTS, ESTIMATES = "requests", "estimates"
 """What the scheduler plans by."""
@@ -36,6 +38,7 @@ class Case(NamedTuple):
         policy: of the scheduler.
         plans_by: ``REQUESTS`` or ``ESTIMATES``.
         estimates: that the forecasts go by.
+        samples: futures that intervals come from; 0 is none.
     """
 
     trace: str
@@ -43,6 +46,7 @@ class Case(NamedTuple):
     policy: str
     plans_by: str
     estimates: str
+    samples: int = 0
 
 
 class WaitErrors(NamedTuple):
@@ -54,6 +58,8 @@ class WaitErrors(NamedTuple):
         median: over ``queued``.
         mean: over ``queued``.
         early: share of ``queued`` that started later than they were told.
+        asked: jobs of ``queued`` that were told an interval as well.
+        within: share of ``asked`` that started within it.
     """
 
     jobs: int
@@ -61,6 +67,8 @@ class WaitErrors(NamedTuple):
     median: float
     mean: float
     early: float
+    asked: int = 0
+    within: float = 0.0
 
 
 def cases(
@@ -68,11 +76,12 @@ def cases(
     methods: Sequence[str],
     limit: int | None,
     policies: Sequence[str] = POLICIES,
+    samples: int = 0,
 ) -> list[Case]:
     """Every simulation; with requests as estimates the two ways to plan are one."""
     sources = [REQUESTED, *methods, EXACT]
     return [
-        Case(trace, limit, policy, plans_by, estimates)
+        Case(trace, limit, policy, plans_by, estimates, samples)
         for trace, policy, plans_by, estimates in product(
             traces, policies, (REQUESTS, ESTIMATES), sources
         )
@@ -101,19 +110,28 @@ def wait_errors(case: Case) -> WaitErrors:
         estimated_backfilling=acts,
         estimated_running=acts,
     )
-    return compare(*waits_at_arrival(workload, semantics, Estimates.named(case.estimates)))
+    estimates = Estimates.named(case.estimates)
+    return compare(
+        waits_at_arrival(
+            workload, semantics, estimates, samples=case.samples, every=ARRIVALS_PER_INTERVAL
+        )
+    )
 
 
-def compare(predicted: NDArray[np.int64], came: NDArray[np.int64]) -> WaitErrors:
+def compare(told: Told) -> WaitErrors:
     """The errors of predicted waits."""
-    queued = (predicted > 0) | (came > 0)
-    error = (predicted - came)[queued]
+    queued = (told.predicted > 0) | (told.came > 0)
+    error = (told.predicted - told.came)[queued]
+    asked = queued & (told.lower >= 0)
+    within = (told.lower <= told.came) & (told.came <= told.upper)
     return WaitErrors(
-        jobs=len(came),
+        jobs=len(told.came),
         queued=int(queued.sum()),
         median=float(np.median(np.abs(error))) if len(error) else 0.0,
         mean=float(np.mean(np.abs(error))) if len(error) else 0.0,
         early=float(np.mean(error < 0)) if len(error) else 0.0,
+        asked=int(asked.sum()),
+        within=float(within[asked].mean()) if asked.any() else 0.0,
     )
 
 
@@ -136,11 +154,12 @@ def table(wanted: Sequence[Case], found: Sequence[WaitErrors]) -> str:
             _times(by_requests[case.trace, case.policy], errors.median),
             f"{errors.mean:,.0f}",
             f"{errors.early:.1%}",
+            f"{errors.within:.1%}" if errors.asked else "-",
         ]
         for case, errors in zip(wanted, found, strict=True)
     ]
     heads = ("log", "policy", "plans by", "told by", "jobs", "queued", "median s", "better")
-    return text_table((*heads, "mean s", "later than told"), rows)
+    return text_table((*heads, "mean s", "later than told", "in interval"), rows)
 
 
 def _times(by_requests: float, median: float) -> str:

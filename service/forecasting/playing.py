@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-import numpy as np
-
 from predictors.errors import sample
-from simulator.forecast import Forecast, QueuedJobs, Snapshot, forecast
+from simulator.forecast import Forecast, Snapshot, forecast
+from simulator.futures import futures
 from simulator.semantics import Semantics
 from simulator.shared import simulation
 from simulator.shared.cluster import Cluster
@@ -15,7 +14,6 @@ from simulator.shared.jobs import Run, SharedJob
 from simulator.shared.pace import ESTIMATORS, Pace, TurnedOut
 from simulator.shared.policies import SHARED_POLICIES
 from simulator.shared.simulation import Span
-from simulator.trace import Integers
 
 
 def play_dedicated(
@@ -29,12 +27,7 @@ def play_dedicated(
         ratios: of runtime to prediction, ascending, as they were lately.
         samples: how many other futures; none without ratios.
     """
-    played = forecast(snapshot, semantics)
-    futures = [
-        forecast(_varied(snapshot, ratios, Random(seed)), semantics)  # noqa: S311 - repeatable
-        for seed in range(samples if ratios else 0)
-    ]
-    return played, futures
+    return forecast(snapshot, semantics), futures(snapshot, semantics, ratios, samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +78,11 @@ def play_shared(
 
     jobs = [*(run.job for run in queue.cluster.runs), *queue.waiting]
     draws = samples if ratios and any(map(queue.uncertain, jobs)) else 0
-    futures = [
+    others = [
         play(TurnedOut(pace, _other_jobs(queue, ratios, Random(seed))))  # noqa: S311 - repeatable
         for seed in range(draws)
     ]
-    return play(pace), futures
+    return play(pace), others
 
 
 def _other_jobs(
@@ -111,24 +104,3 @@ def _spent(run: Run, queue: SharedQueue) -> float:
     if queue.by_history and run.job.predicted_runtime is not None:
         return run.elapsed / run.job.predicted_runtime
     return run.cpu_time / run.job.cpu_time
-
-
-def _varied(snapshot: Snapshot, ratios: Sequence[float], random: Random) -> Snapshot:
-    running, waiting = snapshot.running, snapshot.waiting
-    return snapshot.with_runtimes(
-        _drawn(running, running.age, ratios, random),
-        _drawn(waiting, np.zeros_like(waiting.age), ratios, random),
-    )
-
-
-def _drawn(
-    jobs: QueuedJobs, elapsed: Integers, ratios: Sequence[float], random: Random
-) -> Integers:
-    """A runtime for each job, from the ratios of those that ran on; else as it was."""
-    drawn = jobs.runtime.copy()
-    rows = zip(jobs.estimate.tolist(), jobs.request.tolist(), elapsed.tolist(), strict=True)
-    for row, (estimate, request, passed) in enumerate(rows):
-        ratio = sample(ratios, passed / estimate, random.random())
-        if ratio is not None:
-            drawn[row] = max(passed + 1, min(request, round(estimate * ratio)))
-    return drawn

@@ -29,6 +29,7 @@ from service.forecasting.snapshots import (
 )
 from service.live import ClusterState
 from service.worker import Worker
+from simulator.futures import coverage
 from simulator.semantics import Semantics
 from simulator.shared.policies import SHARED_POLICIES
 from simulator.shared.simulation import Span
@@ -236,7 +237,7 @@ class Ranges:
     """
 
     def __init__(self, futures: Sequence[Times], now: float) -> None:
-        self._coverage = (len(futures) - 1) / (len(futures) + 1)
+        self._coverage = coverage(len(futures))
         self._lower = now + np.min(futures, axis=0) if futures else None
         self._upper = now + np.max(futures, axis=0) if futures else None
 

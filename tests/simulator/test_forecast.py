@@ -169,6 +169,21 @@ def test_so_it_is_when_the_scheduler_knows_less_and_keeps_no_plan(policy, log, h
 def test_waits_are_told_at_arrival():
     """The third job is told 19 s: the first one ends at 10 and not at 20."""
     workload = workload_of([(0, 4, 10, 20), (0, 4, 5, 5), (1, 4, 5, 5)], 4)
-    predicted, came = waits_at_arrival(workload, Semantics(), Estimates.named("requested"))
-    assert predicted.tolist() == [0, 20, 24]
-    assert came.tolist() == [0, 10, 14]
+    told = waits_at_arrival(workload, Semantics(), Estimates.named("requested"))
+    assert told.predicted.tolist() == [0, 20, 24]
+    assert told.came.tolist() == [0, 10, 14]
+    assert told.lower.tolist() == told.upper.tolist() == [-1, -1, -1]
+
+
+def test_the_intervals_of_waits_come_from_what_has_ended_before():
+    """Two jobs took half and all of their requests; the last one waits for one that has begun."""
+    rows = [(0, 4, 10, 20), (10, 4, 20, 20), (40, 4, 20, 40), (45, 4, 5, 5), (46, 4, 5, 5)]
+    workload = workload_of(rows, 4)
+    told = waits_at_arrival(workload, Semantics(), Estimates.named("requested"), samples=50)
+    assert told.predicted.tolist()[2:] == [0, 35, 39]
+    assert told.lower.tolist() == [-1, 0, 0, 15, 16]
+    assert told.upper.tolist() == [-1, 0, 0, 35, 39]
+    rare = waits_at_arrival(
+        workload, Semantics(), Estimates.named("requested"), samples=50, every=2
+    )
+    assert rare.upper.tolist() == [-1, -1, 0, -1, 39]

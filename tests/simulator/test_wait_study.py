@@ -8,6 +8,7 @@ from workloads import log_of
 
 from service.cli import app
 from simulator.swf import write_swf
+from simulator.wait_prediction import Told
 from simulator.wait_study import Case, WaitErrors, cases, compare, run_cases, table, wait_errors
 
 
@@ -20,11 +21,17 @@ def trace(tmp_path):
 
 
 def test_errors_are_those_of_jobs_that_waited_or_were_told_so():
-    predicted, came = np.array([0, 0, 50, 10, 30]), np.array([0, 5, 20, 10, 0])
-    assert compare(predicted, came) == WaitErrors(
-        jobs=5, queued=4, median=17.5, mean=16.25, early=0.25
+    told = Told(
+        predicted=np.array([0, 0, 50, 10, 30]),
+        came=np.array([0, 5, 20, 10, 0]),
+        lower=np.array([0, -1, 30, 9, 0]),
+        upper=np.array([0, -1, 60, 10, 40]),
     )
-    assert compare(np.array([0]), np.array([0])) == WaitErrors(1, 0, 0.0, 0.0, 0.0)
+    assert compare(told) == WaitErrors(
+        jobs=5, queued=4, median=17.5, mean=16.25, early=0.25, asked=3, within=2 / 3
+    )
+    nothing = np.array([0])
+    assert compare(Told(nothing, nothing, nothing - 1, nothing - 1)) == WaitErrors(1, 0, 0.0, 0, 0)
 
 
 def test_requests_tell_too_long_waits_and_exact_runtimes_the_true_ones(trace):
@@ -45,7 +52,7 @@ def test_every_case_is_a_line_of_the_table(trace):
     lines = table(wanted, found).splitlines()[2:]
     assert len(lines) == len(played) == 10
     assert all(line.startswith("small") for line in lines)
-    assert [line.split()[-3] for line in lines if "exact" in line.split()[3]] == ["exact"] * 4
+    assert [line.split()[-4] for line in lines if "exact" in line.split()[3]] == ["exact"] * 4
 
 
 def test_the_command_prints_a_line_for_every_simulation_of_the_policies_asked_for(trace):

@@ -20,6 +20,9 @@ def wait_prediction(
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="easy or conservative; else both.")
     ] = None,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Futures that intervals come from, for one job in ten.")
+    ] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="The first so many jobs.")] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="By default one per core.")] = None,
     as_json: AsJson = False,
@@ -39,7 +42,7 @@ def wait_prediction(
     unknown = set(policy or ()) - set(POLICIES)
     if unknown:
         raise CommandError(f"There is no policy {min(unknown)} here.", ExitCode.USAGE)
-    wanted = cases(traces, method or METHODS, limit, policy or POLICIES)
+    wanted = cases(traces, method or METHODS, limit, policy or POLICIES, samples)
     context = get_context("spawn")
     with (
         ProcessPoolExecutor(processes, mp_context=context) as executor,

@@ -1,0 +1,57 @@
+"""Other futures of a queue, in which jobs run longer or shorter than predicted, as they did lately.
+
+Their ranges tell how sure a forecast is. They know of no jobs that are still to be submitted.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from predictors.errors import sample
+from simulator.forecast import Forecast, QueuedJobs, Snapshot, forecast
+from simulator.semantics import Semantics
+from simulator.trace import Integers
+
+
+def futures(
+    snapshot: Snapshot, semantics: Semantics, ratios: Sequence[float], samples: int
+) -> list[Forecast]:
+    """So many forecasts; none if there are no ratios.
+
+    Args:
+        snapshot: jobs in it run for as long as predicted.
+        semantics: the rules.
+        ratios: of runtime to prediction, ascending, as they were lately.
+        samples: how many.
+    """
+    return [
+        forecast(_varied(snapshot, ratios, Random(seed)), semantics)  # noqa: S311 - repeatable
+        for seed in range(samples if ratios else 0)
+    ]
+
+
+def coverage(samples: int) -> float:
+    """The probability with which the range of so many futures holds one more."""
+    return (samples - 1) / (samples + 1)
+
+
+def _varied(snapshot: Snapshot, ratios: Sequence[float], random: Random) -> Snapshot:
+    running, waiting = snapshot.running, snapshot.waiting
+    return snapshot.with_runtimes(
+        _drawn(running, running.age, ratios, random),
+        _drawn(waiting, np.zeros_like(waiting.age), ratios, random),
+    )
+
+
+def _drawn(
+    jobs: QueuedJobs, elapsed: Integers, ratios: Sequence[float], random: Random
+) -> Integers:
+    """A runtime for each job, from the ratios of those that ran on; else as it was."""
+    drawn = jobs.runtime.copy()
+    rows = zip(jobs.estimate.tolist(), jobs.request.tolist(), elapsed.tolist(), strict=True)
+    for row, (estimate, request, passed) in enumerate(rows):
+        ratio = sample(ratios, passed / estimate, random.random())
+        if ratio is not None:
+            drawn[row] = max(passed + 1, min(request, round(estimate * ratio)))
+    return drawn
