@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,9 @@ class FakeService:
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         for connection in self._open:
+            # Closing alone leaves a connection that is being read alive, and answered.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
             connection.close()
 
 
