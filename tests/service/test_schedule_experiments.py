@@ -83,5 +83,15 @@ def test_the_tables_and_pictures_are_written_where_they_are_wanted(walltimed, lo
     code, out, _ = walltimed(*arguments)
     assert code == 0
     assert out.strip() in (output / "table.txt").read_text()
-    assert (output / "psp-aging-waits.png").exists()
-    assert 'src="psp-aging-waits.png"' in (output / "index.html").read_text()
+    assert (output / "8-days-psp-aging-waits.png").exists()
+    assert 'src="8-days-psp-aging-waits.png"' in (output / "index.html").read_text()
+
+
+def test_the_workers_of_a_real_dask_cluster_come_to_the_same_table(walltimed, logs):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        there = walltimed("experiment", "rocchetti", logs, "--dask", cluster.scheduler_address)
+    assert there[0] == 0
+    assert there[1] == walltimed("experiment", "rocchetti", logs, "--processes", 1)[1]

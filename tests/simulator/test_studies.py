@@ -57,8 +57,8 @@ def test_a_study_is_written_with_pictures_for_each_comparison(logs, tmp_path):
     results = Results([(run, run.play()) for run in runs])
     write_study(tmp_path, "tang", "a table\n", results)
     assert (tmp_path / "table.txt").read_text() == "tang\n\na table\n"
-    assert (tmp_path / "wfp-regular-gains-by-month.png").exists()
-    assert 'src="wfp-regular-waits.png"' in (tmp_path / "index.html").read_text()
+    assert (tmp_path / "intrepid-wfp-regular-gains-by-month.png").exists()
+    assert 'src="intrepid-wfp-regular-waits.png"' in (tmp_path / "index.html").read_text()
 
 
 def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):

@@ -34,7 +34,7 @@ def klusacek(
 ) -> None:
     """Three estimates under conservative backfilling; how early nodes are known, and the price.
 
-    Klusáček & Soysal 2020, Figs. 5 to 7, 9 and 11 to 14, on CTC-SP2 and SDSC-SP2.
+    Klusáček & Soysal 2020, Figs. 5 to 7, 9 and 11 to 14, on CTC-SP2, SDSC-SP2, CERIT-SC.
 
     For example:
 
@@ -53,7 +53,7 @@ def tang(
 ) -> None:
     """Adjusted requests under WFP and FCFS, for all jobs or not for running ones.
 
-    Tang et al. 2013, Figs. 14 to 17, on ANL-Intrepid.
+    Tang et al. 2013, Figs. 14 to 17, on ANL-Intrepid and ALCF-Theta.
 
     For example:
 
