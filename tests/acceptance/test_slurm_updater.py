@@ -19,9 +19,9 @@ WHOLE_MACHINE = ("-N2", "-n16")
 
 @pytest.fixture(scope="module")
 def site():
-    """A site whose filter does nothing, and whose priorities are the site factors alone."""
+    """A site whose filter does nothing, whose priorities are site factors, and that hides names."""
     settings = {"PriorityType": "priority/multifactor", "PriorityCalcPeriod": "1"}
-    with SlurmSite(mode="off", slurm_settings=settings) as site:
+    with SlurmSite(mode="off", slurm_settings=settings, hides_names=True) as site:
         yield site
 
 
@@ -66,7 +66,7 @@ def submit(site, *arguments):
 
 def test_waiting_jobs_get_predictions_and_their_turn(busy):
     slurm = busy.slurm
-    long = submit(busy, "-t", "50", "-J", "long")
+    long = submit(busy, "-t", "50", "-J", "lengthy")
     short = submit(busy, "-t", "5", "-J", 'a|b, "c" ü')
     array = submit(busy, "-t", "20", "--array=1-9:4%1", "-J", "sweep")
     het = int(
@@ -104,6 +104,9 @@ def test_waiting_jobs_get_predictions_and_their_turn(busy):
     busy.await_runs(short, long)
     methods = busy.client.get("/v1/methods", params={"cluster": CLUSTER}).json()["methods"]
     assert all(method["score"]["jobs"] >= 2 for method in methods), "predictions are scored"
+    stored = b"".join(file.read_bytes() for file in busy.directory.glob("history.sqlite3*"))
+    assert b"short" in stored, "the partition"
+    assert not [name for name in (b"lengthy", b"sweep", b"a|b") if name in stored]
 
 
 def test_priorities_by_accuracy_reach_slurm(busy):

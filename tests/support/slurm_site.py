@@ -1,5 +1,6 @@
 """A private Slurm and a real service connected to it, as an administrator connects them."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -27,12 +28,25 @@ class SlurmSite:
 
     Args:
         slurm_settings: of slurm.conf.
+        hides_names: whether the service has a key for pseudonyms.
         config: of walltimed.lua.
     """
 
-    def __init__(self, *, slurm_settings: dict[str, str | None] | None = None, **config) -> None:
+    def __init__(
+        self,
+        *,
+        slurm_settings: dict[str, str | None] | None = None,
+        hides_names: bool = False,
+        **config,
+    ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="walltimed-"))
         self.url = f"sqlite:///{self.directory / 'history.sqlite3'}"
+        self.environment = dict(os.environ)
+        if hides_names:
+            key = self.directory / "key"
+            key.write_bytes(os.urandom(48).hex().encode())
+            key.chmod(0o600)
+            self.environment["WALLTIMED_PSEUDONYM_KEY_FILE"] = str(key)
         (self.port,) = free_ports(1)
         self.process: subprocess.Popen[bytes] | None = None
         base = f"http://walltimed:unused@127.0.0.1:{self.port}"
@@ -67,7 +81,7 @@ class SlurmSite:
             self.process = subprocess.Popen(
                 [WALLTIMED, "serve", "--port", str(self.port), "--database-url", self.url],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                cwd=self.directory,
+                cwd=self.directory, env=self.environment,
             )  # fmt: skip
         eventually(self._is_ready, seconds=60)
 
