@@ -92,6 +92,7 @@ def _comments(schedule: Schedule) -> list[str]:
         "; for backfilled jobs, 7 the wait predicted at arrival, 17 counts outlived estimates,",
         "; 18 is the first estimate.",
         *(f"; {PREFIX}{name}: {text}" for name, text in schedule.card().items()),
+        f"; {PREFIX}Input: {len(schedule.workload)} jobs; {schedule.workload.treated()}",
         f"; {RULES}: {msgspec.json.encode(rules).decode()}",
     ]
 

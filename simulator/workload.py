@@ -69,6 +69,11 @@ class Workload:
     def __len__(self) -> int:
         return len(self.submit)
 
+    def treated(self) -> str:
+        """What was done to the input, by rule, in words."""
+        counts = (f"{jobs:,} {rule}" for rule, jobs in self.counts.items() if jobs)
+        return ", ".join(counts) or "nothing left out"
+
 
 _NONE = np.zeros(0, np.int64)
 _NO_COLUMNS: dict[str, Any] = dict.fromkeys((*SWF_FIELDS, "line"), _NONE)

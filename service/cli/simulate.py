@@ -142,7 +142,7 @@ def simulate(
     log = read_swf(trace, limit=limit, on_error="raise" if on_error is OnError.REFUSE else "skip")
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
-        raise CommandError(f"No job can be simulated; {left_out(workload)}.", ExitCode.USAGE)
+        raise CommandError(f"No job can be simulated; {workload.treated()}.", ExitCode.USAGE)
     shaking = Shaking(shake, repeat) if shake else None
     outcomes = combinations.play(log, workload, shaking, quiet=as_json)
     if output:
@@ -237,17 +237,11 @@ def facts_of(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") 
         for name, text in each.schedule.card().items():
             cards.setdefault(name, {})[text] = None
     facts = {name: "; or ".join(texts) for name, texts in cards.items()}
-    facts["Jobs"] = f"{len(workload):,}; {left_out(workload)}"
+    facts["Jobs"] = f"{len(workload):,}; {workload.treated()}"
     if log.rejects:
         lines = ", ".join(str(reject.line) for reject in log.rejects[:LISTED])
         facts["Malformed lines"] = f"{len(log.rejects):,}: {lines}"
     return facts
-
-
-def left_out(workload: "Workload") -> str:
-    """What was done to the input, by rule."""
-    counts = (f"{jobs:,} {rule}" for rule, jobs in workload.counts.items() if jobs)
-    return ", ".join(counts) or "nothing left out"
 
 
 def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, Any]:

@@ -33,13 +33,17 @@ def verify(
     """
     from simulator.results import Result
     from simulator.swf import read_swf
+    from simulator.verify import CHECKS
     from simulator.verify import verify as check
 
     findings = check(Result.of(read_swf(result)))
+    checked = {finding.name for finding in findings}
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
         show(findings)
+        for name in (name for name in CHECKS if name not in checked):
+            out.print(f"[dim]{escape(name)}: does not apply to these rules or estimates[/dim]")
     if any(finding.violated for finding in findings):
         raise typer.Exit(ExitCode.FAILED)
 

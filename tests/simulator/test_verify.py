@@ -61,6 +61,7 @@ def test_a_result_carries_the_schedule_and_its_rules(written):
     assert result.size == 4
     assert result.trace.header["SimulationPolicy"].startswith("conservative: every job")
     assert result.trace.header["SimulationEstimates"].startswith("given")
+    assert result.trace.header["SimulationInput"] == "5 jobs; nothing left out"
 
 
 def test_a_plain_log_is_no_result():
