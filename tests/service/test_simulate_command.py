@@ -179,6 +179,35 @@ def test_estimates_of_a_live_service_make_the_same_schedule(walltimed, longer_lo
 
 
 @pytest.mark.parametrize(
+    ("options", "rule", "words"),
+    [
+        (("--order", "psp-aging"), "Order", "psp-aging: highest priority first, aged"),
+        (("--events", "sequential"), "Events", "sequential: of one second estimates outlived"),
+        (("--depth", "3"), "Reservations", "3"),
+        (("--policy", "conservative", "--compression", "keep"), "Compression", "keep: each job"),
+        (("--policy", "fcfs-pinned", "--pinning", "30"), "Pinning", "1800 s before"),
+        (("--correction", "tsafrir"), "Correction", "tsafrir"),
+        (("--adjust", "selective"), "EstimatesAct", "running jobs: request"),
+        (("--order-by-requests",), "EstimatesAct", "queue order: request, backfilling: estimate"),
+        (("--backfill-by-requests",), "EstimatesAct", "backfilling: request, running"),
+        (("--adjust", "selective", "--run-by-estimates"), "EstimatesAct", "running jobs: estim"),
+        (("--processors", "6"), "Machine", "6 processors"),
+        (("--cores-per-node", "2"), "Machine", "2 nodes of 2 processors"),
+        (("--overrun", "swap"), "Overruns", "swap"),
+        (("--estimates", "last-two"), "Estimates", "last-two, cut to whole seconds"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
+)
+def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
+    walltimed, log, options, rule, words
+):
+    code, out, _ = walltimed("simulate", log, *options, "--json")
+    assert code == 0
+    [simulation] = json.loads(out)["simulations"]
+    assert words in simulation["semantics"][rule]
+
+
+@pytest.mark.parametrize(
     ("options", "complaint"),
     [
         (("--policy", "lottery"), "There is no policy 'lottery'; there are fcfs, easy"),
