@@ -73,6 +73,7 @@ def large_snapshot(jobs: int = 1000, cores: int = 10_000, seed: int = 1) -> Snap
             runtime=estimate,
             age=age if running else age[::-1],
             priority=np.zeros(jobs),
+            owner=np.arange(jobs),
         )
 
     return Snapshot(

@@ -35,6 +35,7 @@ class QueuedJobs:
         runtime: from start to end, as it is played; beyond ``age`` for running jobs.
         age: since the start of a running job, since the submission of a waiting one.
         priority: of the accuracy group, for orders that use it.
+        owner: whose job it is, as any number: predictions of one owner's jobs err together.
     """
 
     processors: Integers
@@ -43,6 +44,7 @@ class QueuedJobs:
     runtime: Integers
     age: Integers
     priority: NDArray[np.float64]
+    owner: Integers
 
     def __len__(self) -> int:
         return len(self.processors)

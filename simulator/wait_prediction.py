@@ -60,11 +60,12 @@ def waits_at_arrival(
     state = new_state(workload, semantics)
     feed = Feed(state, Forecaster(workload, estimates, priorities=semantics.needs_priorities))
     predicted, lower, upper = (np.full(len(workload), -1) for _ in range(3))
+    owners = workload.trace.user
     arrivals = 0
     while run(state) != DONE:
         first, behind = int(state.clock["submitted"][0]), int(state.clock["wanted"][0])
         feed.give()
-        shown = snapshot(state, behind, semantics)
+        shown = snapshot(state, behind, semantics, owners)
         new = slice(len(shown.waiting) - (behind - first), None)
         predicted[first:behind] = forecast(shown, semantics).start[new]
         if samples and arrivals % every == 0:
@@ -85,28 +86,33 @@ def lately(state: State) -> list[float]:
     return sorted(ratios.tolist())
 
 
-def snapshot(state: State, behind: int, semantics: Semantics) -> Snapshot:
+def snapshot(
+    state: State, behind: int, semantics: Semantics, owners: Integers | None = None
+) -> Snapshot:
     """What a scheduler shows at the submission of the jobs before ``behind``.
 
-    Jobs that wait in any other order than that of their submission are put into it.
+    Jobs that wait in any other order than that of their submission are put into it. Without
+    ``owners`` each is somebody else's.
     """
+    owners = np.arange(len(state.jobs)) if owners is None else owners
     clock = state.clock[0]
     running = np.sort(state.running["job"][: clock["running"]])
     queued = np.sort(state.queue["job"][clock["head"] : clock["tail"]])
     arriving = np.arange(clock["submitted"], behind)
     return Snapshot(
         processors=int(clock["free"] + state.jobs["processors"][running].sum()),
-        running=_running(state, running, semantics),
-        waiting=_waiting(state, np.concatenate([queued, arriving])),
+        running=_running(state, running, semantics, owners),
+        waiting=_waiting(state, np.concatenate([queued, arriving]), owners),
     )
 
 
-def _waiting(state: State, rows: Integers) -> QueuedJobs:
+def _waiting(state: State, rows: Integers, owners: Integers) -> QueuedJobs:
     jobs = state.jobs[rows]
-    return _columns(jobs, runtime=jobs["estimate"], age=state.clock["now"][0] - jobs["submit"])
+    waited = state.clock["now"][0] - jobs["submit"]
+    return _columns(jobs, runtime=jobs["estimate"], age=waited, owner=owners[rows])
 
 
-def _running(state: State, rows: Integers, semantics: Semantics) -> QueuedJobs:
+def _running(state: State, rows: Integers, semantics: Semantics, owners: Integers) -> QueuedJobs:
     in_order = rows[np.argsort(state.jobs["serial"][rows])]
     jobs = state.jobs[in_order]
     elapsed = state.clock["now"][0] - jobs["start"]
@@ -115,10 +121,11 @@ def _running(state: State, rows: Integers, semantics: Semantics) -> QueuedJobs:
     for row in np.flatnonzero(runtime <= elapsed):
         estimate, request = float(jobs["estimate"][row]), float(jobs["request"][row])
         runtime[row] = correct(min(estimate, request), request, float(elapsed[row]))
-    return _columns(jobs, runtime=np.maximum(runtime, elapsed + 1), age=elapsed)
+    whole = np.maximum(runtime, elapsed + 1)
+    return _columns(jobs, runtime=whole, age=elapsed, owner=owners[in_order])
 
 
-def _columns(jobs: Any, *, runtime: Integers, age: Integers) -> QueuedJobs:
+def _columns(jobs: Any, *, runtime: Integers, age: Integers, owner: Integers) -> QueuedJobs:
     return QueuedJobs(
         processors=jobs["processors"],
         request=jobs["request"],
@@ -126,4 +133,5 @@ def _columns(jobs: Any, *, runtime: Integers, age: Integers) -> QueuedJobs:
         runtime=runtime,
         age=age,
         priority=jobs["priority"],
+        owner=owner,
     )

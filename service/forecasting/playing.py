@@ -6,7 +6,7 @@ from random import Random
 
 from predictors.errors import sample
 from simulator.forecast import Forecast, Snapshot, forecast
-from simulator.futures import futures
+from simulator.futures import Places, futures
 from simulator.semantics import Semantics
 from simulator.shared import simulation
 from simulator.shared.cluster import Cluster
@@ -43,6 +43,7 @@ class SharedQueue:
         cpu_time: formula by name.
         characterised: ids of jobs whose execution time somebody knows; they differ in no future,
             unless it is history that says when they end.
+        owners: whose each job is, by job id.
     """
 
     cluster: Cluster
@@ -52,6 +53,7 @@ class SharedQueue:
     remaining_time: str
     cpu_time: str
     characterised: Collection[str]
+    owners: Mapping[str, str]
 
     @property
     def by_history(self) -> bool:
@@ -91,9 +93,10 @@ def _other_jobs(
     """The uncertain jobs, each longer or shorter by one of the ratios that it has not outlived."""
     spent = {run.job.job_id: _spent(run, queue) for run in queue.cluster.runs}
     jobs = {job.job_id: job for job in (*(run.job for run in queue.cluster.runs), *queue.waiting)}
+    places = Places(random)
     found = {}
     for job_id, job in jobs.items():
-        ratio = sample(ratios, spent.get(job_id, 0.0), random.random())
+        ratio = sample(ratios, spent.get(job_id, 0.0), places.of(queue.owners[job_id]))
         if ratio is not None and queue.uncertain(job):
             found[job_id] = job.times(ratio)
     return found

@@ -151,12 +151,14 @@ def dedicated(body: ForecastRequest, now: float, known: Knowledge) -> Snapshot:
     elapsed = [int(now - unix_seconds(job.start_time)) for job in body.running]
     waited = [int(now - unix_seconds(job.submit_time)) for job in body.waiting]
     size = cores_of_a_node(body)
-    running = _columns(body.running, elapsed, known, size)
+    everybody = dict.fromkeys(map(owner_of, (*body.running, *body.waiting)))
+    owners = {owner: number for number, owner in enumerate(everybody)}
+    running = _columns(body.running, elapsed, known, size, owners)
     remaining = map(runtime, body.running, running.estimate.tolist(), elapsed)
     return Snapshot(
         processors=processors_of(body.machine) // size,
         running=replace(running, runtime=_whole(list(remaining))),
-        waiting=_columns(body.waiting, waited, known, size),
+        waiting=_columns(body.waiting, waited, known, size, owners),
         running_nodes=_running_nodes(body) if names_nodes(body) else None,
     )
 
@@ -196,8 +198,17 @@ def _running_nodes(body: ForecastRequest) -> list[list[int]]:
     return found
 
 
+def owner_of(job: QueuedJobBody) -> str:
+    """Whose job it is; of nobody's known, its own."""
+    return f"job {job.job_id}" if job.user is None else f"user {job.user}"
+
+
 def _columns(
-    jobs: Sequence[QueuedJobBody], ages: Sequence[int], known: Knowledge, size: int
+    jobs: Sequence[QueuedJobBody],
+    ages: Sequence[int],
+    known: Knowledge,
+    size: int,
+    owners: Mapping[str, int],
 ) -> QueuedJobs:
     """The jobs as if they ran for as long as predicted, on so many processors at a time."""
     estimates = _whole([whole_seconds(known[job.job_id].runtime) for job in jobs])
@@ -208,6 +219,7 @@ def _columns(
         runtime=estimates,
         age=_whole(ages),
         priority=np.array([known[job.job_id].priority for job in jobs]),
+        owner=_whole([owners[owner_of(job)] for job in jobs]),
     )
 
 

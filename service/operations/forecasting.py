@@ -24,6 +24,7 @@ from service.forecasting.snapshots import (
     most_tasks,
     names_nodes,
     nodes_of,
+    owner_of,
     processors_of,
     shared,
 )
@@ -157,6 +158,7 @@ class Forecasting:
                 for job in (*body.running, *body.waiting)
                 if job.execution_time is not None
             },
+            owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
         )
         spans, futures = await self._worker.forecasts.run(play_shared, queue, *self._variety(body))
         answers = []

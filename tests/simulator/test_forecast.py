@@ -9,6 +9,7 @@ from workloads import Given, workload_of
 from simulator.engine import DONE, run
 from simulator.estimates import Estimates
 from simulator.forecast import QueuedJobs, Snapshot, SnapshotError, forecast
+from simulator.futures import futures
 from simulator.policies import POLICIES
 from simulator.schedule import simulate
 from simulator.semantics import Semantics
@@ -20,7 +21,11 @@ def jobs(*rows):
     """Columns of (processors, request, estimate, runtime, age)."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
     names = ("processors", "request", "estimate", "runtime", "age")
-    return QueuedJobs(**dict(zip(names, columns, strict=True)), priority=np.zeros(len(rows)))
+    return QueuedJobs(
+        **dict(zip(names, columns, strict=True)),
+        priority=np.zeros(len(rows)),
+        owner=np.arange(len(rows)),
+    )
 
 
 def played(processors, running, waiting, **rules):
@@ -164,6 +169,23 @@ def test_so_it_is_when_the_scheduler_knows_less_and_keeps_no_plan(policy, log, h
     future = simulate(workload, semantics, Given(estimates))
     assert (found.start + clock["now"]).tolist() == future.start[waiting].tolist()
     assert (found.running_end + clock["now"]).tolist() == future.end[running].tolist()
+
+
+def test_in_other_futures_the_jobs_of_one_owner_err_together():
+    """Both run for half of their time or for all of it; of two owners they differ at times."""
+    waiting = jobs((4, 100, 80, 80, 0), (4, 100, 40, 40, 0))
+
+    def ends(owners):
+        shown = Snapshot(
+            processors=4, running=jobs(), waiting=replace(waiting, owner=np.array(owners))
+        )
+        found = futures(shown, Semantics(), [0.5, 1.0], 50)
+        return {tuple(future.end.tolist()) for future in found}
+
+    assert ends([7, 7]) == {(40, 60), (80, 120)}
+    assert ends([7, 8]) == {(40, 60), (80, 120), (40, 80), (80, 100)}
+    alone = Snapshot(processors=4, running=jobs(), waiting=waiting)
+    assert futures(alone, Semantics(), [], 50) == []
 
 
 def test_waits_are_told_at_arrival():
