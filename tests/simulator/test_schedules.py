@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_pinning import PinnedReference
 from reference_scheduler import Reference
 from workloads import Given, jobs_of, log_of, schedule_of, workload_of
 
@@ -150,6 +151,35 @@ def test_without_pinning_starts_are_those_of_fcfs_whatever_the_estimates(log, da
 def test_pinning_keeps_the_order_of_submission(log, pinning):
     schedule = schedule_of(log, MACHINE, policy="fcfs-pinned", pinning=pinning)
     assert (np.diff(schedule.start) >= 0).all()
+
+
+pinned = st.builds(
+    Semantics,
+    policy=st.just("fcfs-pinned"),
+    pinning=st.integers(0, 60),
+    order=st.sampled_from(list(ORDERS)),
+    events=st.sampled_from(list(EVENT_ORDERS)),
+    correction=st.sampled_from(["double", "request", "tsafrir"]),
+    estimated_backfilling=st.booleans(),
+    estimated_running=st.booleans(),
+)
+
+
+@settings(max_examples=400)
+@given(log=logs(), rules=pinned, data=st.data())
+def test_nodes_and_starts_of_pinned_jobs_are_those_of_a_scheduler_that_knows_only_the_rules(
+    log, rules, data
+):
+    workload = workload_of(log, MACHINE)
+    estimates = [data.draw(st.integers(1, int(request))) for request in workload.request]
+    schedule = simulate(workload, rules, Given(np.array(estimates, dtype=np.int64)))
+    jobs = jobs_of(workload, estimates, schedule.priority.tolist())
+    unused = {"depth", "compression"}
+    known = {name: rule for name, rule in asdict(rules).items() if name not in unused}
+    reference = PinnedReference(jobs, MACHINE, **known)
+    assert schedule.start.tolist() == reference.run()
+    assert schedule.promise.tolist() == [job.promise for job in jobs]
+    assert schedule.nodes_since.tolist() == [reference.since[id(job)] for job in jobs]
 
 
 @every_policy
