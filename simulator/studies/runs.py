@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,6 +95,13 @@ class Results:
     def groups(self) -> Sequence[str]:
         """Names of the groups, in the order of the runs."""
         return list(dict.fromkeys(run.group for run, _ in self.outcomes))
+
+    def records(self) -> Sequence[dict[str, Any]]:
+        """Every run for machines: its group and log, its rules, its measures."""
+        return [
+            {"group": run.group, "log": Path(run.trace).name, **each.as_record()}
+            for run, each in self.outcomes
+        ]
 
 
 def play_all(runs: Sequence[Run], executor: Executor) -> Iterator[tuple[Run, Outcome]]:

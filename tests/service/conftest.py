@@ -1,10 +1,13 @@
-"""Services inside the test process."""
+"""Services and commands inside the test process."""
 
 import shutil
+import sys
 from contextlib import ExitStack
 
 import pytest
 from in_process import InProcess
+
+from service.cli import main
 
 
 @pytest.fixture
@@ -30,3 +33,19 @@ def unchanged(tmp_path_factory, sqlite_template):
     file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("unchanged") / "walltimed.sqlite3")
     with InProcess(f"sqlite:///{file}") as service:
         yield service
+
+
+@pytest.fixture
+def walltimed(monkeypatch, capsys, tmp_path):
+    """Runs the command; gives its exit code, what it printed and what it complained of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+
+    return run

@@ -2,34 +2,16 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from workloads import log_of
 
-from service.cli import main
 from simulator.backtest import UserGain
 from simulator.swf import write_swf
 from simulator.synth import Workload, synthesise
 
 DATA = Path(__file__).parents[1] / "data"
-
-
-@pytest.fixture
-def walltimed(monkeypatch, capsys, tmp_path):
-    """Runs the command; gives its exit code, what it printed and what it complained of."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

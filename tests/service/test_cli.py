@@ -2,12 +2,10 @@
 
 import json
 import re
-import sys
 import tomllib
 
 import pytest
 
-from service.cli import main
 from service.settings import Settings
 from service.store import open_store
 
@@ -17,22 +15,6 @@ SWF = """; UnixStartTime: 1000000000
 2 60 0 1200 4 -1 -1 4 3600 -1 1 7 1 3 1 -1 -1 -1
 3 90 0 -1 4 -1 -1 4 3600 -1 5 8 1 3 1 -1 -1 -1
 """
-
-
-@pytest.fixture
-def walltimed(monkeypatch, capsys, tmp_path):
-    """Runs the command; gives its exit code, what it printed and what it complained of."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["walltimed", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture
@@ -83,7 +65,11 @@ def test_the_template_holds_every_default(walltimed):
     uncommented = re.sub(r"^# (\w+ = )", r"\1", printed, flags=re.MULTILINE)
     values = {name: value for name, value in tomllib.loads(uncommented).items() if value != ""}
     assert Settings(**values) == Settings()
-    assert Settings.model_fields.keys() - values.keys() == {"config", "unix_socket"}
+    assert Settings.model_fields.keys() - values.keys() == {
+        "config",
+        "pseudonym_key_file",
+        "unix_socket",
+    }
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--toml",)])

@@ -2,29 +2,22 @@
 
 import gzip
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from service.cli import main
 from service.store import open_store
 
 DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture
-def walltimed(monkeypatch, capsys, tmp_path, sqlite_url):
+def walltimed(walltimed, sqlite_url):
     """Runs the command with ``--json`` on a store; gives its exit code and what it printed."""
-    monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str):
-        argv = ["walltimed", *arguments, "--json", "--database-url", sqlite_url]
-        monkeypatch.setattr(sys, "argv", argv)
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, json.loads(printed.out) if printed.out else printed.err
+    def run(*arguments):
+        code, printed, complaint = walltimed(*arguments, "--json", "--database-url", sqlite_url)
+        return code, json.loads(printed) if printed else complaint
 
     return run
 

@@ -2,27 +2,21 @@
 
 import json
 import math
-import sys
 
 import pytest
 
 from predictors.base import Memory
 from predictors.jobs import Completion, Submission
-from service.cli import main
 from service.store import RecordedPrediction, open_store
 
 
 @pytest.fixture
-def walltimed(monkeypatch, capsys, tmp_path):
+def walltimed(walltimed):
     """Runs the command with ``--json``; gives its exit code and what it printed."""
-    monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["walltimed", *arguments, "--json"])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, json.loads(printed.out) if printed.out else printed.err
+    def run(*arguments):
+        code, printed, complaint = walltimed(*arguments, "--json")
+        return code, json.loads(printed) if printed else complaint
 
     return run
 

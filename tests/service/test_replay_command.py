@@ -10,28 +10,11 @@ from pathlib import Path
 import pytest
 from hand_worked_log import run
 
-from service.cli import main
 from service.cli.private_service import private_service
 from simulator.compressed import read_bytes
 from simulator.remote import Client, RemoteError, RemotePredictor
 from simulator.swf import read_swf, write_swf
 from simulator.synth import Workload, synthesise
-
-
-@pytest.fixture
-def walltimed(monkeypatch, capsys, tmp_path):
-    """Runs the command; gives its exit code, what it printed and what it complained of."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

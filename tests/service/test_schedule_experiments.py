@@ -1,5 +1,6 @@
 """``walltimed experiment`` for the scheduling studies, through the same door as the shell's."""
 
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -7,24 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from service.cli import main
 from simulator.studies import STUDIES
 from simulator.swf import write_swf
 from simulator.synth import Workload, synthesise
-
-
-@pytest.fixture
-def walltimed(monkeypatch, capsys):
-    """Runs the command; gives its exit code, what it printed and what it complained of."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture
@@ -61,6 +47,15 @@ def test_processes_and_a_dask_cluster_come_to_the_same_table(walltimed, logs, da
     assert here[1] == there[1]
     assert "Six scenarios" in here[1]
     assert dask == ["tcp://head:8786"]
+
+
+@pytest.mark.usefixtures("dask")
+def test_every_simulation_is_printed_for_machines(walltimed, logs):
+    printed = walltimed("experiment", "rocchetti", logs, "--dask", "tcp://a:1", "--json")[1]
+    simulations = json.loads(printed)["simulations"]
+    assert len(simulations) == 18
+    assert {each["estimates"] for each in simulations} == {"exact", "requested"}
+    assert all(each["wait"] >= 0 and each["semantics"] for each in simulations)
 
 
 def test_without_dask_its_option_says_what_to_install(walltimed, logs, monkeypatch):

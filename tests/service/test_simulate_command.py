@@ -3,34 +3,16 @@
 import csv
 import gzip
 import json
-import sys
 
 import pytest
 from workloads import log_of
 
-from service.cli import main
 from simulator.results import Result
 from simulator.schedule_report import PICTURES
 from simulator.swf import read_swf, write_swf
 from simulator.synth import Workload, synthesise
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
-
-
-@pytest.fixture
-def walltimed(monkeypatch, capsys, tmp_path):
-    """Runs the command; gives its exit code, what it printed and what it complained of."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

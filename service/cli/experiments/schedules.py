@@ -1,6 +1,6 @@
 """``walltimed experiment klusacek | tang | xu-schedules | rocchetti``: scheduling studies."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.console import CommandError, ExitCode, err, out, progress_bar
+from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 
 Logs = Annotated[
     Path, typer.Argument(metavar="DIRECTORY", help="Where the logs are, by their archive's names.")
@@ -24,14 +24,28 @@ Dask = Annotated[
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many jobs of each log.")]
 
 
-def klusacek(
-    logs: Logs,
-    *,
-    output: Output = None,
-    processes: Processes = None,
-    dask: Dask = None,
-    limit: Limit = None,
-) -> None:
+def experiment_of(name: str, explanation: str) -> Callable[..., None]:
+    """The command that reruns a study; all of them have the same options."""
+
+    def command(
+        logs: Logs,
+        *,
+        output: Output = None,
+        processes: Processes = None,
+        dask: Dask = None,
+        limit: Limit = None,
+        as_json: AsJson = False,
+    ) -> None:
+        with executor_of(processes, dask) as executor:
+            run(name, logs, executor, output=output, limit=limit, as_json=as_json)
+
+    command.__name__ = name
+    command.__doc__ = explanation
+    return command
+
+
+klusacek = experiment_of(
+    "klusacek",
     """Three estimates under conservative backfilling; how early nodes are known, and the price.
 
     Klusáček & Soysal 2020, Figs. 5 to 7, 9 and 11 to 14, on CTC-SP2, SDSC-SP2, CERIT-SC.
@@ -39,18 +53,11 @@ def klusacek(
     For example:
 
         walltimed experiment klusacek traces --output results/klusacek
-    """
-    run("klusacek", logs, output=output, processes=processes, dask=dask, limit=limit)
+    """,
+)
 
-
-def tang(
-    logs: Logs,
-    *,
-    output: Output = None,
-    processes: Processes = None,
-    dask: Dask = None,
-    limit: Limit = None,
-) -> None:
+tang = experiment_of(
+    "tang",
     """Adjusted requests under WFP and FCFS, for all jobs or not for running ones.
 
     Tang et al. 2013, Figs. 14 to 17, on ANL-Intrepid and ALCF-Theta.
@@ -58,18 +65,11 @@ def tang(
     For example:
 
         walltimed experiment tang traces --output results/tang
-    """
-    run("tang", logs, output=output, processes=processes, dask=dask, limit=limit)
+    """,
+)
 
-
-def xu_schedules(
-    logs: Logs,
-    *,
-    output: Output = None,
-    processes: Processes = None,
-    dask: Dask = None,
-    limit: Limit = None,
-) -> None:
+xu_schedules = experiment_of(
+    "xu-schedules",
     """EASY and EASY-SJBF with requested and with predicted times.
 
     Xu et al. 2019, Tables 5 and 6, on SDSC-DS and HPC2N.
@@ -77,18 +77,11 @@ def xu_schedules(
     For example:
 
         walltimed experiment xu-schedules traces --output results/xu
-    """
-    run("xu-schedules", logs, output=output, processes=processes, dask=dask, limit=limit)
+    """,
+)
 
-
-def rocchetti(
-    logs: Logs,
-    *,
-    output: Output = None,
-    processes: Processes = None,
-    dask: Dask = None,
-    limit: Limit = None,
-) -> None:
+rocchetti = experiment_of(
+    "rocchetti",
     """Priorities by the accuracy of requests: the six scenarios, on CEA-Curie.
 
     Rocchetti et al. 2017, Tables 3 to 6.
@@ -96,18 +89,18 @@ def rocchetti(
     For example:
 
         walltimed experiment rocchetti traces --dask tcp://head:8786
-    """
-    run("rocchetti", logs, output=output, processes=processes, dask=dask, limit=limit)
+    """,
+)
 
 
 def run(
     name: str,
     logs: Path,
+    executor: Executor,
     *,
     output: Path | None,
-    processes: int | None,
-    dask: str | None,
     limit: int | None,
+    as_json: bool,
 ) -> None:
     """Play every simulation of a study, print its tables, write them with pictures."""
     from simulator.studies import STUDIES
@@ -118,18 +111,22 @@ def run(
     if missing:
         raise CommandError(f"{logs} lacks {', '.join(missing)}.", ExitCode.USAGE)
     runs = study.runs(logs.resolve(), limit)
-    with executor_of(processes, dask) as executor, progress_bar("simulations") as progress:
+    with progress_bar("simulations", quiet=as_json) as progress:
         task = progress.add_task(name, total=len(runs))
         finished = []
         for each in play_all(runs, executor):
             finished.append(each)
             progress.advance(task)
-    text = f"{study.title}\n\n{study.report(Results(finished))}"
-    out.print(text, soft_wrap=True, end="", markup=False)
+    results = Results(finished)
+    text = f"{study.title}\n\n{study.report(results)}"
+    if as_json:
+        print_json({"study": name, "title": study.title, "simulations": results.records()})
+    else:
+        out.print(text, soft_wrap=True, end="", markup=False)
     if output:
         from simulator.studies.writing import write_study
 
-        write_study(output, f"walltimed experiment {name}", text, Results(finished))
+        write_study(output, f"walltimed experiment {name}", text, results)
         err.print(f"The report is {output / 'index.html'}.", soft_wrap=True, markup=False)
 
 
