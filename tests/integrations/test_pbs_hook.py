@@ -26,6 +26,7 @@ def job(**wanted):
 
 def queued(tmp_path, service, submitted=None, **config):
     event = Event(QUEUEJOB, submitted or job())
+    config = service.patience("budget_seconds") | config
     return run_hook(tmp_path, event, port=service.port, **config)
 
 
@@ -33,6 +34,7 @@ def started(tmp_path, service, submitted, waited=7200, **config):
     submitted.id, submitted.Job_Owner = "17.hill", "carol@login1"
     submitted.qtime = int(time.time() - waited)
     event = Event(RUNJOB, submitted, requestor="Scheduler")
+    config = service.patience("budget_seconds") | config
     return run_hook(tmp_path, event, port=service.port, **config)
 
 

@@ -14,7 +14,9 @@ def site(request, tmp_path):
 
 
 def submit(site, service, options=OPTIONS, environment=None, **config):
-    site.configure("walltimed_cli_config.lua", port=service.port, mode="advise", **config)
+    patient = service.patience("budget_ms", seconds=1000)
+    config = {"port": service.port, "mode": "advise"} | patient | config
+    site.configure("walltimed_cli_config.lua", **config)
     (done,) = site.submit(
         options, script="cli_filter.lua", environment={"USER": "carol"} | (environment or {})
     )

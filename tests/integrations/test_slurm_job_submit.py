@@ -25,7 +25,7 @@ def any_site(tmp_path):
 
 
 def submit(site, service, *jobs, **config):
-    site.configure(port=service.port, **config)
+    site.configure(port=service.port, **service.patience("budget_ms", seconds=1000) | config)
     return site.submit(*jobs or [JOB])
 
 
@@ -199,7 +199,7 @@ def socket_file():
 
 @pytest.mark.parametrize("hangs_up", [False, True])
 def test_a_unix_socket_serves_as_well(site, socket_file, hangs_up):
-    site.configure(mode="observe", unix_socket=str(socket_file))
+    site.configure(mode="observe", unix_socket=str(socket_file), budget_ms=2000)
     with fake_service(prediction(), path=socket_file, hangs_up=hangs_up) as service:
         done = site.submit(JOB, JOB, JOB)
     assert [each.changes for each in done] == [{"admin_comment": "wtp=0b7c-42"}] * 3

@@ -32,9 +32,10 @@ def site(request, tmp_path):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_submission_is_asked_about_and_no_limit_of_a_users_is_touched(site, version):
     jobs = shown(version, "job_submit_lua_fields.jsonl")
-    site.configure(mode="default-limit", slurm_version=VERSIONS[version])
     with fake_service(prediction(**WIDE)) as service:
-        site.configure(mode="default-limit", slurm_version=VERSIONS[version], port=service.port)
+        site.configure(
+            mode="default-limit", slurm_version=VERSIONS[version], port=service.port, budget_ms=2000
+        )
         done = dict(zip((job["name"] for job in jobs), site.submit(*jobs), strict=False))
     assert {each.result for each in done.values()} == {0}
     assert not [each.errors for each in done.values() if each.errors]
@@ -66,7 +67,7 @@ def test_what_sbatch_shows_is_asked_about_where_there_is_a_limit(site, version):
         if line["hook"] == "pre_submit"
     ]
     with fake_service(prediction(**WIDE)) as service:
-        site.configure("walltimed_cli_config.lua", mode="advise", port=service.port)
+        site.configure("walltimed_cli_config.lua", mode="advise", port=service.port, budget_ms=2000)
         done = site.submit(*options, script="cli_filter.lua", environment={"USER": "alice"})
     assert {each.result for each in done} == {0}
     asked = {each["application"]: each["requested_walltime"] for each in service.requests}

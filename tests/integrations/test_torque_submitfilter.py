@@ -15,7 +15,8 @@ SCRIPT = b"#!/bin/sh\n#PBS -N relax -l nodes=2:ppn=4,walltime=01:00:00\n./relax 
 
 def submit(tmp_path, service, script=SCRIPT, *arguments, **config):
     file = tmp_path / "submitfilter.json"
-    file.write_text(json.dumps({"port": service.port, **config}))
+    patient = service.patience("budget_seconds")
+    file.write_text(json.dumps({"port": service.port} | patient | config))
     began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-S", "-E", FILTER, *arguments],

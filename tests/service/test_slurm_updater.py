@@ -517,6 +517,7 @@ def command(monkeypatch, capsys, slurm):
     def run(*arguments):
         argv = ["walltimed", "slurm-updater", "--slurm-bin", str(slurm.directory), *arguments]
         monkeypatch.setattr(sys, "argv", argv)
+        capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main()
         printed = capsys.readouterr()
