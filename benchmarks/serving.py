@@ -202,9 +202,26 @@ def measure(file: Path, token: str, options: argparse.Namespace) -> None:
             for name, load in loads(todo, options.seconds).items():
                 measured = {server: run(server, load) for server in turn}
                 compare(ratios, name, measured[service], measured[endpoint])
-        print(ratios.table())
-        if options.imported:
-            print(beside_an_import(file, service.address, todo, options))
+        print(ratios.table(), flush=True)
+    if options.imported:
+        measure_imports(file, todo, options)
+
+
+def measure_imports(file: Path, todo: list[bytes], options: argparse.Namespace) -> None:
+    """The service while its history grows; the endpoint while a history of nobody does.
+
+    The import shares a core with the load, which also has to wait for it: the endpoint tells how
+    much of a time is that.
+    """
+    of_nobody = file.with_name("of-nobody.sqlite3")
+    prepared(of_nobody, 1)
+    print(f"while {options.imported:,} completions are imported, {OPEN_LOOP_RATE:.0f}/s open loop:")
+    with the_endpoint() as endpoint:
+        seen = beside_an_import(endpoint, of_nobody, todo, first=1, jobs=options.imported)
+        print(f"endpoint   {seen}")
+    with the_service(file) as service:
+        seen = beside_an_import(service, file, todo, first=options.history, jobs=options.imported)
+        print(f"walltimed  {seen}")
 
 
 def loads(todo: list[bytes], seconds: float) -> dict[str, Load]:
@@ -241,19 +258,18 @@ def compare(
 
 
 def beside_an_import(
-    file: Path, service: Address, todo: list[bytes], options: argparse.Namespace
+    server: Server, file: Path, todo: list[bytes], *, first: int, jobs: int
 ) -> str:
-    """What predictions see while completions are imported and followed."""
-    with importing(file, options.imported, options.history) as process:
+    """What predictions see while completions are imported into a history."""
+    with importing(file, jobs, first) as process:
         times = open_loop(
-            service,
+            server.address,
             cycle(todo),
             per_second=OPEN_LOOP_RATE,
             seconds=LONGEST_IMPORT,
             going_on=lambda: process.poll() is None,
         )
     return (
-        f"while {options.imported:,} completions are imported, {OPEN_LOOP_RATE:.0f}/s open loop: "
         f"p50 {times.percentile(50) * 1e3:.3f} ms, p99 {times.percentile(99) * 1e3:.3f} ms, "
         f"over {times.elapsed:.0f} s"
     )
