@@ -1,6 +1,6 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import reduce
 from operator import or_
@@ -30,6 +30,8 @@ class ClusterState:
         self.accuracies = Accuracies(default_group=settings.default_group)
         self.survivors = Survivors()
         self.errors = RecentErrors()
+        self.windowed = [name for name, each in self.predictors.items() if _has_window(each)]
+        self.unwindowed = [name for name in self.predictors if name not in self.windowed]
         self._answering = settings.method
 
     def retune(self, parameters: KnnParameters) -> None:
@@ -38,17 +40,32 @@ class ClusterState:
         if isinstance(knn, Knn) and knn.given != parameters:
             self.predictors[Knn.name] = knn.retuned(parameters)
 
-    def score(self, completion: Completion) -> None:
-        """Learn how far off the service's method would have been, told only what ended before."""
+    def score(self, completion: Completion, methods: Collection[str]) -> None:
+        """Learn how far off the service's method would have been, told only what ended before.
+
+        Only if it is among the methods that are about to learn of the completion.
+        """
+        if self._answering not in methods:
+            return
         prediction = self.predictors[self._answering].predict(completion.submission)
         self.errors.add(prediction.predicted_walltime, completion.runtime)
 
     @property
-    def memory(self) -> Memory:
-        """Which part of the cluster's history can still change an answer."""
-        return reduce(or_, (predictor.memory for predictor in self.predictors.values())) | (
-            self.accuracies.memory | self.survivors.memory | self.errors.memory
+    def memories(self) -> tuple[Memory, Memory]:
+        """Which parts of the history can still change an answer.
+
+        The second is that of the methods that look at a time window, which may be long; the first
+        that of everybody else.
+        """
+        recent = self.accuracies.memory | self.survivors.memory | self.errors.memory
+        return (
+            reduce(or_, (self.predictors[name].memory for name in self.unwindowed), recent),
+            reduce(or_, (self.predictors[name].memory for name in self.windowed), Memory()),
         )
+
+
+def _has_window(predictor: Predictor) -> bool:
+    return predictor.memory.window_seconds > 0
 
 
 class Live:
@@ -69,9 +86,9 @@ class Live:
         self._clusters: dict[str, ClusterState] = {}
 
     @property
-    def memory(self) -> Memory:
-        """Which part of any cluster's history can still change an answer."""
-        return self._unknown.memory
+    def memories(self) -> tuple[Memory, Memory]:
+        """Which parts of any cluster's history can still change an answer, for ``remember``."""
+        return self._unknown.memories
 
     @property
     def clusters(self) -> list[str]:
@@ -97,24 +114,45 @@ class Live:
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
         for completion in completions:
-            name = completion.submission.cluster
-            state = self._clusters.get(name)
-            if state is None:
-                state = self._clusters[name] = ClusterState(self._settings)
-            self._observe(state, completion)
+            self._observe(self._state_of(completion), completion)
+
+    def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
+        """Observe the parts of a history that ``memories`` ask for, each in order.
+
+        So most of a long window is told to those alone who look at it.
+        """
+        for completion in recent:
+            state = self._state_of(completion)
+            self._teach(state, completion, state.unwindowed)
+            state.accuracies.observe(completion)
+            state.survivors.observe(completion)
+        for completion in windows:
+            state = self._state_of(completion)
+            self._teach(state, completion, state.windowed)
+
+    def _state_of(self, completion: Completion) -> ClusterState:
+        name = completion.submission.cluster
+        state = self._clusters.get(name)
+        if state is None:
+            state = self._clusters[name] = ClusterState(self._settings)
+        return state
 
     def _observe(self, state: ClusterState, completion: Completion) -> None:
-        """Tell everybody; a method that fails must not keep the others from learning."""
+        """Tell everybody."""
+        self._teach(state, completion, state.predictors)
+        state.accuracies.observe(completion)
+        state.survivors.observe(completion)
+
+    def _teach(self, state: ClusterState, completion: Completion, methods: Collection[str]) -> None:
+        """Tell methods; one that fails must not keep the others from learning."""
         with suppress(Exception):  # the same method fails, and is logged, where it is asked
-            state.score(completion)
-        for method, predictor in state.predictors.items():
+            state.score(completion, methods)
+        for method in methods:
             try:
-                predictor.observe(completion)
+                state.predictors[method].observe(completion)
             except Exception:
                 self._metrics.failed(method, "observe")
                 log.exception("a method could not learn from a completion", method=method)
-        state.accuracies.observe(completion)
-        state.survivors.observe(completion)
 
     def rehearse(self) -> None:
         """Ask every method once on made-up history, so that nothing is compiled for a caller."""

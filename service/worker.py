@@ -177,8 +177,8 @@ class Worker:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
         live = Live(self.settings, self.metrics)
         live.rehearse()
-        reader, completions = self.store.warm_start(live.memory, self.clock())
-        live.apply(completions)
+        reader, (recent, windows) = self.store.warm_start(live.memories, self.clock())
+        live.remember(recent, windows)
         live.retune(in_force.of_store(self.store))
         return live, reader
 

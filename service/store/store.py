@@ -85,19 +85,23 @@ class Store:
         """Follow the log from its beginning."""
         return self._database.follow()
 
-    def warm_start(self, memory: Memory, now: float) -> tuple[LogReader, Iterator[Completion]]:
-        """The part of the log that ``memory`` asks for, cluster by cluster in log order.
+    def warm_start(
+        self, memories: Sequence[Memory], now: float
+    ) -> tuple[LogReader, list[Iterator[Completion]]]:
+        """The parts of the log that ``memories`` ask for, each cluster by cluster in log order.
 
         Args:
-            memory: what the predictors remember.
+            memories: what those who learn remember.
             now: Unix seconds; later end times do not move the window.
 
         Returns:
-            A reader of what is stored after this moment, and that part of what was before.
+            A reader of what is stored after this moment, and the parts of what was before.
         """
         horizon = self._database.horizon()
-        part = warm_start.read_memory(self._database, horizon, memory, now)
-        return self._database.follow(horizon), part
+        parts = [
+            warm_start.read_memory(self._database, horizon, memory, now) for memory in memories
+        ]
+        return self._database.follow(horizon), parts
 
     def history_length(self) -> int:
         """How many completions are stored."""

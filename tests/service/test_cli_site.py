@@ -50,7 +50,7 @@ def history(store):
 
 
 def users(store):
-    reader, runs = store.warm_start(Memory(window_seconds=math.inf), 2e9)
+    reader, [runs] = store.warm_start([Memory(window_seconds=math.inf)], 2e9)
     found = sorted((run.submission.user, run.end_time) for run in runs)
     reader.close()
     return found

@@ -8,7 +8,6 @@ from running_service import eventually
 from runs import a_run, predicted, read_all, reported
 from sqlalchemy import NullPool, create_engine, event, make_url
 
-from predictors.base import Memory
 from service.store import (
     RefusedRecordError,
     SchemaOutdatedError,
@@ -141,7 +140,7 @@ def test_a_postgresql_server_that_is_gone_is_missed_and_found_again(postgres, po
         with pytest.raises(StoreUnavailableError):
             store.write([reported(a_run("2"))])
         with pytest.raises(StoreUnavailableError):
-            store.warm_start(Memory(), 0.0)
+            store.warm_start([], 0.0)
         reader.refresh()
         assert isinstance(reader.error, StoreUnavailableError)
         assert not reader.has_news()

@@ -17,7 +17,7 @@ NOW = 1e10
 
 
 def log_of(store) -> list[Completion]:
-    reader, runs = store.warm_start(Memory(window_seconds=inf), NOW)
+    reader, [runs] = store.warm_start([Memory(window_seconds=inf)], NOW)
     reader.close()
     return list(runs)
 
@@ -170,7 +170,7 @@ texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
     )
 )
 def test_any_history_is_read_back_exactly(store, runs):
-    reader = store.warm_start(Memory(), NOW)[0]
+    reader = store.warm_start([], NOW)[0]
     fresh = store.write([reported(*runs)])[0].accepted
     read = read_all(reader)
     reader.close()

@@ -8,9 +8,13 @@ from runs import a_run, reported
 
 from predictors.base import Memory
 from predictors.jobs import Submission
-from predictors.registry import create
+from predictors.registry import PREDICTORS, create
+from service.live import Live
+from service.metrics import Metrics
+from service.settings import Settings
 
 NOW = 1e10
+DAY = 86400.0
 MEMORIES = [
     Memory(jobs_per_user=3),
     Memory(latest_jobs=40),
@@ -34,7 +38,7 @@ def a_history(seed: int, *, jobs: int = 300, ties: bool = False):
 
 
 def part_of(store, memory: Memory, now: float = NOW):
-    reader, runs = store.warm_start(memory, now)
+    reader, [runs] = store.warm_start([memory], now)
     reader.close()
     return list(runs)
 
@@ -122,3 +126,45 @@ def test_a_predictor_answers_after_a_warm_start_as_after_the_whole_log(store, lo
     for user in [*{run.submission.user for run in log}, "nobody yet"]:
         job = Submission(user=user, requested_walltime=3600.0, submit_time=NOW)
         assert warm.predict(job) == whole.predict(job)
+
+
+def a_long_log():
+    """Two months of a busy cluster and of a small one, in the order of their ends."""
+    chance = random.Random(1)
+    runs = [
+        a_run(
+            str(job),
+            start=60 * DAY * chance.random(),
+            runtime=5000 * chance.random(),
+            user=f"u{int(chance.paretovariate(0.7)) % 60}",
+            cluster="north" if chance.random() < 0.9 else "south",
+        )
+        for job in range(9000)
+    ]
+    return sorted(runs, key=lambda run: run.end_time)
+
+
+@pytest.mark.parametrize("method", ["max-usage", "knn", "percentile"])
+def test_a_service_knows_after_a_warm_start_what_it_knew(store, method):
+    settings = Settings(method=method)
+    whole, warm = Live(settings, Metrics()), Live(settings, Metrics())
+    log = a_long_log()
+    whole.apply(log)
+    for _ in store.import_completions(log):
+        pass
+    reader, parts = store.warm_start(warm.memories, NOW)
+    reader.close()
+    recent, windows = map(list, parts)
+    assert len(recent) < len(log)
+    assert len(windows) < len(log)
+    warm.remember(recent, windows)
+    assert warm.clusters == whole.clusters == ["north", "south"]
+    for cluster in whole.clusters:
+        before, after = whole.of(cluster), warm.of(cluster)
+        if method != "percentile":  # its own old answers rested on a window that is older still
+            assert after.errors.quantiles() == before.errors.quantiles()
+        for user in {run.submission.user for run in log}:
+            assert after.accuracies.of(user) == before.accuracies.of(user)
+            job = Submission(user=user, requested_walltime=3600.0, submit_time=61 * DAY)
+            for name in PREDICTORS:
+                assert after.predictors[name].predict(job) == before.predictors[name].predict(job)
