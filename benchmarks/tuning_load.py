@@ -25,6 +25,9 @@ from load import open_loop
 from serving import CLUSTER, OPEN_LOOP_RATE, Address, prepared, requests, the_service
 
 HISTORY = 30_000
+POLL_SECONDS = 1.0
+"""More often, and the answers to these questions would be what is measured."""
+
 MOST = 1.5
 """How many times p99 without rounds the one with rounds may be."""
 
@@ -44,7 +47,7 @@ def tune_until(stop: Event, address: Address, token: str, ended: list[float]) ->
         asked = call(address, token, "POST", "/v1/tunings", {"cluster": CLUSTER})
         path = f"/v1/tunings/{asked['tuning_id']}"
         while call(address, token, "GET", path)["state"] in {"waiting", "running"}:
-            time.sleep(0.2)
+            time.sleep(POLL_SECONDS)
         ended.append(time.perf_counter() - began)
 
 

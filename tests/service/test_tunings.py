@@ -1,6 +1,7 @@
 """Rounds of tuning over HTTP, each run by the real process beside the service."""
 
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -206,6 +207,22 @@ def test_a_killed_process_is_followed_by_another(start, monkeypatch, tmp_path):
     done = finished(service, service.post("/v1/tunings", {}).json())
     assert done["adopted"] is True
     assert service.worker.store.tunings.find(done["tuning_id"]).attempts == 2
+
+
+def test_a_round_gives_way_to_whoever_wants_to_run(start, monkeypatch, tmp_path):
+    """Also to its own service, beside which a session of its own would count as much."""
+    seen = tmp_path / "seen"
+    code = (
+        "import os, pathlib, sys, time; time.sleep(0.2);"
+        "pathlib.Path(sys.argv[1]).write_text("
+        "f'{os.getsid(0)} {os.sched_getscheduler(0)} {os.getpgrp() == os.getpid()}')"
+    )
+    monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", code, str(seen)))
+    service = start()
+    service.complete(*history(0, JOBS, by_application))
+    service.post("/v1/tunings", {})
+    service.wait_until(lambda: seen.exists() and seen.read_text())
+    assert seen.read_text() == f"{os.getsid(0)} {os.SCHED_IDLE} True"
 
 
 def test_a_round_of_a_machine_that_went_down_is_run_by_the_next_service(start):
