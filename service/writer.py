@@ -28,7 +28,7 @@ COMPLETIONS_QUEUED = 50_000
 PREDICTIONS_BUFFERED = 20_000
 """With more than this waiting, predictions are dropped and counted."""
 
-PATIENCE_SECONDS = 0.25
+PATIENCE_SECONDS = 0.1
 """How long a prediction waits for a completion to share its commit with."""
 
 _COMPLETIONS_AT_ONCE = 1000  # in a transaction, unless one group alone is larger
