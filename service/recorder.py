@@ -18,7 +18,8 @@ DELAY_SECONDS = 0.01
 """How long predictions gather: asking about many at once takes half the time for each."""
 
 SLICE = 16
-"""Predictions that are recorded at a time, so that requests pass in between."""
+"""Predictions that are recorded at a time, so that requests pass in between; half of those that
+wait where that is more, so that they never gather faster than they are recorded."""
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -77,7 +78,8 @@ class Recorder:
             self._take()
 
     def _some(self) -> None:
-        for _ in range(min(SLICE, len(self._waiting))):
+        waiting = len(self._waiting)
+        for _ in range(min(waiting, max(SLICE, waiting // 2))):
             self._take()
         self._is_scheduled = bool(self._waiting)
         if self._is_scheduled:
