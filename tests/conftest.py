@@ -1,6 +1,7 @@
 """The databases that tests run on, and no time limits on examples: machines are shared."""
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from sqlalchemy import NullPool, create_engine
 
 from service.store import open_store
 from service.store.tables import metadata
+
+# What a shell starts in the background ignores ctrl-C, and so would every service of a test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("walltimed", deadline=None)
 settings.load_profile("walltimed")

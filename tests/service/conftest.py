@@ -1,10 +1,12 @@
 """Services and commands inside the test process."""
 
+import logging
 import shutil
 import sys
 from contextlib import ExitStack
 
 import pytest
+import structlog
 from in_process import InProcess
 
 from service.cli import main
@@ -33,6 +35,16 @@ def unchanged(tmp_path_factory, sqlite_template):
     file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("unchanged") / "walltimed.sqlite3")
     with InProcess(f"sqlite:///{file}") as service:
         yield service
+
+
+@pytest.fixture(autouse=True)
+def own_logging():
+    """Whatever is configured of logging ends with the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -16,16 +16,12 @@ HOSTILE = 'x\n{"event": "forged"}\r\x1b[2J\u2028\u0085'
 @pytest.fixture
 def logged(capsys):
     """Configures logging, and gives what was written since."""
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
 
     def configure(**options):
         logs.configure(Settings(**options))
         return lambda: capsys.readouterr().err
 
-    yield configure
-    root.handlers[:], root.level = before[0], before[1]
-    structlog.reset_defaults()
+    return configure
 
 
 def test_a_record_is_a_sentence_and_fields_on_one_line_of_json(logged):
