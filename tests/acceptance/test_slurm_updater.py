@@ -66,7 +66,8 @@ def submit(site, *arguments):
 
 def test_waiting_jobs_get_predictions_and_their_turn(busy):
     slurm = busy.slurm
-    long = submit(busy, "-t", "50", "-J", "lengthy")
+    # Much longer, so that it stays so whatever share of it is predicted.
+    long = submit(busy, "-p", "long", "-t", "5000", "-J", "lengthy")
     short = submit(busy, "-t", "5", "-J", 'a|b, "c" ü')
     array = submit(busy, "-t", "20", "--array=1-9:4%1", "-J", "sweep")
     het = int(
