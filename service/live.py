@@ -114,7 +114,8 @@ class Live:
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
         for completion in completions:
-            self._observe(self._state_of(completion), completion)
+            state = self._state_of(completion)
+            self._observe(state, completion, state.predictors)
 
     def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
         """Observe the parts of a history that ``memories`` ask for, each in order.
@@ -123,9 +124,7 @@ class Live:
         """
         for completion in recent:
             state = self._state_of(completion)
-            self._teach(state, completion, state.unwindowed)
-            state.accuracies.observe(completion)
-            state.survivors.observe(completion)
+            self._observe(state, completion, state.unwindowed)
         for completion in windows:
             state = self._state_of(completion)
             self._teach(state, completion, state.windowed)
@@ -137,9 +136,11 @@ class Live:
             state = self._clusters[name] = ClusterState(self._settings)
         return state
 
-    def _observe(self, state: ClusterState, completion: Completion) -> None:
-        """Tell everybody."""
-        self._teach(state, completion, state.predictors)
+    def _observe(
+        self, state: ClusterState, completion: Completion, methods: Collection[str]
+    ) -> None:
+        """Tell methods, and everybody who is no method."""
+        self._teach(state, completion, methods)
         state.accuracies.observe(completion)
         state.survivors.observe(completion)
 
@@ -168,7 +169,7 @@ class Live:
                 runtime=float(end),
                 status=Status.COMPLETED,
             )
-            self._observe(state, run)
+            self._observe(state, run, state.predictors)
         for predictor in state.predictors.values():
             predictor.predict(Submission(requested_walltime=3600.0, submit_time=1e6, user="u"))
 

@@ -94,7 +94,7 @@ class Forecasting:
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
         known: dict[JobName, Known] = {}
         for start in range(0, len(jobs), SLICE):
-            self._worker.follower.step()
+            self._worker.follower.look()
             state = self._worker.live.of(body.cluster)
             for job in jobs[start : start + SLICE]:
                 known[job.job_id] = self._know(job, body.cluster, method, state)

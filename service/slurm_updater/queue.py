@@ -5,27 +5,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from predictors.jobs import Submission
-from service.adapters.slurm.fields import MINUTE, queue_of
+from service.adapters.slurm.fields import KIBIBYTES_PER_MEBIBYTE, MINUTE, Jobs, queue_of
 from service.adapters.values import count, number, text
 
 LONGEST_TARGET = 100_000
 """Characters; Linux takes no argument of more than 128 KiB."""
 
-_KIBIBYTES_PER_MEBIBYTE = 1024
 _TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
 
 class UnreadableQueueError(Exception):
     """squeue printed something else than its jobs as JSON."""
-
-
-class Queue(Struct, gc=False):
-    """The whole document; jobs stay undecoded, so that a broken one spoils no other."""
-
-    jobs: list[Raw]
 
 
 class Shown(Struct, gc=False):
@@ -93,7 +86,7 @@ def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
     try:
-        jobs = msgspec.json.decode(body, type=Queue).jobs
+        jobs = msgspec.json.decode(body, type=Jobs).jobs
     except (msgspec.MsgspecError, RecursionError) as broken:
         raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
     for raw in jobs:
@@ -146,10 +139,10 @@ def _submission(shown: Shown, cluster: str) -> Submission | None:
 def _memory(shown: Shown, processors: int) -> float | None:
     """KiB per processor."""
     if per_processor := number(shown.memory_per_cpu):
-        return per_processor * _KIBIBYTES_PER_MEBIBYTE
+        return per_processor * KIBIBYTES_PER_MEBIBYTE
     per_node = number(shown.memory_per_node) or 0.0
     nodes = count(shown.node_count) or 1
-    return per_node * nodes * _KIBIBYTES_PER_MEBIBYTE / processors or None
+    return per_node * nodes * KIBIBYTES_PER_MEBIBYTE / processors or None
 
 
 def _target(shown: Shown) -> str | None:

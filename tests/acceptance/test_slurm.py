@@ -36,9 +36,7 @@ def site():
 @pytest.fixture
 def well(site):
     """The site with its service running, and past any pause."""
-    site.process.send_signal(signal.SIGCONT)
-    if site.process.poll() is not None:
-        site.start_service()
+    site.revive_service()
     eventually(lambda: "wtp=" in submitted(site)["AdminComment"], seconds=30)
     return site
 

@@ -28,9 +28,7 @@ def site():
 @pytest.fixture
 def busy(site):
     """The site with its service running and a job on all processors."""
-    site.process.send_signal(signal.SIGCONT)
-    if site.process.poll() is not None:
-        site.start_service()
+    site.revive_service()
     blocker = site.slurm.sbatch("-t", "5", *WHOLE_MACHINE, "-J", "blocker", script="sleep 100")
     eventually(lambda: site.slurm.job(blocker)["JobState"] == "RUNNING", seconds=30)
     yield site

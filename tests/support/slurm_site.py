@@ -85,6 +85,12 @@ class SlurmSite:
             )  # fmt: skip
         eventually(self._is_ready, seconds=60)
 
+    def revive_service(self) -> None:
+        """Let it run again, whatever a test did to it."""
+        self.process.send_signal(signal.SIGCONT)
+        if self.process.poll() is not None:
+            self.start_service()
+
     def _is_ready(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, (self.directory / "log").read_text()

@@ -3,11 +3,21 @@
 import re
 from typing import Any
 
+from msgspec import Raw, Struct
+
 from predictors.jobs import Status
 from service.adapters.records import Reason, SkippedError
 from service.adapters.values import count, kibibytes, text
 
 MINUTE = 60.0
+KIBIBYTES_PER_MEBIBYTE = 1024
+
+
+class Jobs(Struct, gc=False):
+    """What ``--json`` prints; jobs stay undecoded, so that a broken one spoils no other."""
+
+    jobs: list[Raw]
+
 
 STATES = {
     "COMPLETED": Status.COMPLETED,

@@ -5,11 +5,13 @@ from datetime import UTC
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from service.adapters.records import Reason, SkippedError, ended_run
 from service.adapters.slurm.fields import (
+    KIBIBYTES_PER_MEBIBYTE,
     MINUTE,
+    Jobs,
     prediction_id_of,
     queue_of,
     status_of,
@@ -17,14 +19,6 @@ from service.adapters.slurm.fields import (
 from service.adapters.slurm.submit_line import requested_limit
 from service.adapters.values import count, moment, number, text
 from service.store.records import ReportedCompletion
-
-_KIBIBYTES_PER_MEBIBYTE = 1024
-
-
-class Export(Struct, gc=False):
-    """The whole document; jobs stay undecoded, so that a broken one spoils no other."""
-
-    jobs: list[Raw]
 
 
 class Job(Struct, gc=False):
@@ -55,7 +49,7 @@ def read_sacct_json(
         SkippedError: the document is none that ``sacct --json`` prints.
     """
     try:
-        jobs = msgspec.json.decode(body, type=Export).jobs
+        jobs = msgspec.json.decode(body, type=Jobs).jobs
     except (msgspec.MsgspecError, RecursionError) as broken:
         raise SkippedError(Reason.MALFORMED) from broken
     for position, job in enumerate(jobs, start=1):
@@ -97,7 +91,7 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
         queue=queue_of(job.partition),
         application=text(job.name),
         processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
-        memory=(number(requested.get("mem")) or 0) * _KIBIBYTES_PER_MEBIBYTE,
+        memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
     )
 
