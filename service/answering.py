@@ -67,6 +67,12 @@ def of_parameters(error: RequestValidationError) -> InvalidFieldError:
     return invalid_field(first["type"], first["msg"], first["loc"][1:])
 
 
+def failure(path: str, bug: Exception) -> InternalError:
+    """What callers are told of a bug; the log is told more."""
+    log.error("a request failed", path=path, kind=type(bug).__name__)
+    return InternalError("The service failed; its log says why.")
+
+
 async def _known(_request: Request, error: Exception) -> Response:
     return error_response(error)
 
@@ -82,8 +88,7 @@ async def _parameters(_request: Request, error: Exception) -> Response:
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    log.error("a request failed", path=request.url.path, kind=type(error).__name__)
-    return error_response(InternalError("The service failed; its log says why."))
+    return error_response(failure(request.url.path, error))
 
 
 def install(app: FastAPI) -> None:

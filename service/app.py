@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.types import Receive, Scope, Send
 
 from service import answering, openapi
-from service.fast_route import FastRoute, to_json
+from service.fast_route import FastRoute, QuickRoute, to_json
 from service.gate import Gate
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
@@ -21,7 +23,24 @@ from service.settings import Settings
 from service.worker import Worker
 
 
-def create_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
+class Application(FastAPI):
+    """FastAPI, and a gate that requests meet before anything of FastAPI's own.
+
+    Attributes:
+        gate: serves every request.
+    """
+
+    gate: Gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan."""
+        if scope["type"] == "http":
+            await self.gate(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def create_app(settings: Settings, *, owns_process: bool = False) -> Application:
     """Build the service. The store is opened when the application starts up.
 
     Args:
@@ -41,7 +60,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
         finally:
             await worker.stop()
 
-    app = FastAPI(
+    app = Application(
         title="walltimed",
         version=version("walltimed"),
         description=openapi.DESCRIPTION,
@@ -56,17 +75,25 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
     app.router.max_body_size = settings.max_body_bytes
     add_routes(app, worker)
     answering.install(app)
-    app.add_middleware(Gate, guard=worker.guard, metrics=worker.metrics, routes=app.routes)
+    app.gate = Gate(
+        partial(FastAPI.__call__, app),
+        guard=worker.guard,
+        metrics=worker.metrics,
+        routes=app.routes,
+    )
     return app
 
 
 def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
+    limit = worker.settings.max_body_bytes
     reporting = Reporting(worker)
-    predictions.add(app.router, Predicting(worker))
+    quick = APIRouter(route_class=QuickRoute)
+    quick.max_body_size = limit
+    predictions.add(quick, Predicting(worker))
+    app.router.routes.extend(quick.routes)
     completing = Completing(worker)
     completions.add(app.router, completing)
-    limit = worker.settings.max_body_bytes
     adapters.add(app.router, Adapting(worker, completing), limit=limit)
     ranking.add(app.router, Ranking(worker), reporting)
     forecasts.add(app.router, Forecasting(worker))

@@ -1,4 +1,4 @@
-"""The one middleware: lets a request in by its token, and counts and times its answer."""
+"""Before everything else: lets a request in by its token, and counts and times its answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.answering import send_error
+from service.answering import failure, send_error
 from service.auth import Guard, Scope
 from service.errors import STATUSES
 from service.fast_route import FastRoute
@@ -20,7 +20,7 @@ SCHEME = "token"
 """The security scheme's name in the OpenAPI document."""
 
 ANSWERED = tuple(STATUSES)
-"""Errors that callers are told of; any other is a bug, and left to FastAPI's outermost layer."""
+"""Errors that callers are told of; any other is a bug."""
 
 CALLER_LEFT = 499
 """Counted, never sent: the caller went away before there was an answer."""
@@ -59,9 +59,8 @@ def needs(scope: Scope | None = None) -> dict[str, Any]:
 class Gate:
     """Finds a request's route, admits it by its token, and counts and times its answer.
 
-    Fast routes are behind the gate itself: what FastAPI and Starlette do between their outermost
-    and innermost layers costs as much as a prediction. All others are found by FastAPI as usual.
-    A middleware class that wraps the response would cost more than all the rest.
+    Fast routes are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
+    prediction. All others are found by FastAPI as usual.
     """
 
     def __init__(
@@ -105,9 +104,6 @@ class Gate:
 
     async def __call__(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if connection["type"] != "http":
-            await self._app(connection, receive, send)
-            return
         started = perf_counter()
         door = self._door(connection["method"], connection["path"])
         status = CALLER_LEFT
@@ -124,9 +120,10 @@ class Gate:
             await door.leads_to(connection, receive, watched)
         except ANSWERED as error:
             await send_error(watched, error)
-        except BaseException:
-            status = 500
-            raise
+        except Exception as bug:
+            if status == CALLER_LEFT:  # else FastAPI has answered, or the answer had begun
+                await send_error(watched, failure(connection["path"], bug))
+            raise  # uvicorn logs it, and ends the connection if the answer is not whole
         finally:
             door.metrics.observe(status, perf_counter() - started)
 

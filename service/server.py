@@ -15,6 +15,7 @@ from uvicorn.supervisors import Multiprocess
 from service import logs
 from service.app import create_app
 from service.metrics import MULTIPROCESS_DIRECTORY
+from service.one_write import OneWriteProtocol
 from service.settings import Settings
 from service.store import open_store
 
@@ -100,7 +101,7 @@ def configuration(application: str | Callable[[], FastAPI], *, workers: int) -> 
         factory=True,
         workers=workers,
         loop="uvloop",
-        http="httptools",
+        http=OneWriteProtocol,
         ws="none",
         lifespan="on",
         access_log=False,

@@ -11,7 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.errors import InvalidFieldError
 from service.quick import quick_validator, struct_of
-from service.schemas import CompletionBatch, CompletionBody
+from service.schemas import (
+    CompletionBatch,
+    CompletionBody,
+    ExtensionRequest,
+    PredictionRequest,
+)
 
 quick = quick_validator(CompletionBatch)
 decode = msgspec.json.Decoder(struct_of(CompletionBatch)).decode
@@ -75,3 +80,34 @@ def test_ordinary_bodies_take_the_quick_way():
 def test_text_that_is_not_ascii_takes_the_quick_way_too(text):
     body = json.dumps({"completions": [run_of("1", user=text)]}, ensure_ascii=False).encode()
     assert decode(body).completions[0].user == text
+
+
+PREDICTIONS = st.dictionaries(
+    st.sampled_from([*PredictionRequest.model_fields, "usr"]), VALUES, max_size=4
+).map(lambda change: {"requested_walltime": 3600.0, "user": "ada"} | change)
+
+
+def submission_of(validator, body):
+    """What a validator makes of a request for a prediction."""
+    try:
+        taken = validator(body)
+    except ValidationError as error:
+        return str(error)
+    return taken.submission(0.0), taken.job_id, taken.method
+
+
+@settings(max_examples=300)
+@given(request=PREDICTIONS, escapes=st.booleans())
+@example(request={"requested_walltime": 3600, "method": "knn", "job_id": 7}, escapes=False)
+def test_both_make_the_same_of_a_request_for_a_prediction(request, escapes):
+    body = json.dumps(request, ensure_ascii=escapes).encode()
+    validate = TypeAdapter(PredictionRequest).validate_json
+    assert submission_of(quick_validator(PredictionRequest), body) == submission_of(validate, body)
+
+
+def test_a_running_job_takes_the_quick_way_with_its_submission():
+    job = {"requested_walltime": 3600.0, "predicted_walltime": 60.0, "elapsed": 60.0}
+    body = json.dumps(job | {"submission": {"requested_walltime": 3600.0, "user": "ada"}}).encode()
+    decoded = msgspec.json.Decoder(struct_of(ExtensionRequest)).decode(body)
+    expected = ExtensionRequest.model_validate_json(body)
+    assert decoded.submission.submission(0.0) == expected.submission.submission(0.0)
