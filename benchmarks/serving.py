@@ -4,9 +4,11 @@
 
 The service runs as it is shipped: authentication, metrics, every method asked in shadow, and every
 prediction recorded, on a SQLite history. The endpoint beside it has the same request and answer
-models and the same uvicorn settings, and answers a constant. Both servers are pinned to one core,
-the load comes from the other. They take turns within each round; a ratio is the median of the
-rounds' ratios, because this machine's speed changes between rounds by more than they differ.
+models and uvicorn's settings, but uvicorn's own protocol, and answers a constant. Both servers are
+pinned to one core; the load comes from the other, in the shortest time slices that Linux grants, so
+that it measures the servers and not its own waits for the import that shares its core. They take
+turns within each round; a ratio is the median of the rounds' ratios, because this machine's speed
+changes between rounds by more than they differ.
 """
 
 import argparse
@@ -32,6 +34,7 @@ from load import Times, closed_loop, open_loop, post
 
 from predictors.jobs import Completion, Status, Submission
 from service.store import open_store
+from service.time_slice import take_short_slices
 
 SERVER_CORE, LOAD_CORE = 0, 1
 CLUSTER = "alpha"
@@ -210,8 +213,7 @@ def measure(file: Path, token: str, options: argparse.Namespace) -> None:
 def measure_imports(file: Path, todo: list[bytes], options: argparse.Namespace) -> None:
     """The service while its history grows; the endpoint while a history of nobody does.
 
-    The import shares a core with the load, which also has to wait for it: the endpoint tells how
-    much of a time is that.
+    The import shares a core with the load: the endpoint tells how much of a time is due to that.
     """
     of_nobody = file.with_name("of-nobody.sqlite3")
     prepared(of_nobody, 1)
@@ -291,6 +293,7 @@ def main() -> None:
             pass
         return
     os.sched_setaffinity(0, {LOAD_CORE})
+    take_short_slices()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "walltimed.sqlite3"
         token = prepared(file, options.history)

@@ -18,6 +18,7 @@ from service.pseudonyms import read_pseudonyms
 from service.recorder import Recorder
 from service.settings import Settings
 from service.store import LogReader, RecordedPrediction, Store, StoreError, open_store
+from service.time_slice import take_short_slices
 from service.tuning import in_force
 from service.tuning.keeper import TuningKeeper
 from service.writer import Writer
@@ -42,8 +43,8 @@ class Worker:
     Several of them may share a store; the log of completions is all they have in common.
 
     Attributes:
-        owns_process: whether the process does nothing else, so that its garbage collector and
-            thread switching are ours to set.
+        owns_process: whether the process does nothing else, so that its garbage collector, thread
+            switching and time slices are ours to set.
         names: replaces the names of people; everything behind the operations knows none.
         writer: from ``start`` on.
         storing: completions that were taken in and are not durable yet.
@@ -102,6 +103,8 @@ class Worker:
             SchemaOutdatedError: the database must be upgraded first.
             StoreUnavailableError: it cannot be reached.
         """
+        if self.owns_process:
+            take_short_slices()
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))

@@ -28,11 +28,10 @@ COMPLETIONS_QUEUED = 50_000
 PREDICTIONS_BUFFERED = 20_000
 """With more than this waiting, predictions are dropped and counted."""
 
-PATIENCE_SECONDS = 0.1
-"""How long a prediction waits for a completion to share its commit with."""
+PATIENCE_SECONDS = 0.25
+"""How long a prediction waits for a completion, or other predictions, to share its commit with."""
 
 _COMPLETIONS_AT_ONCE = 1000  # in a transaction, unless one group alone is larger
-_PREDICTIONS_AT_ONCE = 2000
 _HOUSEKEEPING_SECONDS = 3600.0
 
 Outcome = Ingested | Exception
