@@ -17,9 +17,12 @@ log = structlog.get_logger()
 DELAY_SECONDS = 0.01
 """How long predictions gather: asking about many at once takes half the time for each."""
 
-SLICE = 16
-"""Predictions that are recorded at a time, so that requests pass in between; half of those that
-wait where that is more, so that they never gather faster than they are recorded."""
+SLICE = 8
+"""Predictions that are recorded at a time, so that requests pass in between."""
+
+SHARE = 8
+"""One in so many of those that wait, where that is more: so they never gather faster than they are
+recorded, however many requests pass in between."""
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -79,7 +82,7 @@ class Recorder:
 
     def _some(self) -> None:
         waiting = len(self._waiting)
-        for _ in range(min(waiting, max(SLICE, waiting // 2))):
+        for _ in range(min(waiting, max(SLICE, waiting // SHARE))):
             self._take()
         self._is_scheduled = bool(self._waiting)
         if self._is_scheduled:

@@ -31,6 +31,7 @@ _PRESENT = BatchStatement(
     {"seq": "int8"},
     "{incoming} SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq",
 )
+_RECORDED_AT_ONCE = 128
 _LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'completions'"
 _NEXT_PLACES = "SELECT nextval('completions_seq') FROM generate_series(1, %s)"
 _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEND
@@ -40,7 +41,7 @@ def write(
     connection: Connection, groups: Groups, predictions: Sequence[RecordedPrediction]
 ) -> list[Ingested]:
     """Do all of it within the transaction that ``connection`` is in."""
-    _RECORD.execute(connection, [prediction_row(prediction) for prediction in predictions])
+    _record(connection, predictions)
     owners, reported = _first_reports(groups)
     if not reported:
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
@@ -53,6 +54,13 @@ def write(
         Ingested(accepted=new[index], duplicates=len(group) - new[index])
         for index, group in enumerate(groups)
     ]
+
+
+def _record(connection: Connection, predictions: Sequence[RecordedPrediction]) -> None:
+    """Store predictions, some at a time: making rows of thousands would hold up the event loop."""
+    for start in range(0, len(predictions), _RECORDED_AT_ONCE):
+        some = predictions[start : start + _RECORDED_AT_ONCE]
+        _RECORD.execute(connection, [prediction_row(prediction) for prediction in some])
 
 
 def _first_reports(groups: Groups) -> tuple[list[int], list[ReportedCompletion]]:
