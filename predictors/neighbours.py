@@ -14,7 +14,14 @@ from predictors.compiled import compiled
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
 Columns = tuple[Floats, Ids, Floats]
-"""The jobs: numbers and interned attributes by row, bounds of the features by block of rows."""
+"""The jobs: numbers and ids by row, bounds of the features by block of rows."""
+
+Features = tuple[float, float, float]
+Job = tuple[tuple[int, int, int, int], Features, Features]
+"""What neighbours are sought for: ids that must match, features, and one over their ranges."""
+
+Kept = tuple[Floats, Floats]
+"""Distances and runtimes of the nearest so far, in order."""
 
 PROCESSORS, REQUEST, MEMORY, RUNTIME, END = range(5)
 """Rows of the matrix of numbers; NaN is unknown."""
@@ -23,7 +30,10 @@ FEATURES = 3
 """The first of these rows are what jobs are compared by."""
 
 ATTRIBUTES = 4
-"""Rows of the matrix of attributes: interned ids, -1 is unknown."""
+"""Rows of the matrix of ids: interned attributes, -1 is unknown. The first is the user's."""
+
+PREVIOUS = 4
+"""The row after them: where the user's previous job is, before all rows if there is none."""
 
 BLOCK = 64
 """Rows that share one entry of smallest and largest features."""
@@ -74,11 +84,18 @@ def insert(
     window: tuple[int, int],
     row: tuple[float, float, float, float, float],
     ids: tuple[int, int, int, int],
+    newest: Ids,
 ) -> None:
-    """Put one job where its end time belongs among the rows of the window, after its equals."""
+    """Put one job where its end time belongs among the rows of the window, after its equals.
+
+    ``newest`` tells, and is told, each user's last row.
+    """
     first, stop = window
     numbers, attributes, bounds = columns
     place = rows_until(numbers[END], first, stop, row[END])
+    for index in range(stop - 1, place - 1, -1):
+        if attributes[0, index] >= 0:
+            newest[attributes[0, index]] = attributes[PREVIOUS, index]
     for column in range(len(row)):
         for index in range(stop, place, -1):
             numbers[column, index] = numbers[column, index - 1]
@@ -87,6 +104,10 @@ def insert(
         for index in range(stop, place, -1):
             attributes[column, index] = attributes[column, index - 1]
         attributes[column, place] = ids[column]
+    for index in range(place, stop + 1):
+        if attributes[0, index] >= 0:
+            attributes[PREVIOUS, index] = newest[attributes[0, index]]
+            newest[attributes[0, index]] = index
     if place < stop or place % BLOCK == 0:
         summarise(numbers, bounds, place, stop + 1)
     else:
@@ -134,8 +155,8 @@ def matches(attributes: Ids, row: int, ids: tuple[int, int, int, int]) -> bool:
 def distance(
     numbers: Floats,
     row: int,
-    features: tuple[float, float, float],
-    inverse: tuple[float, float, float],
+    features: Features,
+    inverse: Features,
 ) -> float:
     """Squared distance of a job to a row: each feature adds at most 1, and 1 where unknown."""
     total = 0.0
@@ -168,6 +189,38 @@ def admit(distances: Floats, values: Floats, found: int, candidate: tuple[float,
 
 
 @compiled
+def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> int:
+    """Keep the nearest of the rows that match; answer how many they are."""
+    first, stop = rows
+    ids, features, inverse = job
+    distances, runtimes = kept
+    numbers, attributes, _ = columns
+    found = 0
+    for row in range(stop - 1, first - 1, -1):
+        if matches(attributes, row, ids):
+            candidate = (distance(numbers, row, features, inverse), numbers[RUNTIME, row])
+            found = admit(distances, runtimes, found, candidate)
+    return found
+
+
+@compiled
+def admit_linked(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept, newest: int) -> int:
+    """The same for a job whose user's rows are linked, the last of them being ``newest``."""
+    first, stop = rows
+    ids, features, inverse = job
+    distances, runtimes = kept
+    numbers, attributes, _ = columns
+    found = 0
+    row = newest
+    while row >= first:
+        if row < stop and matches(attributes, row, ids):
+            candidate = (distance(numbers, row, features, inverse), numbers[RUNTIME, row])
+            found = admit(distances, runtimes, found, candidate)
+        row = attributes[PREVIOUS, row]
+    return found
+
+
+@compiled
 def mean_and_deviation(runtimes: Floats, count: int) -> tuple[float, float]:
     """Mean and population standard deviation of the first ``count`` runtimes."""
     total = 0.0
@@ -183,10 +236,10 @@ def mean_and_deviation(runtimes: Floats, count: int) -> tuple[float, float]:
 @compiled
 def nearest(
     columns: Columns,
-    window: tuple[int, int, float],
+    window: tuple[int, int, float, int],
     sizes: tuple[int, int, int],
     ids: tuple[int, int, int, int],
-    features: tuple[float, float, float],
+    features: Features,
 ) -> tuple[int, float, float]:
     """How many neighbours a job has, and mean and deviation of their runtimes.
 
@@ -197,18 +250,19 @@ def nearest(
         ids: attributes that must match; ANY where the template leaves one out.
         features: processors, request and memory of the job, NaN where unknown.
     """
-    first, stop, time = window
+    first, stop, time, newest = window
     history, neighbours, scaling = sizes
-    numbers, attributes, bounds = columns
+    numbers, _, bounds = columns
     stop = rows_until(numbers[END], first, stop, time)
     inverse = inverse_ranges(numbers, bounds, max(first, stop - scaling), stop)
     distances = np.empty(neighbours)
     runtimes = np.empty(neighbours)
-    found = 0
-    for row in range(stop - 1, max(first, stop - history) - 1, -1):
-        if matches(attributes, row, ids):
-            candidate = (distance(numbers, row, features, inverse), numbers[RUNTIME, row])
-            found = admit(distances, runtimes, found, candidate)
+    rows = (max(first, stop - history), stop)
+    job = (ids, features, inverse)
+    if ids[0] == ANY:
+        found = admit_all(columns, rows, job, (distances, runtimes))
+    else:
+        found = admit_linked(columns, rows, job, (distances, runtimes), newest)
     if found == 0:
         return 0, 0.0, 0.0
     mean, deviation = mean_and_deviation(runtimes, found)

@@ -6,7 +6,7 @@ import numpy as np
 
 from predictors import neighbours
 from predictors.jobs import Completion, Submission
-from predictors.neighbours import ANY, ATTRIBUTES, BLOCK, END, FEATURES, Columns
+from predictors.neighbours import ANY, ATTRIBUTES, BLOCK, END, FEATURES, PREVIOUS, Columns
 
 TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 """What a template can be made of (Xu et al. 2019, section 1), in the order of the columns."""
@@ -69,13 +69,16 @@ class RecentJobs:
     The rows lie in the middle of arrays twice as long: a job that ends last is appended, the
     oldest is left behind, and only when the end of the arrays is reached are the rows moved back
     to their beginning. A job that is reported late is put between the others.
+
+    The rows of each user are linked, so that a search for one user's jobs passes the others by.
     """
 
     def __init__(self, kept: int) -> None:
         capacity = 2 * kept + 1
         self.kept = kept
         self._numbers = np.full((END + 1, capacity), np.nan)
-        self._attributes = np.full((ATTRIBUTES, capacity), UNKNOWN, dtype=np.int32)
+        self._attributes = np.full((ATTRIBUTES + 1, capacity), UNKNOWN, dtype=np.int32)
+        self._newest = np.full(kept + 1, UNKNOWN, dtype=np.int32)
         bounds = np.full((2 * FEATURES, capacity // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)
         self._interned = tuple(Interned() for _ in TEMPLATE_ATTRIBUTES)
@@ -116,7 +119,7 @@ class RecentJobs:
         )
         row = (*features_of(submission), float(completion.runtime), float(completion.end_time))
         window = (self._first, self._stop)
-        neighbours.insert(self._columns, window, row, ids)
+        neighbours.insert(self._columns, window, row, ids, self._newest)
         self._stop += 1
 
     def nearest(
@@ -137,14 +140,19 @@ class RecentJobs:
                 return 0, 0.0, 0.0
         return neighbours.nearest(
             self._columns,
-            (self._first, self._stop, float(submission.submit_time)),
+            (
+                self._first,
+                self._stop,
+                float(submission.submit_time),
+                int(self._newest[ids[0]]),
+            ),
             sizes,
             (ids[0], ids[1], ids[2], ids[3]),
             features_of(submission),
         )
 
     def _forget_oldest(self) -> None:
-        oldest = self._attributes[:, self._first].tolist()
+        oldest = self._attributes[:ATTRIBUTES, self._first].tolist()
         for interned, number in zip(self._interned, oldest, strict=True):
             interned.release(number)
         self._first += 1
@@ -154,6 +162,8 @@ class RecentJobs:
         count = len(self)
         self._numbers[:, :count] = self._numbers[:, rows]
         self._attributes[:, :count] = self._attributes[:, rows]
+        for places in (self._attributes[PREVIOUS, :count], self._newest):
+            np.maximum(places - self._first, UNKNOWN, out=places)
         self._first, self._stop = 0, count
         neighbours.summarise(self._numbers, self._columns[2], 0, count)
 
