@@ -14,6 +14,9 @@ TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 UNKNOWN = -1
 """The id of an attribute that a job does not have."""
 
+NEW = -2
+"""The id of an attribute that no kept job has."""
+
 
 class Interned:
     """Small numbers for strings, taken back when the last user of a string is gone."""
@@ -101,6 +104,19 @@ class RecentJobs:
             for interned, attribute in zip(self._interned, TEMPLATE_ATTRIBUTES, strict=True)
         )
 
+    def window(self, submission: Submission) -> tuple[int, int, float, int]:
+        """First row, end of the rows, when the job is submitted, and the last row of its user."""
+        user = self._interned[0].find(submission.user)
+        newest = UNKNOWN if user == UNKNOWN else int(self._newest[user])
+        return self._first, self._stop, float(submission.submit_time), newest
+
+    def alike(self, submission: Submission) -> tuple[int, int]:
+        """The ids of a job's queue and application; unknown ones are alike, new ones are not."""
+        _, _, queues, applications = self._interned
+        return _id_or_new(queues, submission.queue), _id_or_new(
+            applications, submission.application
+        )
+
     def add(self, completion: Completion) -> None:
         """Keep a job that has ended, unless as many newer ones are kept already."""
         if len(self) == self.kept:
@@ -140,12 +156,7 @@ class RecentJobs:
                 return 0, 0.0, 0.0
         return neighbours.nearest(
             self._columns,
-            (
-                self._first,
-                self._stop,
-                float(submission.submit_time),
-                int(self._newest[ids[0]]),
-            ),
+            self.window(submission),
             sizes,
             (ids[0], ids[1], ids[2], ids[3]),
             features_of(submission),
@@ -166,6 +177,11 @@ class RecentJobs:
             np.maximum(places - self._first, UNKNOWN, out=places)
         self._first, self._stop = 0, count
         neighbours.summarise(self._numbers, self._columns[2], 0, count)
+
+
+def _id_or_new(interned: Interned, text: str | None) -> int:
+    found = interned.find(text)
+    return NEW if found == UNKNOWN and text is not None else found
 
 
 def features_of(submission: Submission) -> tuple[float, float, float]:

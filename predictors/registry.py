@@ -6,6 +6,7 @@ from typing import Any
 from predictors.base import Predictor
 from predictors.knn import Knn
 from predictors.last_two import LastTwo
+from predictors.least_cost import LeastCost
 from predictors.max_usage import MaxUsage
 from predictors.percentile import Percentile
 from predictors.requested import Requested
@@ -16,6 +17,7 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "percentile": Percentile,
     "last-two": LastTwo,
     "knn": Knn,
+    "least-cost": LeastCost,
 }
 
 DEFAULT_METHOD = "max-usage"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from simulator.trace import Trace
 
-METHODS = ("max-usage", "percentile", "last-two")
+METHODS = ("max-usage", "percentile", "last-two", "least-cost")
 """Compared unless the caller says which."""
 
 KNOWN = frozenset({"requested", "exact"})

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from simulator.replay import Replay
     from simulator.sweep import Swept
 
-METHODS = ("requested", "last-two", "max-usage", "percentile:key=user+walltime", "knn")
+METHODS = (
+    *("requested", "last-two", "max-usage", "percentile:key=user+walltime", "knn"),
+    "least-cost",
+)
 """Asked unless the caller says which. SWF has no projects, so this key is what the triple is."""
 
 

@@ -24,6 +24,7 @@ VARIANTS = {
         {"key": "double", "min_jobs": 1, "window_days": 7, "percentile": 100},
         {"key": "triple", "min_jobs": 1, "window_days": 60, "percentile": 0, "lower_bound": 0},
     ],
+    "least-cost": [{"price": 0, "window": 3, "history": 1000}],
     "knn": [{"template": ["user", "application"], "history": 20, "neighbours": 3, "alpha": 0.5}],
 }
 """Parameters beside the defaults, under which few jobs are history enough."""

@@ -1,0 +1,142 @@
+"""Machine code that weighs past runs and finds the estimate of least expected cost."""
+
+import numpy as np
+
+from predictors.compiled import compiled
+from predictors.neighbours import (
+    END,
+    PREVIOUS,
+    PROCESSORS,
+    REQUEST,
+    RUNTIME,
+    Columns,
+    Floats,
+    rows_until,
+)
+
+SCALING = 1000
+"""The price is counted in the mean runtime of so many of the cluster's last runs."""
+
+OTHERS = 64
+"""The cluster's last runs that stand for what all users do; with fewer there are none."""
+
+MARGIN_SECONDS = 30.0
+"""Added to a past runtime: the next run seldom takes exactly as long."""
+
+_QUEUE, _APPLICATION = 2, 3  # rows of the matrix of ids
+_AGEING = 0.96
+_OTHER_QUEUE = 0.75
+_OTHER_APPLICATION = 0.25
+_WEIGHT_OF_OTHERS = 0.1
+
+
+@compiled
+def least_cost(
+    columns: Columns,
+    window: tuple[int, int, float, int],
+    alike: tuple[int, int],
+    job: tuple[float, float],
+    settings: tuple[float, int, int],
+) -> tuple[int, int, float]:
+    """How many runs of the user and of others there are, and the estimate in seconds.
+
+    Args:
+        columns: the runs.
+        window: first row, end of the rows, the time by which a run must have ended, and the last
+            row of the user.
+        alike: ids of the job's queue and application.
+        job: request and processors.
+        settings: price, most runs of the user, and how many of the cluster's they are among.
+    """
+    first, stop, time, row = window
+    price, most, history = settings
+    request = job[0]
+    numbers, attributes, _ = columns
+    stop = rows_until(numbers[END], first, stop, time)
+    first = max(first, stop - history)
+    values = np.empty(most + OTHERS)
+    weights = np.empty(most + OTHERS)
+    own = 0
+    age = 1.0
+    while row >= first and own < most:
+        if row < stop:
+            weight = age * likeness(numbers, row, job)
+            if attributes[_QUEUE, row] != alike[0]:
+                weight *= _OTHER_QUEUE
+            if attributes[_APPLICATION, row] != alike[1]:
+                weight *= _OTHER_APPLICATION
+            put(values, weights, own, min(numbers[RUNTIME, row], request), weight)
+            own += 1
+            age *= _AGEING
+        row = attributes[PREVIOUS, row]
+    others = OTHERS if stop - first >= OTHERS else 0
+    for other in range(stop - others, stop):
+        usage = min(1.0, max(0.0, numbers[RUNTIME, other] / numbers[REQUEST, other]))
+        put(
+            values,
+            weights,
+            own + other - stop + others,
+            usage * request,
+            _WEIGHT_OF_OTHERS / OTHERS,
+        )
+    scale = mean(numbers[RUNTIME, max(first, stop - SCALING) : stop])
+    return own, others, cheapest(values, weights, own + others, request, price * scale)
+
+
+@compiled
+def likeness(numbers: Floats, row: int, job: tuple[float, float]) -> float:
+    """The ratio of the requests to the fourth, times that of the processors; both at most 1."""
+    request, processors = numbers[REQUEST, row], numbers[PROCESSORS, row]
+    if np.isnan(processors):
+        processors = 1.0
+    ratio = min(request, job[0]) / max(request, job[0])
+    squared = ratio * ratio
+    alike: float = squared * squared * min(processors, job[1]) / max(processors, job[1])
+    return alike
+
+
+@compiled
+def put(values: Floats, weights: Floats, count: int, value: float, weight: float) -> None:
+    """Put a value in its place among ``count`` ascending ones, behind its equals."""
+    place = count
+    while place > 0 and values[place - 1] > value:
+        values[place] = values[place - 1]
+        weights[place] = weights[place - 1]
+        place -= 1
+    values[place] = value
+    weights[place] = weight
+
+
+@compiled
+def mean(values: Floats) -> float:
+    """Their mean, summed in order; 0 of none."""
+    total = 0.0
+    for index in range(len(values)):
+        total += values[index]
+    average: float = total / max(len(values), 1)
+    return average
+
+
+@compiled
+def cheapest(values: Floats, weights: Floats, count: int, request: float, price: float) -> float:
+    """Of the values, each a margin later, and the request: that whose expected cost is least."""
+    weight, weighted = 0.0, 0.0
+    for index in range(count):
+        weight += weights[index]
+        weighted += weights[index] * values[index]
+    best, answer = np.inf, request
+    below, weighted_below = 0.0, 0.0
+    reached = 0
+    for index in range(count):
+        estimate = min(request, values[index] + MARGIN_SECONDS)
+        while reached < count and values[reached] <= estimate:
+            below += weights[reached]
+            weighted_below += weights[reached] * values[reached]
+            reached += 1
+        above, weighted_above = weight - below, weighted - weighted_below
+        cost = below * estimate - weighted_below + weighted_above - above * estimate + price * above
+        if cost < best:
+            best, answer = cost, estimate
+    if weight * request - weighted < best:
+        return request
+    return answer

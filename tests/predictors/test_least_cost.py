@@ -1,0 +1,156 @@
+"""least-cost answers what its docstring says, worked out by hand and by a slow definition."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictors.base import SHORTEST
+from predictors.costs import MARGIN_SECONDS, OTHERS, SCALING
+from predictors.jobs import Completion, Submission
+from predictors.least_cost import LeastCost
+
+HOUR = 3600.0
+
+
+def submission(time=1e6, *, request=HOUR, user="ada", **fields):
+    return Submission(requested_walltime=request, submit_time=time, user=user, **fields)
+
+
+def run(end, runtime, *, request=HOUR, user="ada", **fields):
+    job = Submission(requested_walltime=request, submit_time=end - runtime, user=user, **fields)
+    return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
+
+
+def told(completions, **parameters):
+    predictor = LeastCost(history=1000, **parameters)
+    for completion in completions:
+        predictor.observe(completion)
+    return predictor
+
+
+def answer(completions, job=None, **parameters):
+    return told(completions, **parameters).predict(job or submission()).predicted_walltime
+
+
+def by_definition(completions, job, *, price, window):
+    """The answer in seconds and the cost of any, or None where nothing is known."""
+    places = [i for i, c in enumerate(completions) if c.end_time <= job.submit_time]
+    ended = [completions[i] for i in sorted(places, key=lambda i: (completions[i].end_time, i))]
+    ended = ended[-1000:]
+    own = [c for c in reversed(ended) if c.submission.user == job.user][:window]
+    others = ended[-OTHERS:] if len(ended) >= OTHERS else []
+    if job.user is None or not own + others:
+        return None
+    request = job.requested_walltime
+    sample = [
+        (min(c.runtime, request), 0.96**age * likeness(c.submission, job))
+        for age, c in enumerate(own)
+    ]
+    sample += [(c.usage * request, 0.1 / OTHERS) for c in others]
+    scale = sum(c.runtime for c in ended[-SCALING:]) / len(ended[-SCALING:])
+
+    def cost(estimate):
+        return sum(
+            weight * (abs(estimate - value) + (price * scale if value > estimate else 0.0))
+            for value, weight in sample
+        )
+
+    estimates = [min(request, value + MARGIN_SECONDS) for value, _ in sorted(sample)] + [request]
+    return max(SHORTEST, min(estimates, key=cost)), cost
+
+
+def likeness(past, job):
+    requests = (past.requested_walltime, job.requested_walltime)
+    processors = (past.requested_processors or 1, job.requested_processors or 1)
+    weight = (min(requests) / max(requests)) ** 4 * min(processors) / max(processors)
+    weight *= 1.0 if past.queue == job.queue else 0.75
+    return weight * (1.0 if past.application == job.application else 0.25)
+
+
+fields = {
+    "request": st.sampled_from((60.0, HOUR, 2 * HOUR, 86400.0)),
+    "user": st.sampled_from(("ada", "ada", "bob", None)),
+    "queue": st.sampled_from(("short", "long", None)),
+    "application": st.sampled_from(("a", "b", None)),
+    "requested_processors": st.sampled_from((1, 4, None)),
+}
+runs = st.builds(run, st.integers(0, 50).map(float), st.floats(0, 9e4), **fields)
+jobs = st.builds(submission, st.integers(0, 60).map(float), **fields)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(runs, max_size=20),
+    st.integers(0, 80),
+    jobs,
+    st.sampled_from((0.0, 0.3, 1.0, 20.0)),
+    st.sampled_from((1, 5, 128)),
+)
+def test_it_answers_what_its_definition_says(completions, copies, job, price, window):
+    log = completions + [run(10.0 + i, 77.0 * i, user=f"u{i % 7}") for i in range(copies)]
+    prediction = told(log, price=price, window=window).predict(job)
+    found = by_definition(log, job, price=price, window=window)
+    if found is None:
+        assert prediction.predicted_walltime == job.requested_walltime
+        assert prediction.basis.reason == "cold-start"
+        return
+    seconds, cost = found
+    # Of two estimates that cost the same but for rounding either will do.
+    assert cost(prediction.predicted_walltime) == pytest.approx(cost(seconds), rel=1e-9, abs=1e-6)
+
+
+def test_without_a_price_it_is_the_weighted_median_and_a_margin():
+    assert answer([run(10.0, 100.0), run(20.0, 200.0), run(30.0, 300.0)], price=0) == 230.0
+
+
+def test_the_run_that_ended_last_outweighs_an_older_one():
+    """100 s and the hour weigh 1 and 0.96: 130 s costs 30 + 0.96 x 3470, the hour costs 3500."""
+    assert answer([run(10.0, HOUR), run(20.0, 100.0)], price=0) == 130.0
+    assert answer([run(10.0, 100.0), run(20.0, HOUR)], price=0) == HOUR
+
+
+def test_an_underestimate_costs_the_price_in_mean_runtimes():
+    """Their mean is 1850 s: at price 1, 130 s costs 3361.2 + 0.96 x 1850, more than 3500."""
+    completions = [run(10.0, HOUR), run(20.0, 100.0)]
+    assert answer(completions, price=0.07) == 130.0
+    assert answer(completions, price=0.08) == HOUR
+
+
+def test_safety_is_bought_where_it_is_cheap():
+    """One run in three was longer; a minute more is worth the price, a day more is not."""
+    short = [run(10.0, 500.0), run(20.0, 400.0), run(30.0, 400.0)]
+    long = [run(10.0, 86400.0, request=86400.0), run(20.0, 400.0, request=86400.0)]
+    long += [run(30.0, 400.0, request=86400.0)]
+    assert answer(short, price=1) == 530.0
+    assert answer(long, submission(request=86400.0), price=0.5) == 430.0
+
+
+def test_runs_like_the_job_weigh_more():
+    """A newer run of twice the request weighs 1/16, of another application 1/4."""
+    completions = [run(10.0, 100.0), run(20.0, 1000.0, request=2 * HOUR)]
+    assert answer(completions, price=0) == 130.0
+    completions = [run(10.0, 100.0, application="a"), run(20.0, 1000.0, application="b")]
+    assert answer(completions, submission(application="a"), price=0) == 130.0
+    assert answer(completions, submission(application="b"), price=0) == 1030.0
+
+
+def test_a_new_user_is_predicted_by_what_all_users_do():
+    completions = [run(float(i), 900.0, user=f"u{i}") for i in range(OTHERS)]
+    prediction = told(completions, price=0).predict(submission(request=2 * HOUR))
+    assert prediction.predicted_walltime == 1830.0
+    assert prediction.basis.reason == "others"
+    assert prediction.basis.jobs == OTHERS
+    assert answer(completions[1:], price=0) == HOUR
+
+
+def test_a_job_of_an_unknown_user_gets_its_request():
+    assert answer([run(float(i), 900.0) for i in range(100)], submission(user=None)) == HOUR
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("price", -1), ("price", float("nan")), ("window", 0), ("window", 1.5), ("history", 999)],
+)
+def test_a_parameter_out_of_range_is_named(parameter, value):
+    with pytest.raises(ValueError, match=parameter):
+        LeastCost(**{parameter: value})

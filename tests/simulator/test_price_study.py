@@ -1,0 +1,54 @@
+"""The study of prices: what least-cost costs where others underestimate as often."""
+
+import json
+from math import isnan
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli import app
+from simulator.cleaning import REPLAY_RULES, clean
+from simulator.price_study import PRICES, PriceStudy, report, study
+from simulator.runs import completions
+from simulator.swf import write_swf
+from simulator.synth import Workload, synthesise
+from simulator.tradeoff import Point, curve_of
+
+
+@pytest.fixture(scope="module")
+def found():
+    jobs, _ = clean(synthesise(Workload(jobs=600, processors=64, seed=5)), REPLAY_RULES)
+    return study(list(completions(jobs)))
+
+
+def test_methods_are_compared_where_they_underestimate_equally_often():
+    curve = curve_of("least-cost", [Point("price=1", 0.2, 300.0), Point("price=0", 0.4, 100.0)])
+    there = PriceStudy(jobs=1, published=[], curve=curve)
+    assert there.ratio(Point("a", 0.3, 400.0)) == pytest.approx(0.5)
+    assert there.ratio(Point("b", 0.5, 200.0)) == pytest.approx(0.5)
+    assert isnan(there.ratio(Point("c", 0.1, 400.0)))
+    assert there.default.error == 300.0
+
+
+def test_a_higher_price_underestimates_fewer_jobs(found):
+    by_setting = {point.setting: point.underestimated for point in found.curve.points}
+    shares = [by_setting[f"price={price:g}"] for price in PRICES]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 2 * shares[-1]
+
+
+def test_every_method_and_price_is_told(found):
+    text = report(found)
+    for point in [*found.published, *found.curve.points]:
+        assert point.setting in text
+    assert found.jobs == 600
+
+
+def test_the_command_prints_for_people_and_for_machines(tmp_path):
+    trace = tmp_path / "log.swf"
+    write_swf(synthesise(Workload(jobs=80, processors=64, seed=5)), trace)
+    printed = CliRunner().invoke(app, ["experiment", "least-cost", str(trace)])
+    assert printed.exit_code == 0
+    assert "published method" in printed.stdout
+    answer = CliRunner().invoke(app, ["experiment", "least-cost", "--json", str(trace)])
+    assert len(json.loads(answer.stdout)[str(trace)]["curve"]["points"]) == len(PRICES)
