@@ -144,9 +144,9 @@ def a_long_log():
     return sorted(runs, key=lambda run: run.end_time)
 
 
-@pytest.mark.parametrize("method", ["max-usage", "knn", "percentile"])
+@pytest.mark.parametrize("method", ["max-usage", "knn", "least-cost", "percentile"])
 def test_a_service_knows_after_a_warm_start_what_it_knew(store, method):
-    settings = Settings(method=method)
+    settings = Settings(method=method, predictors={"least-cost": {"history": 5000}})
     whole, warm = Live(settings, Metrics()), Live(settings, Metrics())
     log = a_long_log()
     whole.apply(log)
