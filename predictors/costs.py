@@ -9,6 +9,7 @@ from predictors.neighbours import (
     PROCESSORS,
     REQUEST,
     RUNTIME,
+    TOTAL,
     Columns,
     Floats,
     rows_until,
@@ -17,7 +18,7 @@ from predictors.neighbours import (
 SCALING = 1000
 """The price is counted in the mean runtime of so many of the cluster's last runs."""
 
-OTHERS = 64
+OTHERS = 16
 """The cluster's last runs that stand for what all users do; with fewer there are none."""
 
 MARGIN_SECONDS = 30.0
@@ -79,7 +80,7 @@ def least_cost(
             usage * request,
             _WEIGHT_OF_OTHERS / OTHERS,
         )
-    scale = mean(numbers[RUNTIME, max(first, stop - SCALING) : stop])
+    scale = mean_seconds(numbers, max(first, stop - SCALING), stop)
     return own, others, cheapest(values, weights, own + others, request, price * scale)
 
 
@@ -89,9 +90,9 @@ def likeness(numbers: Floats, row: int, job: tuple[float, float]) -> float:
     request, processors = numbers[REQUEST, row], numbers[PROCESSORS, row]
     if np.isnan(processors):
         processors = 1.0
-    ratio = min(request, job[0]) / max(request, job[0])
-    squared = ratio * ratio
-    alike: float = squared * squared * min(processors, job[1]) / max(processors, job[1])
+    ratio = request / job[0] if request < job[0] else job[0] / request
+    of_processors = processors / job[1] if processors < job[1] else job[1] / processors
+    alike: float = ratio * ratio * ratio * ratio * of_processors
     return alike
 
 
@@ -108,13 +109,13 @@ def put(values: Floats, weights: Floats, count: int, value: float, weight: float
 
 
 @compiled
-def mean(values: Floats) -> float:
-    """Their mean, summed in order; 0 of none."""
-    total = 0.0
-    for index in range(len(values)):
-        total += values[index]
-    average: float = total / max(len(values), 1)
-    return average
+def mean_seconds(numbers: Floats, first: int, stop: int) -> float:
+    """The mean runtime of the rows in whole seconds, exact whatever came before; 0 of none."""
+    if stop <= first:
+        return 0.0
+    first_seconds = np.floor(numbers[RUNTIME, first])
+    seconds: float = numbers[TOTAL, stop - 1] - numbers[TOTAL, first] + first_seconds
+    return seconds / (stop - first)
 
 
 @compiled

@@ -19,7 +19,7 @@ class LeastCost:
     ended after it, times the fourth power of the smaller of the two requests over the larger,
     times the smaller number of processors over the larger (one where it is unknown), times 1/4 if
     the application is another one and 3/4 if the queue is. A tenth of one weight is shared by the
-    cluster's last 64 runs, of which the share of the request that was used counts: all that is
+    cluster's last 16 runs, of which the share of the request that was used counts: all that is
     known of a new user. The answer is that among the weighted runtimes, each 30 s more, and the
     request itself, whose expected cost is least; the shortest of equals. Each runtime counts up to
     the request.

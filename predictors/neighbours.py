@@ -23,8 +23,9 @@ Job = tuple[tuple[int, int, int, int], Features, Features]
 Kept = tuple[Floats, Floats]
 """Distances and runtimes of the nearest so far, in order."""
 
-PROCESSORS, REQUEST, MEMORY, RUNTIME, END = range(5)
-"""Rows of the matrix of numbers; NaN is unknown."""
+PROCESSORS, REQUEST, MEMORY, RUNTIME, END, TOTAL = range(6)
+"""Rows of the matrix of numbers; NaN is unknown. The last has the whole seconds of all runtimes up
+to the row, from anywhere on: of use are differences, which are exact."""
 
 FEATURES = 3
 """The first of these rows are what jobs are compared by."""
@@ -79,6 +80,23 @@ def widen(numbers: Floats, bounds: Floats, row: int) -> None:
 
 
 @compiled
+def unlink(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
+    """Take the last rows, ``first:stop``, out of the chains of their users."""
+    for row in range(stop - 1, first - 1, -1):
+        if attributes[0, row] >= 0:
+            newest[attributes[0, row]] = attributes[PREVIOUS, row]
+
+
+@compiled
+def link(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
+    """Put the rows ``first:stop`` at the ends of the chains of their users."""
+    for row in range(first, stop):
+        if attributes[0, row] >= 0:
+            attributes[PREVIOUS, row] = newest[attributes[0, row]]
+            newest[attributes[0, row]] = row
+
+
+@compiled
 def insert(
     columns: Columns,
     window: tuple[int, int],
@@ -93,9 +111,7 @@ def insert(
     first, stop = window
     numbers, attributes, bounds = columns
     place = rows_until(numbers[END], first, stop, row[END])
-    for index in range(stop - 1, place - 1, -1):
-        if attributes[0, index] >= 0:
-            newest[attributes[0, index]] = attributes[PREVIOUS, index]
+    unlink(attributes, newest, place, stop)
     for column in range(len(row)):
         for index in range(stop, place, -1):
             numbers[column, index] = numbers[column, index - 1]
@@ -104,10 +120,10 @@ def insert(
         for index in range(stop, place, -1):
             attributes[column, index] = attributes[column, index - 1]
         attributes[column, place] = ids[column]
+    link(attributes, newest, place, stop + 1)
     for index in range(place, stop + 1):
-        if attributes[0, index] >= 0:
-            attributes[PREVIOUS, index] = newest[attributes[0, index]]
-            newest[attributes[0, index]] = index
+        before = numbers[TOTAL, index - 1] if index > first else 0.0
+        numbers[TOTAL, index] = before + np.floor(numbers[RUNTIME, index])
     if place < stop or place % BLOCK == 0:
         summarise(numbers, bounds, place, stop + 1)
     else:

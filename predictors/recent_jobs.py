@@ -6,7 +6,16 @@ import numpy as np
 
 from predictors import neighbours
 from predictors.jobs import Completion, Submission
-from predictors.neighbours import ANY, ATTRIBUTES, BLOCK, END, FEATURES, PREVIOUS, Columns
+from predictors.neighbours import (
+    ANY,
+    ATTRIBUTES,
+    BLOCK,
+    END,
+    FEATURES,
+    PREVIOUS,
+    TOTAL,
+    Columns,
+)
 
 TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 """What a template can be made of (Xu et al. 2019, section 1), in the order of the columns."""
@@ -79,8 +88,9 @@ class RecentJobs:
     def __init__(self, kept: int) -> None:
         capacity = 2 * kept + 1
         self.kept = kept
-        self._numbers = np.full((END + 1, capacity), np.nan)
-        self._attributes = np.full((ATTRIBUTES + 1, capacity), UNKNOWN, dtype=np.int32)
+        # What belongs to one job lies together: a search jumps from job to job.
+        self._numbers = np.full((TOTAL + 1, capacity), np.nan, order="F")
+        self._attributes = np.full((ATTRIBUTES + 1, capacity), UNKNOWN, np.int32, order="F")
         self._newest = np.full(kept + 1, UNKNOWN, dtype=np.int32)
         bounds = np.full((2 * FEATURES, capacity // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)
