@@ -17,7 +17,7 @@ log = structlog.get_logger()
 DELAY_SECONDS = 0.01
 """How long predictions gather: asking about many at once takes half the time for each."""
 
-SLICE = 8
+SLICE = 4
 """Predictions that are recorded at a time, so that requests pass in between."""
 
 SHARE = 8
