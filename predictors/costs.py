@@ -12,6 +12,7 @@ from predictors.neighbours import (
     TOTAL,
     Columns,
     Floats,
+    admit,
     rows_until,
 )
 
@@ -66,22 +67,16 @@ def least_cost(
                 weight *= _OTHER_QUEUE
             if attributes[_APPLICATION, row] != alike[1]:
                 weight *= _OTHER_APPLICATION
-            put(values, weights, own, min(numbers[RUNTIME, row], request), weight)
-            own += 1
+            own = admit(values, weights, own, (min(numbers[RUNTIME, row], request), weight))
             age *= _AGEING
         row = attributes[PREVIOUS, row]
     others = OTHERS if stop - first >= OTHERS else 0
+    known = own
     for other in range(stop - others, stop):
         usage = min(1.0, max(0.0, numbers[RUNTIME, other] / numbers[REQUEST, other]))
-        put(
-            values,
-            weights,
-            own + other - stop + others,
-            usage * request,
-            _WEIGHT_OF_OTHERS / OTHERS,
-        )
+        known = admit(values, weights, known, (usage * request, _WEIGHT_OF_OTHERS / OTHERS))
     scale = mean_seconds(numbers, max(first, stop - SCALING), stop)
-    return own, others, cheapest(values, weights, own + others, request, price * scale)
+    return own, others, cheapest(values, weights, known, request, price * scale)
 
 
 @compiled
@@ -94,18 +89,6 @@ def likeness(numbers: Floats, row: int, job: tuple[float, float]) -> float:
     of_processors = processors / job[1] if processors < job[1] else job[1] / processors
     alike: float = ratio * ratio * ratio * ratio * of_processors
     return alike
-
-
-@compiled
-def put(values: Floats, weights: Floats, count: int, value: float, weight: float) -> None:
-    """Put a value in its place among ``count`` ascending ones, behind its equals."""
-    place = count
-    while place > 0 and values[place - 1] > value:
-        values[place] = values[place - 1]
-        weights[place] = weights[place - 1]
-        place -= 1
-    values[place] = value
-    weights[place] = weight
 
 
 @compiled

@@ -184,22 +184,26 @@ def distance(
 
 
 @compiled
-def admit(distances: Floats, values: Floats, found: int, candidate: tuple[float, float]) -> int:
-    """Keep a candidate (distance, value) among the nearest ``found``; answer how many they are.
+def admit(keys: Floats, values: Floats, found: int, candidate: tuple[float, float]) -> int:
+    """Keep a candidate (key, value) among ``found`` in ascending order of their keys.
 
-    A candidate goes behind those as near as itself: they were met first, so they win the tie.
+    A candidate goes behind its equals: they were met first, so they win the tie. Where the arrays
+    are full it replaces the last, if its key is smaller.
+
+    Returns:
+        How many there are.
     """
-    distance_of_candidate, value = candidate
-    if found == len(distances):
-        if distance_of_candidate >= distances[found - 1]:
+    key, value = candidate
+    if found == len(keys):
+        if key >= keys[found - 1]:
             return found
         found -= 1
     place = found
-    while place > 0 and distances[place - 1] > distance_of_candidate:
-        distances[place] = distances[place - 1]
+    while place > 0 and keys[place - 1] > key:
+        keys[place] = keys[place - 1]
         values[place] = values[place - 1]
         place -= 1
-    distances[place] = distance_of_candidate
+    keys[place] = key
     values[place] = value
     return found + 1
 
