@@ -29,9 +29,9 @@ class LeastCost:
     a minute or a day is given the day. That is the way to underestimate as few jobs as possible
     for a given mean absolute error, which an equal percentile for every job is not.
 
-    The weights were chosen on SDSC-SP2, CTC-SP2, HPC2N, Theta and CERIT-SC and then tried once
-    on Intrepid, SDSC-DS, LANL-CM5, Graham and Curie; docs/results/least-cost tells how they did.
-    Others do about as well.
+    The weights of age, request and processors were chosen on SDSC-SP2, CTC-SP2, HPC2N, Theta and
+    CERIT-SC, the rest on these and Intrepid, SDSC-DS, LANL-CM5, Graham and Curie together;
+    docs/results/least-cost tells how they did. Others do about as well.
 
     The price is counted in mean runtimes of the cluster's last 1000 runs, so that it means the same
     where jobs take minutes and where they take days. Only runs among the last ``history`` of the
