@@ -1,12 +1,23 @@
-"""Compiles numeric loops to machine code, cached on disk where there is a place for it."""
+"""Compiles numeric loops to machine code, cached on disk under a name that tells their text.
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+numba renews a cached function when the function's own file changes, but not when a function or
+constant of another module changes that was compiled into it. So the name under which a function
+is cached ends with a digest of everything that it is made of.
+"""
 
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
 from numba import njit
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, np.dtype, np.generic)
+"""Types of globals whose values the compiler copies into machine code."""
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -15,7 +26,64 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     The cache lies beside the source, else in the user's cache directory, else in
     NUMBA_CACHE_DIR. Where none of them can be written, every process compiles for itself.
     """
+    function.__qualname__ = f"{function.__qualname__}-{source_digest(function)}"
     try:
         return cast("Callable[Parameters, Result]", njit(cache=True)(function))
     except RuntimeError:  # numba's answer to a read-only installation without a home directory
         return cast("Callable[Parameters, Result]", njit(function))
+
+
+def source_digest(function: Callable[..., Any]) -> str:
+    """A short text that changes with the code of ``function``, or of any part compiled into it."""
+    digest = sha256()
+    for part in parts_of(function):
+        digest.update(part.__name__.encode())
+        digest.update(repr(_text(part.__code__)).encode())
+        digest.update(repr(_constants(part)).encode())
+    return digest.hexdigest()[:12]
+
+
+def parts_of(function: Callable[..., Any]) -> Iterator[FunctionType]:
+    """``function`` and all compiled functions that it calls, directly or not, each once."""
+    waiting, seen = [_python_of(function)], set()
+    while waiting:
+        part = waiting.pop()
+        if part is None or part in seen:
+            continue
+        seen.add(part)
+        yield part
+        waiting += [_python_of(value) for _, value in _globals(part)]
+
+
+def _python_of(value: Any) -> FunctionType | None:
+    """The Python function behind a compiled one; None for anything else."""
+    python = getattr(value, "py_func", value)
+    return python if isinstance(python, FunctionType) else None
+
+
+def _constants(part: FunctionType) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in _globals(part) if isinstance(value, CONSTANTS)]
+
+
+def _globals(part: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The names that ``part`` looks up outside itself, with their values, in a fixed order."""
+    closure = zip(part.__code__.co_freevars, part.__closure__ or (), strict=True)
+    for name, cell in closure:
+        yield name, cell.cell_contents
+    names = sorted(_names(part.__code__))
+    for name in names:
+        value = part.__globals__.get(name)
+        yield name, value
+        if isinstance(value, ModuleType):
+            yield from ((f"{name}.{each}", getattr(value, each, None)) for each in names)
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _text(code: CodeType) -> tuple[Any, ...]:
+    """What the compiler reads of ``code``: its instructions, names and constants."""
+    constants = [_text(each) if isinstance(each, CodeType) else each for each in code.co_consts]
+    return code.co_code, code.co_names, code.co_varnames, constants

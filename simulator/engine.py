@@ -14,29 +14,12 @@ An estimate is outlived when its end comes before the job's; a job that ends exa
 expected to does not outlive anything.
 """
 
-from collections.abc import Callable
-
 from predictors.compiled import compiled
 from simulator import events, machine, orders, policies
-from simulator.kernel import inlined, kernel, source_digest
+from simulator.kernel import inlined, kernel
 from simulator.state import NEVER, UNKNOWN, State
 
 DONE, PAUSED, ESTIMATES_WANTED = range(3)
-
-
-def _entry() -> Callable[[State], int]:
-    digest = source_digest()
-
-    def run(state: State) -> int:
-        """Go on until all is done, or the pause, or a submission without an estimate.
-
-        The loop stops before such submissions when the clock shows their second and all that
-        ended by then (in sequence: before then) is in ``finished``; it wants the estimates of
-        the jobs from ``submitted`` on and before ``wanted``.
-        """
-        return _run(state) if digest else DONE
-
-    return compiled(run)
 
 
 @kernel
@@ -185,4 +168,12 @@ def _close_gaps(state: State) -> None:
     clock.rearmost = UNKNOWN
 
 
-run = _entry()
+@compiled
+def run(state: State) -> int:
+    """Go on until all is done, or the pause, or a submission without an estimate.
+
+    The loop stops before such submissions when the clock shows their second and all that
+    ended by then (in sequence: before then) is in ``finished``; it wants the estimates of
+    the jobs from ``submitted`` on and before ``wanted``.
+    """
+    return _run(state)

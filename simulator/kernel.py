@@ -1,13 +1,10 @@
 """Marks what runs as machine code: the scheduling loop and everything that it calls.
 
-Only the loop itself is kept in numba's cache, under a key that holds the text of every module
-it is made of: numba alone would go on using a loop whose parts have changed. The parts are
-compiled into it and need no cache of their own.
+Only the loop itself is kept in numba's cache. The parts are compiled into it and need no cache
+of their own.
 """
 
 from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from numba import njit
@@ -15,9 +12,8 @@ from numba import njit
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_HERE = Path(__file__).parent
-_PREDICTORS = _HERE.parent / "predictors"
-_MARKS = (b"@kernel", b"@inlined", b"@compiled", b"TSAFRIR_STEPS")
+PARTS: list[Callable[..., Any]] = []
+"""All functions that are marked as parts of the loop, in the order in which they are defined."""
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -35,6 +31,7 @@ def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
 
 def _part(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
+    PARTS.append(function)
     part: Any = njit  # its overloads do not know these options, which make the loop 3 times as fast
     wrapped = part(
         no_cpython_wrapper=True,
@@ -43,17 +40,3 @@ def _part(function: Callable[Parameters, Result], **options: bool) -> Callable[P
         **options,
     )(function)
     return cast("Callable[Parameters, Result]", wrapped)
-
-
-def source_digest() -> int:
-    """A number that changes with the text of any module of the loop."""
-    parts = [
-        *(_PREDICTORS / name for name in ("correction.py", "psp.py")),
-        *sorted(_HERE.glob("*.py")),
-        *sorted(_HERE.glob("policies/*.py")),
-    ]
-    digest = sha256()
-    for text in (path.read_bytes() for path in parts):
-        if any(mark in text for mark in _MARKS):
-            digest.update(text)
-    return int.from_bytes(digest.digest()[:7], "big")

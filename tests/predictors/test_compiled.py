@@ -1,0 +1,74 @@
+"""What is cached as machine code is renewed when any part of it changes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from predictors import compiled
+from simulator import correcting, engine, kernel
+
+TWO_MODULES = {
+    "constants.py": "LIMIT = 7\n",
+    "part.py": (
+        "from numba import njit\nimport constants\n\n@njit\ndef part():\n"
+        "    return constants.LIMIT\n"
+    ),
+    "whole.py": (
+        "from predictors.compiled import compiled\nfrom part import part\n\n@compiled\n"
+        "def whole():\n    return part()\n"
+    ),
+}
+
+
+def _answer(folder: Path) -> str:
+    ask = "import whole; print(whole.whole())"
+    return subprocess.run(
+        [sys.executable, "-c", ask], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_a_cached_function_follows_a_constant_of_a_third_module(tmp_path):
+    for name, text in TWO_MODULES.items():
+        (tmp_path / name).write_text(text)
+    assert _answer(tmp_path) == "7"
+    assert list(tmp_path.glob("__pycache__/*.nbi")), "nothing was cached, so nothing is shown"
+    (tmp_path / "constants.py").write_text("LIMIT = 9\n# not the same length\n")
+    assert _answer(tmp_path) == "9"
+
+
+def test_a_cached_function_follows_the_text_of_what_it_calls(tmp_path):
+    for name, text in TWO_MODULES.items():
+        (tmp_path / name).write_text(text)
+    assert _answer(tmp_path) == "7"
+    (tmp_path / "part.py").write_text(TWO_MODULES["part.py"] + "    # changed\n")
+    assert _answer(tmp_path) == "7"
+    changed = TWO_MODULES["part.py"].replace("constants.LIMIT", "constants.LIMIT + 1")
+    (tmp_path / "part.py").write_text(changed)
+    assert _answer(tmp_path) == "8"
+
+
+def test_the_digest_of_the_scheduling_loop_covers_every_part_that_is_marked():
+    covered = set(compiled.parts_of(engine.run))
+    assert len(kernel.PARTS) > 50
+    assert [part.__qualname__ for part in kernel.PARTS if part not in covered] == []
+
+
+def test_the_digest_of_the_scheduling_loop_changes_with_a_constant_of_a_part(monkeypatch):
+    before = compiled.source_digest(engine.run)
+    assert compiled.source_digest(engine.run) == before
+    monkeypatch.setattr(correcting, "_STEPS", (60, 120))
+    assert compiled.source_digest(engine.run) != before
+
+
+def test_the_digest_tells_nothing_of_one_process():
+    ask = (
+        "from predictors.compiled import source_digest; from simulator.engine import run;"
+        "print(source_digest(run))"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", ask], check=True, capture_output=True, text=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert len(digests) == 1
