@@ -25,7 +25,7 @@ from sklearn.svm import SVR
 from tuning import Straightforward
 
 from predictors.jobs import Completion
-from predictors.knn import KnnParameters
+from predictors.methods.knn import KnnParameters
 from simulator.cleaning import REPLAY_RULES, clean
 from simulator.runs import completions
 from simulator.swf import read_swf

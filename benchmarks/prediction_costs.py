@@ -23,9 +23,9 @@ from time import perf_counter_ns
 from msgspec import Struct
 from msgspec.structs import replace
 
+from predictors.accuracy_groups import Accuracies
 from predictors.base import Predictor
 from predictors.jobs import Completion, Submission
-from predictors.psp import Accuracies
 from predictors.registry import PREDICTORS, create
 
 USERS = 250

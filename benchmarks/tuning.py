@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from prediction_costs import stream
 
 from predictors.jobs import Completion
-from predictors.knn import KnnParameters
-from predictors.recent_jobs import features_of
+from predictors.memory.job_table import features_of
+from predictors.methods.knn import KnnParameters
 from predictors.tuning import genetic
 from predictors.tuning.batch import Batch, batch_of
 from predictors.tuning.genetic import GENERATIONS, GENES, decode

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from predictors.base import Predictor
-from predictors.knn import Knn
-from predictors.last_two import LastTwo
-from predictors.least_cost import LeastCost
-from predictors.max_usage import MaxUsage
-from predictors.percentile import Percentile
-from predictors.requested import Requested
+from predictors.methods.knn import Knn
+from predictors.methods.last_two import LastTwo
+from predictors.methods.least_cost import LeastCost
+from predictors.methods.max_usage import MaxUsage
+from predictors.methods.percentile import Percentile
+from predictors.methods.requested import Requested
 
 PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "requested": Requested,

@@ -7,13 +7,13 @@ from operator import or_
 
 import structlog
 
+from predictors.accuracy_groups import Accuracies
 from predictors.base import Memory, Predictor
-from predictors.errors import RecentErrors
+from predictors.correction_by_history import Survivors
 from predictors.jobs import Completion, Status, Submission
-from predictors.knn import Knn, KnnParameters
-from predictors.psp import Accuracies
+from predictors.memory.error_ratios import RecentErrors
+from predictors.methods.knn import Knn, KnnParameters
 from predictors.registry import PREDICTORS, UnknownMethodError, create
-from predictors.survivors import Survivors
 from service.metrics import Metrics
 from service.settings import Settings
 

@@ -6,8 +6,8 @@ from itertools import islice
 from math import floor
 from typing import Self
 
+from predictors.accuracy_groups import Accuracies
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
-from predictors.psp import Accuracies
 from simulator.methods import MethodSpec
 from simulator.replay import InProcess, Player
 from simulator.runs import completions

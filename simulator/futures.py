@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from predictors.errors import sample
+from predictors.memory.error_ratios import sample
 from simulator.forecast import Forecast, QueuedJobs, Snapshot, forecast
 from simulator.semantics import Semantics
 from simulator.trace import Integers

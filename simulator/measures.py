@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.psp import aged_priority
+from predictors.accuracy_groups import aged_priority
 from simulator.schedule import Schedule
 
 Seconds = NDArray[Any]

@@ -6,7 +6,7 @@ Ties fall back to submission, then to the job number, which is the order of the 
 from collections.abc import Mapping
 from typing import Any
 
-from predictors.psp import STEP_SECONDS, aged
+from predictors.accuracy_groups import STEP_SECONDS, aged
 from simulator.kernel import inlined, kernel
 from simulator.state import UNKNOWN, State
 

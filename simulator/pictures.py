@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from simulator.prediction_measures import error_per_group
+from predictors.measures import error_per_group
 from simulator.replay import Replay
 from simulator.summary import user_numbers
 from simulator.sweep import Swept

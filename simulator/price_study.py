@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from predictors.jobs import Completion
-from predictors.knn import Knn
-from predictors.last_two import LastTwo
-from predictors.least_cost import LeastCost
-from predictors.max_usage import MaxUsage
-from predictors.percentile import Percentile
+from predictors.methods.knn import Knn
+from predictors.methods.last_two import LastTwo
+from predictors.methods.least_cost import LeastCost
+from predictors.methods.max_usage import MaxUsage
+from predictors.methods.percentile import Percentile
 from simulator.replay import InProcess, replay
 from simulator.tables import text_table
 from simulator.tradeoff import Curve, Point, curve_of, point_of

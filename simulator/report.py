@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from predictors.measures import accuracy
 from simulator import pictures
 from simulator.page import note, page, picture, preformatted, section
-from simulator.prediction_measures import accuracy
 from simulator.replay import Replay
 from simulator.summary import LEGEND, MethodSummary, summary_table
 from simulator.sweep import Swept, as_records, sweep_table

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.jobs import Completion
-from predictors.knn import KnnParameters
+from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import Batch, batch_of
 from predictors.tuning.exhaustive import Survey, exhaustive, survey
 from predictors.tuning.plan import TuningPlan

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.prediction_measures import PredictionMeasures, measure
+from predictors.measures import PredictionMeasures, measure
 from simulator.replay import Replay
 from simulator.tables import text_table
 

@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any
 
 from predictors.jobs import Completion
-from predictors.percentile import KEYS, Percentile
-from simulator.prediction_measures import PredictionMeasures, measure
+from predictors.measures import PredictionMeasures, measure
+from predictors.methods.percentile import KEYS, Percentile
 from simulator.replay import InProcess, replay
 from simulator.tables import text_table
 

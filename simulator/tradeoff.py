@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.prediction_measures import Seconds
+from predictors.measures import Seconds
 
 
 @dataclass(frozen=True, slots=True)

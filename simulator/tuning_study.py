@@ -13,12 +13,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from predictors.jobs import Completion
-from predictors.knn import KnnParameters
-from predictors.last_two import LastTwo
-from predictors.max_usage import MaxUsage
-from predictors.percentile import Percentile
+from predictors.measures import Seconds
+from predictors.methods.knn import KnnParameters
+from predictors.methods.last_two import LastTwo
+from predictors.methods.max_usage import MaxUsage
+from predictors.methods.percentile import Percentile
 from predictors.tuning.plan import TuningPlan
-from simulator.prediction_measures import Seconds
 from simulator.replay import InProcess, replay
 from simulator.retuning import Retuning
 from simulator.tables import text_table

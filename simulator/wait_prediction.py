@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from predictors.correction import CORRECTIONS
-from predictors.errors import KEPT
+from predictors.memory.error_ratios import KEPT
 from simulator.engine import DONE, run
 from simulator.estimates import Estimates, Forecaster
 from simulator.forecast import QueuedJobs, Snapshot, forecast

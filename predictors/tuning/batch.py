@@ -8,10 +8,10 @@ import numpy as np
 
 from predictors.base import SHORTEST
 from predictors.jobs import Completion
-from predictors.knn import LONGEST_HISTORY, KnnParameters
-from predictors.neighbours import RUNTIME, Floats, Ids
-from predictors.recent_jobs import TEMPLATE_ATTRIBUTES, UNKNOWN, RecentJobs, features_of
-from predictors.tuning.lists import Lists, build_lists, statistics
+from predictors.memory.columns import RUNTIME, Floats, Ids
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN, RecentJobs, features_of
+from predictors.methods.knn import LONGEST_HISTORY, KnnParameters
+from predictors.tuning.neighbour_lists import Lists, build_lists, statistics
 from predictors.tuning.objective import Errors
 
 MOST_NEIGHBOURS = 50
@@ -23,8 +23,8 @@ class Batch:
     """Jobs that parameters are tried on, and what knn would know at the submission of each.
 
     Every trial job sees the completions that had ended before its own submission, other trial
-    jobs among them, exactly as :class:`predictors.knn.Knn` does; its errors under any parameters
-    come from neighbour lists that are built once.
+    jobs among them, exactly as :class:`predictors.methods.knn.Knn` does; its errors under any
+    parameters come from neighbour lists that are built once.
 
     Attributes:
         requests: of the trial jobs, in seconds.

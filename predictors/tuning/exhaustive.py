@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from predictors.knn import KnnParameters
-from predictors.neighbours import Floats
+from predictors.memory.columns import Floats
+from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import Batch
 from predictors.tuning.objective import error_surface
 from predictors.tuning.search import Found, Progress, Report, templates, untold

@@ -8,9 +8,9 @@ from pymoo.algorithms.soo.nonconvex.ga import GA
 from pymoo.core.problem import Problem
 from pymoo.problems.static import StaticProblem
 
-from predictors.knn import KnnParameters
-from predictors.neighbours import Floats
-from predictors.recent_jobs import TEMPLATE_ATTRIBUTES
+from predictors.memory.columns import Floats
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
+from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
 from predictors.tuning.search import Found, Progress, Report, untold
 

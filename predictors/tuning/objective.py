@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from predictors.base import SHORTEST
 from predictors.compiled import compiled
-from predictors.neighbours import Floats
+from predictors.memory.columns import Floats
 
 
 class Errors(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from predictors.jobs import Completion
-from predictors.knn import LONGEST_HISTORY, KnnParameters
+from predictors.methods.knn import LONGEST_HISTORY, KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch, batch_of
 from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import genetic

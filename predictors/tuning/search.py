@@ -5,7 +5,7 @@ from itertools import chain, combinations
 
 from msgspec import Struct
 
-from predictors.knn import KnnParameters
+from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import Batch
 
 

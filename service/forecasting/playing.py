@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from predictors.errors import sample
+from predictors.memory.error_ratios import sample
 from simulator.forecast import Forecast, Snapshot, forecast
 from simulator.futures import Places, futures
 from simulator.semantics import Semantics

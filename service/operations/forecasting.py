@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.psp import group_named
+from predictors.accuracy_groups import group_named
 from predictors.registry import PREDICTORS
 from service.answers import IntervalAnswer
 from service.errors import InvalidFieldError, QueueTooLargeError

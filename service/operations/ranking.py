@@ -3,7 +3,7 @@
 import asyncio
 from operator import attrgetter
 
-from predictors.psp import Accuracies, aged_priority, group_named
+from predictors.accuracy_groups import Accuracies, aged_priority, group_named
 from service.answers import (
     GroupAnswer,
     GroupsAnswer,

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from predictors.knn import Knn, KnnParameters
+from predictors.methods.knn import Knn, KnnParameters
 from service.settings import Settings
 from service.store import Store
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from predictors.base import Predictor
 from predictors.jobs import Completion, Submission
-from predictors.knn import Knn
+from predictors.methods.knn import Knn
 from simulator.shared.jobs import SharedJob
 from simulator.shared.nas import Arrival, idle_cluster, workload
 from simulator.shared.pace import ESTIMATORS, ProcessorSharing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from predictors.psp import GROUPS
+from predictors.accuracy_groups import GROUPS
 from simulator.comparison import Outcome
 from simulator.semantics import Semantics
 from simulator.studies.runs import Results, Run, Study

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from predictors.base import SHORTEST, Predictor
-from predictors.history import SLACK
 from predictors.jobs import Completion, Submission
+from predictors.memory.user_runs import SLACK
 from predictors.registry import DEFAULT_METHOD, PREDICTORS, UnknownMethodError, create
 
 DAY = 86400.0

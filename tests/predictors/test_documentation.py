@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from predictors.accuracy_groups import GROUPS
 from predictors.correction import CORRECTIONS
-from predictors.psp import GROUPS
 from predictors.registry import PREDICTORS, create
 
 PAGE = (Path(__file__).parents[2] / "docs" / "predictors.md").read_text("utf-8")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.history import SLACK, RecentRuns
+from predictors.memory.user_runs import SLACK, RecentRuns
 
 RUNS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 20)), max_size=80)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictors import recent_jobs
 from predictors.jobs import Completion, Submission
-from predictors.knn import LATE_JOBS, Knn, KnnParameters
-from predictors.recent_jobs import TEMPLATE_ATTRIBUTES, Interned, RecentJobs
+from predictors.memory import job_table
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, Interned, RecentJobs
+from predictors.methods.knn import LATE_JOBS, Knn, KnnParameters
 
 TEMPLATES = [
     subset
@@ -213,8 +213,8 @@ def test_state_stays_bounded_and_forgotten_users_leave_no_trace():
     assert len(recent) == recent.kept == 5_000 + LATE_JOBS
     assert len(recent._interned[0]) == recent.kept
     assert len(recent._interned[0]._texts) <= recent.kept + 1
-    assert recent._interned[0].find("u0") == recent_jobs.UNKNOWN
-    assert recent._interned[0].find("u19999") != recent_jobs.UNKNOWN
+    assert recent._interned[0].find("u0") == job_table.UNKNOWN
+    assert recent._interned[0].find("u19999") != job_table.UNKNOWN
 
 
 def test_a_number_goes_to_the_next_string_only_when_nobody_uses_it():
@@ -224,7 +224,7 @@ def test_a_number_goes_to_the_next_string_only_when_nobody_uses_it():
     interned.release(first)
     assert interned.find("a") == first
     interned.release(first)
-    assert interned.find("a") == recent_jobs.UNKNOWN
+    assert interned.find("a") == job_table.UNKNOWN
     assert interned.acquire("b") == first
     assert len(interned) == 1
 

@@ -1,4 +1,4 @@
-from predictors.last_two import LastTwo
+from predictors.methods.last_two import LastTwo
 
 
 def test_the_prediction_is_the_mean_runtime_of_the_users_last_two_jobs(submitted, ended):

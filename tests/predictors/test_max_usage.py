@@ -1,7 +1,7 @@
 import pytest
 
-from predictors.history import SLACK
-from predictors.max_usage import MaxUsage
+from predictors.memory.user_runs import SLACK
+from predictors.methods.max_usage import MaxUsage
 
 
 def test_the_request_is_scaled_by_the_largest_usage_of_the_last_five_jobs(submitted, ended):

@@ -1,7 +1,7 @@
 import pytest
 
-import predictors.percentile
-from predictors.percentile import GRACE_SECONDS, Percentile
+import predictors.methods.percentile
+from predictors.methods.percentile import GRACE_SECONDS, Percentile
 
 DAY = 86400.0
 

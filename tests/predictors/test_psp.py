@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.psp import CEILING, GROUPS, Accuracies, aged_priority, group_of
+from predictors.accuracy_groups import CEILING, GROUPS, Accuracies, aged_priority, group_of
 
 HOUR = 3600
 

@@ -3,7 +3,7 @@ from bisect import bisect_left, bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.ranked_window import RankedWindow
+from predictors.memory.ranked_window import RankedWindow
 
 VALUES = st.sampled_from((0.0, 0.1, 0.25, 0.5, 1.0))
 ADD = st.tuples(st.just("add"), st.integers(0, 30), VALUES)

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.correction import next_estimate
+from predictors.correction_by_history import FEWEST, WINDOW, Survivors
 from predictors.jobs import Completion, Submission
-from predictors.survivors import FEWEST, WINDOW, Survivors
 
 HOUR = 3600.0
 

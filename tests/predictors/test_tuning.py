@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from predictors.jobs import Completion, Submission
-from predictors.knn import Knn, KnnParameters
-from predictors.recent_jobs import TEMPLATE_ATTRIBUTES
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
+from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.batch import batch_of
 from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import GENERATIONS, GENES, IMPROVEMENT, PATIENCE, decode, genetic

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from in_process import NOW, run_of
 
-from predictors.knn import KnnParameters
+from predictors.methods.knn import KnnParameters
 from service.tuning import keeper
 
 PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0}

@@ -3,14 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.prediction_measures import (
-    NoJobsError,
-    accuracy,
-    classes,
-    coverage,
-    error_per_group,
-    measure,
-)
+from predictors.measures import NoJobsError, accuracy, classes, coverage, error_per_group, measure
 
 
 def seconds(*values):

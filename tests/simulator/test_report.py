@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hand_worked_log import run
 
+from predictors.measures import NoJobsError
 from predictors.registry import create
 from simulator.prediction_file import write_predictions
-from simulator.prediction_measures import NoJobsError
 from simulator.replay import InProcess, replay
 from simulator.report import Report
 from simulator.summary import HEADS, summarise, summary_table, user_numbers

@@ -10,7 +10,7 @@ from reference_pinning import PinnedReference
 from reference_scheduler import Reference
 from workloads import Given, jobs_of, log_of, schedule_of, workload_of
 
-from predictors.psp import aged_priority
+from predictors.accuracy_groups import aged_priority
 from simulator.estimates import Estimates, whole_seconds
 from simulator.orders import ORDERS
 from simulator.policies import POLICIES

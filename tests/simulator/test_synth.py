@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
 
+from predictors.measures import measure
 from predictors.registry import create
 from simulator.compressed import read_bytes
-from simulator.prediction_measures import measure
 from simulator.replay import InProcess, replay
 from simulator.runs import completions
 from simulator.swf import read_swf, write_swf

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from predictors.jobs import Completion, Submission
-from predictors.knn import Knn, KnnParameters
+from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import tune
 from service.cli import app

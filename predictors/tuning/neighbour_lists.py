@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.compiled import compiled
-from predictors.neighbours import (
+from predictors.memory.columns import (
     ATTRIBUTES,
     END,
     FEATURES,

@@ -3,8 +3,8 @@
 from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
-from predictors.history import RecentRuns
 from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.memory.user_runs import RecentRuns
 
 _TOO_FEW = Basis(jobs=1, reason="too-few-jobs")
 _HISTORY = Basis(jobs=2, reason="history")

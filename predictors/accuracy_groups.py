@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from predictors.base import Memory
 from predictors.compiled import compiled
-from predictors.history import RecentRuns
 from predictors.jobs import Completion
+from predictors.memory.user_runs import RecentRuns
 
 ACCURACY_JOBS = 10
 """A user's accuracy is the mean usage of this many of their most recently ended jobs."""

@@ -4,8 +4,8 @@ from math import ceil
 
 from predictors.base import Memory
 from predictors.correction import next_estimate
-from predictors.history import RecentRuns
 from predictors.jobs import Completion, Submission
+from predictors.memory.user_runs import RecentRuns
 
 WINDOW = 50
 """A user's last runs that are looked at."""

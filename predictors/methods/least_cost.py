@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from predictors import costs
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.knn import LATE_JOBS
+from predictors.memory.job_table import RecentJobs
+from predictors.methods import least_cost_search
+from predictors.methods.knn import LATE_JOBS
 from predictors.parameters import number, whole_number
-from predictors.recent_jobs import RecentJobs
 
 
 class LeastCost:
@@ -55,7 +55,7 @@ class LeastCost:
     def __init__(self, *, price: float = 1.0, window: int = 128, history: int = 20_000) -> None:
         self._price = number("price", price, 0, 1000)
         self._window = whole_number("window", window, 1, 1000)
-        self._history = whole_number("history", history, costs.SCALING, 1_000_000)
+        self._history = whole_number("history", history, least_cost_search.SCALING, 1_000_000)
         self._recent = RecentJobs(self._history + LATE_JOBS)
 
     @property
@@ -73,7 +73,7 @@ class LeastCost:
         own = others = 0
         seconds = 0.0
         if submission.user is not None:
-            own, others, seconds = costs.least_cost(
+            own, others, seconds = least_cost_search.least_cost(
                 self._recent.columns,
                 self._recent.window(submission),
                 self._recent.alike(submission),

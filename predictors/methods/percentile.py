@@ -9,8 +9,8 @@ from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.memory.ranked_window import RankedWindow
 from predictors.parameters import choice, number, whole_number
-from predictors.ranked_window import RankedWindow
 
 DAY = 86400.0
 

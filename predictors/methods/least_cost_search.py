@@ -3,7 +3,7 @@
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.neighbours import (
+from predictors.memory.columns import (
     END,
     PREVIOUS,
     PROCESSORS,

@@ -3,8 +3,8 @@
 from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
-from predictors.history import RecentRuns
 from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.memory.user_runs import RecentRuns
 from predictors.parameters import number, whole_number
 
 

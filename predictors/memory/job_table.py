@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from predictors import neighbours
 from predictors.jobs import Completion, Submission
-from predictors.neighbours import (
+from predictors.memory import columns
+from predictors.memory.columns import (
     ANY,
     ATTRIBUTES,
     BLOCK,
@@ -145,7 +145,7 @@ class RecentJobs:
         )
         row = (*features_of(submission), float(completion.runtime), float(completion.end_time))
         window = (self._first, self._stop)
-        neighbours.insert(self._columns, window, row, ids, self._newest)
+        columns.insert(self._columns, window, row, ids, self._newest)
         self._stop += 1
 
     def nearest(
@@ -164,7 +164,7 @@ class RecentJobs:
             ids[column] = self._interned[column].find(wanted)
             if ids[column] == UNKNOWN:
                 return 0, 0.0, 0.0
-        return neighbours.nearest(
+        return columns.nearest(
             self._columns,
             self.window(submission),
             sizes,
@@ -186,7 +186,7 @@ class RecentJobs:
         for places in (self._attributes[PREVIOUS, :count], self._newest):
             np.maximum(places - self._first, UNKNOWN, out=places)
         self._first, self._stop = 0, count
-        neighbours.summarise(self._numbers, self._columns[2], 0, count)
+        columns.summarise(self._numbers, self._columns[2], 0, count)
 
 
 def _id_or_new(interned: Interned, text: str | None) -> int:

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, RecentJobs
 from predictors.parameters import choice, number, whole_number
-from predictors.recent_jobs import TEMPLATE_ATTRIBUTES, RecentJobs
 
 LONGEST_HISTORY = 5_000
 """At least so many jobs are kept, so that tuning can change N without reading the history again."""

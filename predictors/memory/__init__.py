@@ -1,0 +1,1 @@
+"""What methods remember of the runs they observed; nothing here knows a method."""
