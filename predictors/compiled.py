@@ -37,7 +37,7 @@ def source_digest(function: Callable[..., Any]) -> str:
     """A short text that changes with the code of ``function``, or of any part compiled into it."""
     digest = sha256()
     for part in parts_of(function):
-        digest.update(part.__name__.encode())
+        digest.update(f"{part.__module__}.{part.__name__}".encode())
         digest.update(repr(_text(part.__code__)).encode())
         digest.update(repr(_constants(part)).encode())
     return digest.hexdigest()[:12]

@@ -82,7 +82,7 @@ def test_good_settings_pass_and_nothing_is_made(walltimed, tmp_path):
     ("settings", "code"),
     [
         ('method = "crystal-ball"', 2),
-        ("[predictors.methods.percentile]\npercentile = 900", 2),
+        ("[predictors.percentile]\npercentile = 900", 2),
         ("port = 99999", 2),
         ('colour = "green"', 2),
         ("port = ", 2),
