@@ -15,13 +15,13 @@ from time import process_time
 
 import numpy as np
 
-from simulator.forecast import QueuedJobs, Snapshot, forecast
-from simulator.policies import POLICIES
-from simulator.semantics import Semantics
-from simulator.shared import simulation
-from simulator.shared.nas import idle_cluster, workload
-from simulator.shared.pace import ESTIMATORS, ProcessorSharing
-from simulator.shared.policies import SHARED_POLICIES
+from simulator.engine.policies import POLICIES
+from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast
+from simulator.scheduling.semantics import Semantics
+from simulator.shared_nodes import simulation
+from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
+from simulator.shared_nodes.policies import SHARED_POLICIES
+from simulator.studies.hanzich.nas import idle_cluster, workload
 
 REPEATS = 40
 SHARED_LIMIT = 4.0

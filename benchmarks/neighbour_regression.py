@@ -26,9 +26,9 @@ from tuning import Straightforward
 
 from predictors.jobs import Completion
 from predictors.methods.knn import KnnParameters
-from simulator.cleaning import REPLAY_RULES, clean
-from simulator.runs import completions
-from simulator.swf import read_swf
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions
+from simulator.traces.swf import read_swf
 
 JOBS = 2_000
 COUNTS = (5, 20, 50)

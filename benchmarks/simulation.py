@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from simulator.estimates import Estimates
-from simulator.schedule import simulate, warm_up
-from simulator.semantics import Semantics
-from simulator.swf import read_swf
-from simulator.workload import prepare
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate, warm_up
+from simulator.scheduling.workload import prepare
+from simulator.traces.swf import read_swf
 
 TRACES = Path(__file__).parents[2] / "shared/traces"
 
@@ -116,7 +116,7 @@ def measure(case: Case, traces: Path) -> Measured:
 def compile_seconds() -> tuple[float, float]:
     """Processor seconds of the first use with an empty cache, and with a filled one."""
     code = (
-        "import time; from simulator.schedule import warm_up; "
+        "import time; from simulator.scheduling.simulate import warm_up; "
         "began = time.process_time(); warm_up(); print(time.process_time() - began)"
     )
     with TemporaryDirectory() as cache:
@@ -138,11 +138,11 @@ def memory_of_easy_on_curie(traces: Path) -> tuple[float, float]:
     code = f"""
 import re
 from pathlib import Path
-from simulator.estimates import Estimates
-from simulator.schedule import simulate, warm_up
-from simulator.semantics import Semantics
-from simulator.swf import read_swf
-from simulator.workload import prepare
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.simulate import simulate, warm_up
+from simulator.scheduling.semantics import Semantics
+from simulator.traces.swf import read_swf
+from simulator.scheduling.workload import prepare
 
 def resident(what):
     status = Path("/proc/self/status").read_text()

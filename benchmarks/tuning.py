@@ -30,9 +30,9 @@ from predictors.tuning.genetic import GENERATIONS, GENES, decode
 from predictors.tuning.objective import Errors
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import tune
-from simulator.cleaning import REPLAY_RULES, clean
-from simulator.runs import completions as runs_of
-from simulator.swf import read_swf
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions as runs_of
+from simulator.traces.swf import read_swf
 
 Numbers = NDArray[np.float64]
 

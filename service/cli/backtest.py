@@ -15,7 +15,7 @@ from service.cli.importing import OnError, refuse_malformed, zone_named
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simulator.trace import Trace
+    from simulator.traces.trace import Trace
 
 METHODS = ("max-usage", "percentile", "last-two", "least-cost")
 """Compared unless the caller says which."""
@@ -77,11 +77,11 @@ def backtest(
         walltimed backtest log.swf.gz --order wfp -m max-usage -m percentile:percentile=90
         walltimed backtest --format sacct --time-zone Europe/Berlin sacct.txt --processors 4096
     """
-    from simulator.backtest import backtest as test
-    from simulator.backtest import verdict, write_page
-    from simulator.compressed import name_of
-    from simulator.semantics import Semantics
-    from simulator.workload import prepare
+    from simulator.reports.backtest import backtest as test
+    from simulator.reports.backtest import verdict, write_page
+    from simulator.scheduling.semantics import Semantics
+    from simulator.scheduling.workload import prepare
+    from simulator.traces.files import name_of
 
     semantics = Semantics.adjusted(adjust, policy=policy, order=order)
     methods = tuple(name for name in dict.fromkeys(method or METHODS) if name not in KNOWN)
@@ -137,8 +137,8 @@ def read_log(
     Raises:
         CommandError: there is no such format, lines are malformed, or it is of several clusters.
     """
-    from simulator.recorded import trace_of
-    from simulator.swf import read_swf
+    from simulator.traces.recorded import trace_of
+    from simulator.traces.swf import read_swf
 
     if format_ not in FORMATS:
         raise CommandError(

@@ -16,9 +16,9 @@ from service.cli.private_service import PrivateService, private_service
 from service.cli.replay import METHODS, Log, read_log
 
 if TYPE_CHECKING:
-    from simulator.methods import MethodSpec
-    from simulator.remote import Client
-    from simulator.replay import Replay
+    from simulator.replay.loop import Replay
+    from simulator.replay.method_spec import MethodSpec
+    from simulator.replay.remote import Client
 
 PORT = 8580
 """Where the demo listens if nothing else does."""
@@ -52,9 +52,9 @@ def demo(
         walltimed demo
         walltimed demo --exit
     """
-    from simulator.methods import MethodSpec
-    from simulator.remote import Client
-    from simulator.summary import LEGEND, summarise, summary_table
+    from simulator.replay.method_spec import MethodSpec
+    from simulator.replay.remote import Client
+    from simulator.reports.method_summary import LEGEND, summarise, summary_table
 
     specs = [MethodSpec.parse(text) for text in METHODS]
     log = sample(limit)
@@ -86,8 +86,8 @@ def sample(limit: int | None) -> Log:
 
 def play(log: Log, client: "Client", specs: "list[MethodSpec]") -> "Replay":
     """Play the log with a progress bar."""
-    from simulator.remote import RemotePlayer
-    from simulator.replay import replay
+    from simulator.replay.loop import replay
+    from simulator.replay.remote import RemotePlayer
 
     player = RemotePlayer(client, {spec.label: spec.name for spec in specs})
     with progress_bar("jobs") as progress:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from predictors.jobs import Completion
     from service.adapters.records import SkippedError
     from service.store import ReportedCompletion
-    from simulator.trace import Reject
+    from simulator.traces.trace import Reject
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class HistoryFile:
 
 def swf(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
     """The Standard Workload Format: plain, gzip or xz. Its times are Unix seconds."""
-    from simulator.cleaning import REPLAY_RULES, clean
-    from simulator.runs import completions
-    from simulator.swf import read_swf
+    from simulator.traces.cleaning import REPLAY_RULES, clean
+    from simulator.traces.completions import completions
+    from simulator.traces.swf import read_swf
 
     trace = read_swf(path, on_error="skip")
     jobs, left_out = clean(trace, REPLAY_RULES)
@@ -45,7 +45,7 @@ def sacct(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
     """What sacct prints: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
     from service.adapters.slurm.sacct_json import read_sacct_json
     from service.adapters.slurm.sacct_text import read_sacct
-    from simulator.compressed import read_bytes
+    from simulator.traces.files import read_bytes
 
     content = read_bytes(path)
     named = cluster_named(cluster)
@@ -58,7 +58,7 @@ def sacct(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
 def pbs(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
     """The accounting log of PBS or Torque."""
     from service.adapters.pbs import read_accounting
-    from simulator.compressed import read_bytes
+    from simulator.traces.files import read_bytes
 
     lines = read_bytes(path).decode("utf-8", "replace").split("\n")
     return of_records(read_accounting(lines, zone=zone, cluster=cluster_named(cluster)))
@@ -74,7 +74,7 @@ def cluster_named(cluster: str) -> str | None:
 def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]]") -> HistoryFile:
     """The runs of an accounting file; what is no record at all is rejected, the rest left out."""
     from service.adapters.records import SkippedError
-    from simulator.trace import Reject
+    from simulator.traces.trace import Reject
 
     runs: list[Completion] = []
     rejected: list[Reject] = []

@@ -10,9 +10,9 @@ from rich.markup import escape
 from service.cli.console import out
 from service.cli.importing import LISTED
 from service.cli.replay import Log
-from simulator.replay import Replay
-from simulator.summary import LEGEND, MethodSummary, summary_table
-from simulator.sweep import Swept, as_records, sweep_table
+from simulator.replay.loop import Replay
+from simulator.replay.percentile_schemes import Swept, as_records, sweep_table
+from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Outcome:
 
     def write(self, directory: Path, by_percentile: Swept) -> None:
         """Write the page; ``by_percentile`` is for the picture of accuracies."""
-        from simulator.report import Report  # loads matplotlib
+        from simulator.reports.replay_report import Report  # loads matplotlib
 
         Report(
             title=f"Replay of {self.log.name}",

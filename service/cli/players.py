@@ -10,8 +10,8 @@ from service.cli.private_service import private_service
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from simulator.methods import MethodSpec
-    from simulator.replay import Player
+    from simulator.replay.loop import Player
+    from simulator.replay.method_spec import MethodSpec
 
 
 @contextmanager
@@ -19,8 +19,8 @@ def opened(
     specs: "Sequence[MethodSpec]", *, url: str | None, token: str | None, in_process: bool
 ) -> "Iterator[Player]":
     """What the log is played to: predictors, a running service, or one started for it."""
-    from simulator.remote import Client, RemotePlayer
-    from simulator.replay import InProcess
+    from simulator.replay.loop import InProcess
+    from simulator.replay.remote import Client, RemotePlayer
 
     if in_process:
         if url:

@@ -16,9 +16,9 @@ from service.cli.players import opened
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
-    from simulator.methods import MethodSpec
-    from simulator.replay import Replay
-    from simulator.sweep import Swept
+    from simulator.replay.loop import Replay
+    from simulator.replay.method_spec import MethodSpec
+    from simulator.replay.percentile_schemes import Swept
 
 METHODS = (
     *("requested", "last-two", "max-usage", "percentile:key=user+walltime", "knn"),
@@ -89,9 +89,9 @@ def replay(
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
     from service.cli.outcome import Outcome
-    from simulator.methods import MethodSpec
-    from simulator.prediction_file import write_predictions
-    from simulator.summary import summarise
+    from simulator.replay.method_spec import MethodSpec
+    from simulator.replay.predictions_file import write_predictions
+    from simulator.reports.method_summary import summarise
 
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
@@ -133,9 +133,9 @@ def read_log(
     Raises:
         CommandError: nothing is left to play.
     """
-    from simulator.cleaning import REPLAY_RULES, clean
-    from simulator.runs import completions
-    from simulator.swf import read_swf
+    from simulator.traces.cleaning import REPLAY_RULES, clean
+    from simulator.traces.completions import completions
+    from simulator.traces.swf import read_swf
 
     trace = read_swf(file, on_error="raise" if on_error is OnError.REFUSE else "skip")
     cleaned, removed = clean(trace, (*REPLAY_RULES, *further_rules))
@@ -160,7 +160,7 @@ def play(
     quiet: bool,
 ) -> "Replay":
     """Play the log with a progress bar."""
-    from simulator.replay import replay as play_to
+    from simulator.replay.loop import replay as play_to
 
     with (
         opened(specs, url=url, token=token, in_process=in_process) as player,
@@ -172,14 +172,16 @@ def play(
 
 def compare_schemes(log: Log, *, quiet: bool, figure_only: bool = False) -> "Swept":
     """Play the log to the percentile method's schemes, in process."""
-    from simulator import sweep
+    from simulator.replay import percentile_schemes
 
-    keys = sweep.usable_keys(log.runs)
+    keys = percentile_schemes.usable_keys(log.runs)
     schemes = (
-        sweep.schemes(keys, windows=[None], lower_bounds=[0.0])
+        percentile_schemes.schemes(keys, windows=[None], lower_bounds=[0.0])
         if figure_only
-        else sweep.schemes(keys)
+        else percentile_schemes.schemes(keys)
     )
     with progress_bar("jobs", quiet=quiet) as progress:
         task = progress.add_task(f"{len(schemes)} schemes", total=len(log.runs))
-        return sweep.sweep(log.runs, schemes, progress=lambda jobs: progress.advance(task, jobs))
+        return percentile_schemes.sweep(
+            log.runs, schemes, progress=lambda jobs: progress.advance(task, jobs)
+        )

@@ -16,11 +16,11 @@ from service.cli.importing import LISTED, OnError
 from service.cli.players import opened
 
 if TYPE_CHECKING:
-    from simulator.comparison import Outcome, Shaking
-    from simulator.estimates import Estimates
-    from simulator.semantics import Semantics
-    from simulator.trace import Trace
-    from simulator.workload import Workload
+    from simulator.reports.comparison import Outcome, Shaking
+    from simulator.scheduling.estimates import Estimates
+    from simulator.scheduling.semantics import Semantics
+    from simulator.scheduling.workload import Workload
+    from simulator.traces.trace import Trace
 
 SERVICE = "service"
 
@@ -112,12 +112,12 @@ def simulate(
         walltimed simulate log.swf --policy easy --shake 60 --repeat 50
         walltimed simulate log.swf --output easy.swf.gz && walltimed verify easy.swf.gz
     """
-    from simulator.comparison import Shaking
-    from simulator.compressed import name_of
-    from simulator.results import write_csv, write_result
-    from simulator.schedule_report import tables, write_report
-    from simulator.swf import read_swf
-    from simulator.workload import prepare
+    from simulator.reports.comparison import Shaking
+    from simulator.reports.schedule_report import tables, write_report
+    from simulator.scheduling.schedule_file import write_csv, write_result
+    from simulator.scheduling.workload import prepare
+    from simulator.traces.files import name_of
+    from simulator.traces.swf import read_swf
 
     rules = {
         "order": order,
@@ -167,7 +167,7 @@ def semantics_of(
     policies: Sequence[str], adjust: str, rules: dict[str, Any]
 ) -> "Sequence[Semantics]":
     """The rules of each policy; those that were not given are the defaults."""
-    from simulator.semantics import Semantics
+    from simulator.scheduling.semantics import Semantics
 
     given = {name: rule for name, rule in rules.items() if rule is not None}
     names = dict.fromkeys(name for text in policies for name in text.split(","))
@@ -191,7 +191,7 @@ class Combinations:
         self, log: "Trace", workload: "Workload", shaking: "Shaking | None", *, quiet: bool
     ) -> "Sequence[Outcome]":
         """Simulate them all, with a progress bar."""
-        from simulator.comparison import outcome
+        from simulator.reports.comparison import outcome
 
         times = len(self) * (1 + (shaking.repeat if shaking else 0))
         with self.sources() as source, progress_bar("jobs", quiet=quiet) as progress:
@@ -213,8 +213,8 @@ class Combinations:
     @contextmanager
     def sources(self) -> "Iterator[Callable[[str], Estimates]]":
         """Makes sources of estimates by name, each without any history."""
-        from simulator.estimates import Estimates
-        from simulator.methods import MethodSpec
+        from simulator.replay.method_spec import MethodSpec
+        from simulator.scheduling.estimates import Estimates
 
         if SERVICE not in self.estimates:
             yield Estimates.named

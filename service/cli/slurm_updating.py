@@ -144,7 +144,7 @@ def follow(
 
     from service.slurm_updater.asking import NonsenseError
     from service.slurm_updater.slurm import SlurmError
-    from simulator.remote import RemoteError
+    from simulator.replay.remote import RemoteError
 
     log = structlog.get_logger()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

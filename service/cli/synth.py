@@ -32,9 +32,9 @@ def synth(
         walltimed synth --jobs 10000 --seed 7 -o synthetic.swf.gz
         walltimed synth --jobs 1000 | walltimed replay - --in-process
     """
-    from simulator.compressed import STANDARD_INPUT
-    from simulator.swf import write_swf
-    from simulator.synth import Workload, synthesise
+    from simulator.traces.files import STANDARD_INPUT
+    from simulator.traces.swf import write_swf
+    from simulator.traces.synth import Workload, synthesise
 
     if as_json and output == STANDARD_INPUT:
         raise CommandError(

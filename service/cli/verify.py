@@ -11,7 +11,7 @@ from service.cli.console import AsJson, ExitCode, out, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulator.verify import Finding
+    from simulator.scheduling.verify import Finding
 
 
 def verify(
@@ -31,10 +31,10 @@ def verify(
         walltimed simulate log.swf --policy conservative --output plan.swf.gz
         walltimed verify plan.swf.gz
     """
-    from simulator.results import Result
-    from simulator.swf import read_swf
-    from simulator.verify import CHECKS
-    from simulator.verify import verify as check
+    from simulator.scheduling.schedule_file import Result
+    from simulator.scheduling.verify import CHECKS
+    from simulator.scheduling.verify import verify as check
+    from simulator.traces.swf import read_swf
 
     findings = check(Result.of(read_swf(result)))
     checked = {finding.name for finding in findings}

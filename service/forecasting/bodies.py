@@ -21,14 +21,14 @@ from service.fields import (
 )
 from service.fields import Method as MethodName
 from service.schemas import SubmissionBody, Taken
-from simulator.correcting import NUMBERS as CORRECTIONS
-from simulator.orders import ORDERS
-from simulator.policies import POLICIES
-from simulator.policies.conservative import COMPRESSIONS
-from simulator.shared.cpu_time import USED_CPU_TIMES
-from simulator.shared.jobs import SHORTEST
-from simulator.shared.policies import PARALLEL_MPL, SHARED_POLICIES
-from simulator.shared.remaining_time import REMAINING_TIMES
+from simulator.engine.corrections import NUMBERS as CORRECTIONS
+from simulator.engine.policies import POLICIES
+from simulator.engine.policies.conservative import COMPRESSIONS
+from simulator.engine.queue_orders import ORDERS
+from simulator.shared_nodes.cpu_time import USED_CPU_TIMES
+from simulator.shared_nodes.jobs import SHORTEST
+from simulator.shared_nodes.policies import PARALLEL_MPL, SHARED_POLICIES
+from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 
 MOST_SAMPLES = 200
 

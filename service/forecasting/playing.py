@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from predictors.memory.error_ratios import sample
-from simulator.forecast import Forecast, Snapshot, forecast
-from simulator.futures import Places, futures
-from simulator.semantics import Semantics
-from simulator.shared import simulation
-from simulator.shared.cluster import Cluster
-from simulator.shared.jobs import Run, SharedJob
-from simulator.shared.pace import ESTIMATORS, Pace, TurnedOut
-from simulator.shared.policies import SHARED_POLICIES
-from simulator.shared.simulation import Span
+from simulator.scheduling.forecast import Forecast, Snapshot, forecast
+from simulator.scheduling.futures import Places, futures
+from simulator.scheduling.semantics import Semantics
+from simulator.shared_nodes import simulation
+from simulator.shared_nodes.cluster import Cluster
+from simulator.shared_nodes.jobs import Run, SharedJob
+from simulator.shared_nodes.pace import ESTIMATORS, Pace, TurnedOut
+from simulator.shared_nodes.policies import SHARED_POLICIES
+from simulator.shared_nodes.simulation import Span
 
 
 def play_dedicated(

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from service.errors import ForecastsBusyError, ForecastTooLongError
-from simulator.schedule import warm_up
+from simulator.scheduling.simulate import warm_up
 
 Result = TypeVar("Result")
 

@@ -20,11 +20,11 @@ from service.forecasting.bodies import (
     QueuedJobBody,
     RunningJobBody,
 )
-from simulator.estimates import whole_seconds
-from simulator.forecast import QueuedJobs, Snapshot
-from simulator.shared.cluster import Cluster, Node
-from simulator.shared.jobs import SHORTEST, Run, SharedJob
-from simulator.trace import Integers
+from simulator.scheduling.estimates import whole_seconds
+from simulator.scheduling.forecast import QueuedJobs, Snapshot
+from simulator.shared_nodes.cluster import Cluster, Node
+from simulator.shared_nodes.jobs import SHORTEST, Run, SharedJob
+from simulator.traces.trace import Integers
 
 AnyJob = TypeVar("AnyJob", bound=QueuedJobBody)
 

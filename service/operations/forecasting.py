@@ -30,10 +30,10 @@ from service.forecasting.snapshots import (
 )
 from service.live import ClusterState
 from service.worker import Worker
-from simulator.futures import coverage
-from simulator.semantics import Semantics
-from simulator.shared.policies import SHARED_POLICIES
-from simulator.shared.simulation import Span
+from simulator.scheduling.futures import coverage
+from simulator.scheduling.semantics import Semantics
+from simulator.shared_nodes.policies import SHARED_POLICIES
+from simulator.shared_nodes.simulation import Span
 
 NODES_PER_JOB = 100
 """A machine may have so many nodes for each job that a forecast may have."""

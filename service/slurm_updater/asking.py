@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from service.slurm_updater.planning import Estimate
 from service.slurm_updater.queue import QueuedJob
-from simulator.remote import Client, RemoteError, fields_of
+from simulator.replay.remote import Client, RemoteError, fields_of
 
 BATCH = 500
 """Jobs in one request; the service answers others in between."""

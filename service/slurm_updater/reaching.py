@@ -3,7 +3,7 @@
 import socket
 from http.client import HTTPConnection
 
-from simulator.remote import Client
+from simulator.replay.remote import Client
 
 SCHEME = "unix:"
 

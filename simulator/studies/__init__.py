@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from simulator.studies import klusacek, rocchetti, tang, xu
-from simulator.studies.runs import Study
+from simulator.studies import klusacek, rocchetti, tang, xu_schedules
+from simulator.studies.simulations import Study
 
 STUDIES: Mapping[str, Study] = {
     "klusacek": klusacek.STUDY,
     "tang": tang.STUDY,
-    "xu-schedules": xu.STUDY,
+    "xu-schedules": xu_schedules.STUDY,
     "rocchetti": rocchetti.STUDY,
 }

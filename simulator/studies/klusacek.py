@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.comparison import Outcome
-from simulator.measures import node_notice, wait_error
-from simulator.semantics import Semantics
-from simulator.studies.runs import Results, Run, Study
-from simulator.tables import text_table
+from simulator.reports.comparison import Outcome
+from simulator.reports.tables import text_table
+from simulator.scheduling.measures import node_notice, wait_error
+from simulator.scheduling.semantics import Semantics
+from simulator.studies.simulations import Results, Run, Study
 
 LOGS = (
     "CTC-SP2-1996-3.1-cln.swf.gz",

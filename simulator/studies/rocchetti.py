@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from predictors.accuracy_groups import GROUPS
-from simulator.comparison import Outcome
-from simulator.semantics import Semantics
-from simulator.studies.runs import Results, Run, Study
-from simulator.tables import text_table
+from simulator.reports.comparison import Outcome
+from simulator.reports.tables import text_table
+from simulator.scheduling.semantics import Semantics
+from simulator.studies.simulations import Results, Run, Study
 
 LOG = "CEA-Curie-2011-2.1-cln.swf.gz"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.comparison import Outcome
-from simulator.measures import slowdown, start_priority, weighted_wait
-from simulator.semantics import Semantics
-from simulator.studies.runs import Results, Run, Study
-from simulator.tables import text_table
+from simulator.reports.comparison import Outcome
+from simulator.reports.tables import text_table
+from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
+from simulator.scheduling.semantics import Semantics
+from simulator.studies.simulations import Results, Run, Study
 
 LOGS = {
     "Intrepid": "ANL-Intrepid-2009-1.swf.gz",

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from predictors import compiled
-from simulator import correcting, engine, kernel
+from simulator.engine import corrections, loop
+from simulator.engine.compiled import PARTS
 
 TWO_MODULES = {
     "constants.py": "LIMIT = 7\n",
@@ -48,21 +49,21 @@ def test_a_cached_function_follows_the_text_of_what_it_calls(tmp_path):
 
 
 def test_the_digest_of_the_scheduling_loop_covers_every_part_that_is_marked():
-    covered = set(compiled.parts_of(engine.run))
-    assert len(kernel.PARTS) > 50
-    assert [part.__qualname__ for part in kernel.PARTS if part not in covered] == []
+    covered = set(compiled.parts_of(loop.run))
+    assert len(PARTS) > 50
+    assert [part.__qualname__ for part in PARTS if part not in covered] == []
 
 
 def test_the_digest_of_the_scheduling_loop_changes_with_a_constant_of_a_part(monkeypatch):
-    before = compiled.source_digest(engine.run)
-    assert compiled.source_digest(engine.run) == before
-    monkeypatch.setattr(correcting, "_STEPS", (60, 120))
-    assert compiled.source_digest(engine.run) != before
+    before = compiled.source_digest(loop.run)
+    assert compiled.source_digest(loop.run) == before
+    monkeypatch.setattr(corrections, "_STEPS", (60, 120))
+    assert compiled.source_digest(loop.run) != before
 
 
 def test_the_digest_tells_nothing_of_one_process():
     ask = (
-        "from predictors.compiled import source_digest; from simulator.engine import run;"
+        "from predictors.compiled import source_digest; from simulator.engine.loop import run;"
         "print(source_digest(run))"
     )
     digests = {

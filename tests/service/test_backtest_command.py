@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from workloads import log_of
 
-from simulator.backtest import UserGain
-from simulator.swf import write_swf
-from simulator.synth import Workload, synthesise
+from simulator.reports.backtest import UserGain
+from simulator.traces.swf import write_swf
+from simulator.traces.synth import Workload, synthesise
 
 DATA = Path(__file__).parents[1] / "data"
 

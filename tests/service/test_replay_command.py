@@ -12,10 +12,10 @@ from hand_worked_log import run
 
 from service.cli.private_service import private_service
 from service.cli.replay import METHODS
-from simulator.compressed import read_bytes
-from simulator.remote import Client, RemoteError, RemotePredictor
-from simulator.swf import read_swf, write_swf
-from simulator.synth import Workload, synthesise
+from simulator.replay.remote import Client, RemoteError, RemotePredictor
+from simulator.traces.files import read_bytes
+from simulator.traces.swf import read_swf, write_swf
+from simulator.traces.synth import Workload, synthesise
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from simulator.studies import STUDIES
-from simulator.swf import write_swf
-from simulator.synth import Workload, synthesise
+from simulator.traces.swf import write_swf
+from simulator.traces.synth import Workload, synthesise
 
 
 @pytest.fixture

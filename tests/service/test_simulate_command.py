@@ -7,10 +7,10 @@ import json
 import pytest
 from workloads import log_of
 
-from simulator.results import Result
-from simulator.schedule_report import PICTURES
-from simulator.swf import read_swf, write_swf
-from simulator.synth import Workload, synthesise
+from simulator.reports.schedule_report import PICTURES
+from simulator.scheduling.schedule_file import Result
+from simulator.traces.swf import read_swf, write_swf
+from simulator.traces.synth import Workload, synthesise
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
 

@@ -31,7 +31,7 @@ from service.slurm_updater.planning import (
 from service.slurm_updater.queue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
 from service.slurm_updater.updater import Options, Updater
-from simulator.remote import RemoteError
+from simulator.replay.remote import RemoteError
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "slurm"
 NOW = 1_795_282_100.0
@@ -39,7 +39,7 @@ NOW = 1_795_282_100.0
 
 
 class InProcessClient:
-    """The calls of ``simulator.remote.Client``, made inside this process."""
+    """The calls of ``simulator.replay.remote.Client``, made inside this process."""
 
     def __init__(self, service) -> None:
         self.service = service

@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from simulator.cleaning import REPLAY_RULES, RULES, SIMULATION_RULES, UnknownRuleError, clean
-from simulator.swf import read_swf
+from simulator.traces.cleaning import REPLAY_RULES, RULES, SIMULATION_RULES, UnknownRuleError, clean
+from simulator.traces.swf import read_swf
 
 # job submit wait run allocated cpu memory requested time memory status user group exe queue …
 JOB = "{job} 0 0 {run} {allocated} -1 -1 {requested} {request} -1 {status} 1 1 1 1 1 -1 -1"

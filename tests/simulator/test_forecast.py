@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workloads import Given, workload_of
 
-from simulator.engine import DONE, run
-from simulator.estimates import Estimates
-from simulator.forecast import QueuedJobs, Snapshot, SnapshotError, forecast
-from simulator.futures import futures
-from simulator.policies import POLICIES
-from simulator.schedule import simulate
-from simulator.semantics import Semantics
-from simulator.state import new_state
-from simulator.wait_prediction import snapshot, waits_at_arrival
+from simulator.engine.loop import DONE, run
+from simulator.engine.policies import POLICIES
+from simulator.engine.state import new_state
+from simulator.scheduling.arrival_forecasts import snapshot, waits_at_arrival
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.forecast import QueuedJobs, Snapshot, SnapshotError, forecast
+from simulator.scheduling.futures import futures
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
 
 
 def jobs(*rows):

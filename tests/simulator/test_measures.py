@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from workloads import schedule_of
 
-from simulator import measures
-from simulator.measures import measure
+from simulator.scheduling import measures
+from simulator.scheduling.measures import measure
 
 # Two processors: the first job holds both until 10, the second waits 9 s and runs 1 s, the third
 # waits for 8 s, runs beside it and ends at 30.

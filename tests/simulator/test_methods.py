@@ -1,7 +1,7 @@
 import pytest
 
 from predictors.registry import UnknownMethodError
-from simulator.methods import MethodSpec
+from simulator.replay.method_spec import MethodSpec
 
 
 def test_a_bare_name_has_the_default_parameters():

@@ -7,12 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli import app
-from simulator.cleaning import REPLAY_RULES, clean
-from simulator.price_study import PRICES, PriceStudy, report, study
-from simulator.runs import completions
-from simulator.swf import write_swf
-from simulator.synth import Workload, synthesise
-from simulator.tradeoff import Point, curve_of
+from simulator.replay.tradeoff import Point, curve_of
+from simulator.studies.least_cost import PRICES, PriceStudy, report, study
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions
+from simulator.traces.swf import write_swf
+from simulator.traces.synth import Workload, synthesise
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from predictors.registry import create
-from simulator.cleaning import REPLAY_RULES, clean
-from simulator.replay import InProcess, replay
-from simulator.runs import completions
-from simulator.summary import summarise
-from simulator.swf import read_swf
+from simulator.replay.loop import InProcess, replay
+from simulator.reports.method_summary import summarise
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions
+from simulator.traces.swf import read_swf
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 

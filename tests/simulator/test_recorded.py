@@ -3,10 +3,10 @@
 import numpy as np
 
 from predictors.jobs import Completion, Status, Submission
-from simulator.recorded import trace_of
-from simulator.runs import completions
-from simulator.synth import Workload, synthesise
-from simulator.trace import SWF_FIELDS
+from simulator.traces.completions import completions
+from simulator.traces.recorded import trace_of
+from simulator.traces.synth import Workload, synthesise
+from simulator.traces.trace import SWF_FIELDS
 
 
 def test_the_runs_of_a_trace_make_the_same_trace_again():

@@ -6,12 +6,19 @@ from hand_worked_log import run
 
 from predictors.measures import NoJobsError
 from predictors.registry import create
-from simulator.prediction_file import write_predictions
-from simulator.replay import InProcess, replay
-from simulator.report import Report
-from simulator.summary import HEADS, summarise, summary_table, user_numbers
-from simulator.sweep import Scheme, as_records, schemes, sweep, sweep_table, usable_keys
-from simulator.tables import text_table
+from simulator.replay.loop import InProcess, replay
+from simulator.replay.percentile_schemes import (
+    Scheme,
+    as_records,
+    schemes,
+    sweep,
+    sweep_table,
+    usable_keys,
+)
+from simulator.replay.predictions_file import write_predictions
+from simulator.reports.method_summary import HEADS, summarise, summary_table, user_numbers
+from simulator.reports.replay_report import Report
+from simulator.reports.tables import text_table
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ import io
 import pytest
 
 from predictors.jobs import Completion, Status, Submission
-from simulator.runs import completions
-from simulator.swf import read_swf
+from simulator.traces.completions import completions
+from simulator.traces.swf import read_swf
 
 LINE = "7 100 10 142.00 4 140.50 2048 8 3600 4096 1 7 3 12 0 1 -1 -1"
 

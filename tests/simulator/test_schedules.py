@@ -11,14 +11,14 @@ from reference_scheduler import Reference
 from workloads import Given, jobs_of, log_of, schedule_of, workload_of
 
 from predictors.accuracy_groups import aged_priority
-from simulator.estimates import Estimates, whole_seconds
-from simulator.orders import ORDERS
-from simulator.policies import POLICIES
-from simulator.policies.conservative import COMPRESSIONS
-from simulator.schedule import simulate
-from simulator.semantics import ADJUSTMENTS, EVENT_ORDERS, Semantics
-from simulator.state import RULES
-from simulator.workload import OVERRUNS, prepare
+from simulator.engine.policies import POLICIES
+from simulator.engine.policies.conservative import COMPRESSIONS
+from simulator.engine.queue_orders import ORDERS
+from simulator.engine.state import RULES
+from simulator.scheduling.estimates import Estimates, whole_seconds
+from simulator.scheduling.semantics import ADJUSTMENTS, EVENT_ORDERS, Semantics
+from simulator.scheduling.simulate import simulate
+from simulator.scheduling.workload import OVERRUNS, prepare
 
 MACHINE = 8
 PLANNED_WITHOUT_NODES = ("fcfs", "easy", "easy-sjbf", "conservative")

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.semantics import Semantics
+from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
-from simulator.studies.runs import Results, Run, play_all
-from simulator.studies.writing import write_study
-from simulator.swf import write_swf
-from simulator.synth import Workload, synthesise
+from simulator.studies.simulations import Results, Run, play_all
+from simulator.studies.study_page import write_study
+from simulator.traces.swf import write_swf
+from simulator.traces.synth import Workload, synthesise
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.swf import DamagedFileError, MalformedLineError, parse_header, read_swf, write_swf
-from simulator.trace import REAL_FIELDS, SWF_FIELDS, Trace
+from simulator.traces.swf import (
+    DamagedFileError,
+    MalformedLineError,
+    parse_header,
+    read_swf,
+    write_swf,
+)
+from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Trace
 
 LINE = "1 0 10 142.00 4 140.50 2048 8 3600 4096 1 7 3 12 2 1 -1 -1"
 FILE = (
@@ -119,7 +125,7 @@ def test_a_malformed_line_is_named_with_its_reason(line, reason):
 
 
 def test_malformed_lines_far_apart_are_all_listed(monkeypatch):
-    monkeypatch.setattr("simulator.swf._BLOCK", 4)
+    monkeypatch.setattr("simulator.traces.swf._BLOCK", 4)
     lines = [LINE] * 30
     lines[3] = "short"
     lines[25] = LINE + " 1"

@@ -7,12 +7,12 @@ from numpy.random import PCG64, Generator
 
 from predictors.measures import measure
 from predictors.registry import create
-from simulator.compressed import read_bytes
-from simulator.replay import InProcess, replay
-from simulator.runs import completions
-from simulator.swf import read_swf, write_swf
-from simulator.synth import Workload, lublin, synthesise
-from simulator.synth.requests import MAXIMUM, POPULAR, request
+from simulator.replay.loop import InProcess, replay
+from simulator.traces.completions import completions
+from simulator.traces.files import read_bytes
+from simulator.traces.swf import read_swf, write_swf
+from simulator.traces.synth import Workload, lublin, synthesise
+from simulator.traces.synth.requests import MAXIMUM, POPULAR, request
 
 SHIPPED = files("simulator") / "data" / "synthetic.swf.gz"
 

@@ -12,9 +12,9 @@ from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import tune
 from service.cli import app
-from simulator.retuning import Retuning
-from simulator.tradeoff import Point, curve_of, point_of
-from simulator.tuning_study import error_quantiles, report, running_error, shares_within, study
+from simulator.replay.tradeoff import Point, curve_of, point_of
+from simulator.studies.xu.retuning import Retuning
+from simulator.studies.xu.study import error_quantiles, report, running_error, shares_within, study
 
 PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workloads import schedule_of, workload_of
 
-from simulator.estimates import Estimates
-from simulator.policies import POLICIES
-from simulator.results import NoResultError, Result, write_result
-from simulator.schedule import simulate
-from simulator.semantics import Semantics
-from simulator.swf import read_swf
-from simulator.verify import verify
-from simulator.workload import prepare
+from simulator.engine.policies import POLICIES
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.schedule_file import NoResultError, Result, write_result
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
+from simulator.scheduling.verify import verify
+from simulator.scheduling.workload import prepare
+from simulator.traces.swf import read_swf
 
 TRACES = Path(__file__).parents[3] / "shared/traces"
 

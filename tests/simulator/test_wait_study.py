@@ -7,9 +7,17 @@ from typer.testing import CliRunner
 from workloads import log_of
 
 from service.cli import app
-from simulator.swf import write_swf
-from simulator.wait_prediction import Told
-from simulator.wait_study import Case, WaitErrors, cases, compare, run_cases, table, wait_errors
+from simulator.scheduling.arrival_forecasts import Told
+from simulator.studies.wait_prediction import (
+    Case,
+    WaitErrors,
+    cases,
+    compare,
+    run_cases,
+    table,
+    wait_errors,
+)
+from simulator.traces.swf import write_swf
 
 
 @pytest.fixture

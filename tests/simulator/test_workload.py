@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from workloads import log_of, workload_of
 
-from simulator.shake import Spread, shaken
-from simulator.swf import read_swf
-from simulator.workload import WorkloadError, prepare
+from simulator.scheduling.workload import WorkloadError, prepare
+from simulator.traces.shake import Spread, shaken
+from simulator.traces.swf import read_swf
 
 
 def test_what_no_scheduler_can_run_is_left_out_and_counted():

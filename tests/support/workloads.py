@@ -5,10 +5,10 @@ import io
 import numpy as np
 from reference_scheduler import Job
 
-from simulator.schedule import simulate
-from simulator.semantics import Semantics
-from simulator.swf import read_swf
-from simulator.workload import prepare
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
+from simulator.scheduling.workload import prepare
+from simulator.traces.swf import read_swf
 
 
 def log_of(jobs, processors):

@@ -28,8 +28,8 @@ def hanzich(
         walltimed experiment hanzich
         walltimed experiment hanzich --seeds 30 --scale 2
     """
-    from simulator.shared.findings import verdicts
-    from simulator.shared.study import as_records, report, run_study, workloads
+    from simulator.studies.hanzich.findings import verdicts
+    from simulator.studies.hanzich.study import as_records, report, run_study, workloads
 
     with ProcessPoolExecutor(processes) as executor, progress_bar("workloads") as progress:
         task = progress.add_task("", total=workloads(seeds))

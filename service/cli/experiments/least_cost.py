@@ -24,7 +24,7 @@ def least_cost(
 
         walltimed experiment least-cost SDSC-SP2-1998-4.2-cln.swf.gz
     """
-    from simulator.price_study import report, study
+    from simulator.studies.least_cost import report, study
 
     found: dict[str, Any] = {}
     for trace in traces:

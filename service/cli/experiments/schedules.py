@@ -104,7 +104,7 @@ def run(
 ) -> None:
     """Play every simulation of a study, print its tables, write them with pictures."""
     from simulator.studies import STUDIES
-    from simulator.studies.runs import Results, play_all
+    from simulator.studies.simulations import Results, play_all
 
     study = STUDIES[name]
     missing = [log for log in study.logs if not (logs / log).exists()]
@@ -124,7 +124,7 @@ def run(
     else:
         out.print(text, soft_wrap=True, end="", markup=False)
     if output:
-        from simulator.studies.writing import write_study
+        from simulator.studies.study_page import write_study
 
         write_study(output, f"walltimed experiment {name}", text, results)
         err.print(f"The report is {output / 'index.html'}.", soft_wrap=True, markup=False)

@@ -37,7 +37,7 @@ def wait_prediction(
         walltimed experiment wait-prediction SDSC-SP2-1998-4.2-cln.swf.gz
         walltimed experiment wait-prediction *.swf.gz --limit 20000 --method knn
     """
-    from simulator.wait_study import POLICIES, cases, run_cases, table
+    from simulator.studies.wait_prediction import POLICIES, cases, run_cases, table
 
     unknown = set(policy or ()) - set(POLICIES)
     if unknown:

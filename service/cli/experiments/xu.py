@@ -40,7 +40,7 @@ def xu(
         walltimed experiment xu --year 2004 --training 2000 --test 1000 HPC2N-2002-2.2-cln.swf.gz
     """
     from predictors.tuning.plan import TuningPlan
-    from simulator.tuning_study import PENALTIES, report, study
+    from simulator.studies.xu.study import PENALTIES, report, study
 
     try:
         plan = TuningPlan(
@@ -62,7 +62,7 @@ def xu(
             task = bar.add_task(trace, total=rounds * (len(PENALTIES) + 1))
             found[trace] = study(runs, plan, progress=partial(bar.advance, task))
         if pictures:
-            from simulator.tuning_pictures import write_pictures
+            from simulator.studies.xu.pictures import write_pictures
 
             write_pictures(found[trace], pictures, Path(trace).name.split(".")[0])
         if not as_json:
@@ -73,9 +73,9 @@ def xu(
 
 def runs_of(trace: str, year: int | None) -> "list[Completion]":
     """The jobs of a trace that can be learned from, of one year or of all."""
-    from simulator.cleaning import REPLAY_RULES, clean
-    from simulator.runs import completions
-    from simulator.swf import read_swf
+    from simulator.traces.cleaning import REPLAY_RULES, clean
+    from simulator.traces.completions import completions
+    from simulator.traces.swf import read_swf
 
     jobs, _ = clean(read_swf(trace), REPLAY_RULES)
     first, end = (0.0, float("inf"))

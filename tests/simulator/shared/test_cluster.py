@@ -1,7 +1,7 @@
 from shared_nodes import job, nodes
 
-from simulator.shared.cluster import Cluster
-from simulator.shared.jobs import Contention, Run
+from simulator.shared_nodes.cluster import Cluster
+from simulator.shared_nodes.jobs import Contention, Run
 
 
 def test_contention_is_that_of_the_fullest_and_the_busiest_node():

@@ -6,9 +6,9 @@ shares its fullest node with two others that bring the CPUs wanted there to 1.25
 
 import pytest
 
-from simulator.shared import cpu_time, remaining_time
-from simulator.shared.jobs import Contention, Run, SharedJob
-from simulator.shared.pace import ESTIMATORS
+from simulator.shared_nodes import cpu_time, remaining_time
+from simulator.shared_nodes.jobs import Contention, Run, SharedJob
+from simulator.shared_nodes.pace import ESTIMATORS
 
 
 @pytest.fixture

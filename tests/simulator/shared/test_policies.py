@@ -1,9 +1,9 @@
 from shared_nodes import job, nodes
 
-from simulator.shared.cluster import Cluster
-from simulator.shared.jobs import Run
-from simulator.shared.placement import normal, uniform
-from simulator.shared.policies import SHARED_POLICIES
+from simulator.shared_nodes.cluster import Cluster
+from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.placement import normal, uniform
+from simulator.shared_nodes.policies import SHARED_POLICIES
 
 
 def chosen(name, queue, cluster):

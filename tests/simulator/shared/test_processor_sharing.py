@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
-from simulator.shared.cluster import Cluster
-from simulator.shared.jobs import Run
-from simulator.shared.pace import ProcessorSharing, fair_fractions
+from simulator.shared_nodes.cluster import Cluster
+from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.pace import ProcessorSharing, fair_fractions
 
 
 def on_one_node(*shares, local=()):

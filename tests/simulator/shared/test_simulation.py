@@ -3,11 +3,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
-from simulator.shared.cluster import Cluster
-from simulator.shared.jobs import Run
-from simulator.shared.pace import ESTIMATORS, ProcessorSharing
-from simulator.shared.policies import SHARED_POLICIES
-from simulator.shared.simulation import SharedSimulation, forecast
+from simulator.shared_nodes.cluster import Cluster
+from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
+from simulator.shared_nodes.policies import SHARED_POLICIES
+from simulator.shared_nodes.simulation import SharedSimulation, forecast
 
 
 def spans(found):

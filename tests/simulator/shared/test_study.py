@@ -6,11 +6,11 @@ from statistics import fmean
 
 import pytest
 
-from simulator.shared import findings
-from simulator.shared.findings import Cell, Verdict, mean, verdicts
-from simulator.shared.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
-from simulator.shared.scoring import SCORED, Deviation, Setting, score
-from simulator.shared.study import PAPER, report, run_study
+from simulator.studies.hanzich import findings
+from simulator.studies.hanzich.findings import Cell, Verdict, mean, verdicts
+from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
+from simulator.studies.hanzich.scoring import SCORED, Deviation, Setting, score
+from simulator.studies.hanzich.study import PAPER, report, run_study
 
 
 @pytest.fixture(scope="module")

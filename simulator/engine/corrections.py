@@ -1,0 +1,37 @@
+"""The corrections of ``predictors.correction`` in whole seconds, for the scheduling loop."""
+
+from collections.abc import Mapping
+
+from predictors.correction import TSAFRIR_STEPS
+from simulator.engine.compiled import kernel
+
+DOUBLE, REQUEST, TSAFRIR = range(3)
+
+NUMBERS: Mapping[str, int] = {"double": DOUBLE, "request": REQUEST, "tsafrir": TSAFRIR}
+
+_STEPS = tuple(int(step) for step in TSAFRIR_STEPS)
+
+
+@kernel
+def corrected(correction: int, first: int, request: int, elapsed: int) -> int:
+    """The estimate of a job that has run for ``elapsed`` seconds, by its first estimate.
+
+    The request is the limit of every correction. A job that has outlived its request too runs
+    under the rule that overruns are kept: then twice the estimate, again and again.
+    """
+    estimate = first
+    if correction == TSAFRIR:
+        for step in _STEPS:
+            if estimate > elapsed:
+                break
+            estimate = first + step
+    if correction != DOUBLE and estimate <= elapsed:
+        estimate = request
+    while estimate <= elapsed:
+        estimate *= 2
+    if elapsed < request:
+        return min(estimate, request)
+    doubled = request
+    while doubled <= elapsed:
+        doubled *= 2
+    return doubled

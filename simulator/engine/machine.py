@@ -1,0 +1,110 @@
+"""The machine: starts jobs and ends them, and refuses what is impossible."""
+
+from simulator.engine import events
+from simulator.engine.compiled import inlined, kernel
+from simulator.engine.corrections import corrected
+from simulator.engine.state import State
+
+
+class ImpossibleError(RuntimeError):
+    """A policy wanted what no machine can do: the policy is wrong, the simulation is void."""
+
+
+@kernel
+def start(state: State, place: int) -> None:
+    """Start the job at a place of the queue now."""
+    clock = state.clock[0]
+    waiting = state.queue[place]
+    job = state.jobs[waiting.job]
+    if waiting.started:
+        raise ImpossibleError("a job can start only once")
+    if job.processors > clock.free:
+        raise ImpossibleError("a job needs more processors than are free")
+    waiting.started = 1
+    clock.rearmost = max(clock.rearmost, place)
+    clock.free -= job.processors
+    job.start = clock.now
+    job.serial = clock.started
+    clock.started += 1
+    end = clock.now + job.runtime
+    events.push(state.ends, clock.ends, end, job.serial, waiting.job)
+    clock.ends += 1
+    running_estimate = job.estimate if state.rules[0].estimated_running else job.request
+    _expect(state, waiting.job, clock.now + running_estimate)
+
+
+@inlined
+def release(state: State, number: int) -> None:
+    """Count the processors of a job as free that ends this second, as expected."""
+    job = state.jobs[number]
+    _leave(state, number)
+    job.released = 1
+    state.clock[0].free += job.processors
+
+
+@inlined
+def finish(state: State, number: int) -> None:
+    """End a job now."""
+    clock = state.clock[0]
+    job = state.jobs[number]
+    if not job.released:
+        _leave(state, number)
+        clock.free += job.processors
+    if job.expected_end > clock.now:
+        clock.disturbed = 1
+        job.expected_end = clock.now
+    clock.completions += 1
+    state.finished[clock.finished] = number
+    clock.finished += 1
+
+
+@kernel
+def prolong(state: State, number: int) -> None:
+    """Give a running job its next estimate: it outlived the last one."""
+    job = state.jobs[number]
+    rules = state.rules[0]
+    first = job.estimate if rules.estimated_running else job.request
+    elapsed = state.clock[0].now - job.start
+    _leave(state, number)
+    job.corrections += 1
+    _expect(state, number, job.start + corrected(rules.correction, first, job.request, elapsed))
+    state.clock[0].disturbed = 1
+
+
+@inlined
+def _expect(state: State, number: int, end: int) -> None:
+    """Enter a job into the list of running jobs, and note when it will outlive its estimate."""
+    clock = state.clock[0]
+    job = state.jobs[number]
+    job.expected_end = end
+    place = clock.running
+    while place > 0 and state.running[place - 1].end > end:
+        state.running[place] = state.running[place - 1]
+        place -= 1
+    state.running[place].end = end
+    state.running[place].processors = job.processors
+    state.running[place].job = number
+    clock.running += 1
+    if end < job.start + job.runtime:
+        events.push(state.expiries, clock.expiries, end, job.serial, number)
+        clock.expiries += 1
+
+
+@inlined
+def _leave(state: State, number: int) -> None:
+    """Take a job out of the list of running jobs."""
+    clock = state.clock[0]
+    end = state.jobs[number].expected_end
+    low = 0
+    high = clock.running
+    while low < high:
+        middle = (low + high) >> 1
+        if state.running[middle].end < end:
+            low = middle + 1
+        else:
+            high = middle
+    while state.running[low].job != number:
+        low += 1
+    clock.running -= 1
+    for place in range(low, clock.running):
+        state.running[place] = state.running[place + 1]

@@ -1,0 +1,15 @@
+"""No backfilling: nobody passes the head of the queue."""
+
+from simulator.engine import machine
+from simulator.engine.compiled import kernel
+from simulator.engine.state import State
+
+
+@kernel
+def decide(state: State) -> None:
+    """Start jobs from the head of the queue for as long as the first fits."""
+    clock = state.clock[0]
+    for place in range(clock.head, clock.tail):
+        if state.queue[place].processors > clock.free:
+            return
+        machine.start(state, place)

@@ -1,0 +1,122 @@
+"""In which order the queue is served: every order is a key, and the least key is the head.
+
+Ties fall back to submission, then to the job number, which is the order of the jobs' places.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from predictors.accuracy_groups import STEP_SECONDS, aged
+from simulator.engine.compiled import inlined, kernel
+from simulator.engine.state import UNKNOWN, State
+
+FCFS, SJF, WFP, PSP, PSP_AGING = range(5)
+
+ORDERS: Mapping[str, int] = {
+    "fcfs": FCFS,
+    "sjf": SJF,
+    "wfp": WFP,
+    "psp": PSP,
+    "psp-aging": PSP_AGING,
+}
+
+MEANINGS: Mapping[str, str] = {
+    "fcfs": "submission",
+    "sjf": "shortest estimate first",
+    "wfp": "largest (wait / estimate)^3 * processors first (Tang Eq 5), at each pass",
+    "psp": "highest priority of the user's accuracy group at submission first (Rocchetti)",
+    "psp-aging": "highest priority first, aged every 150 s of waiting (Rocchetti Eq 1)",
+}
+
+NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
+
+_TICK = int(STEP_SECONDS)
+
+_SLACK = 1024
+"""Places before the head of the queue that are left alone."""
+
+
+@inlined
+def join(state: State, number: int) -> None:
+    """Put a job that was just submitted at the end of the queue."""
+    clock = state.clock[0]
+    if clock.head > clock.tail - clock.head + _SLACK:
+        _move_up(state)
+    rules = state.rules[0]
+    job = state.jobs[number]
+    waiting = state.queue[clock.tail]
+    waiting.job = number
+    waiting.processors = job.processors
+    waiting.estimate = job.estimate if rules.estimated_backfilling else job.request
+    waiting.tick = UNKNOWN
+    waiting.planned = UNKNOWN
+    waiting.pinned = UNKNOWN
+    waiting.started = 0
+    waiting.key = 0.0
+    if rules.order == SJF:
+        waiting.key = job.estimate if rules.estimated_order else job.request
+    elif rules.order == PSP:
+        waiting.key = -job.priority
+    clock.tail += 1
+
+
+@kernel
+def _move_up(state: State) -> None:
+    """Move the queue to the front of its array, so that not all of the array is ever used."""
+    clock = state.clock[0]
+    for place in range(clock.head, clock.tail):
+        state.queue[place - clock.head] = state.queue[place]
+    clock.tail -= clock.head
+    clock.head = 0
+
+
+@inlined
+def arrange(state: State) -> None:
+    """Bring the queue into its order: an insertion sort, for little has changed since the last."""
+    order = state.rules[0].order
+    if order == FCFS:
+        return
+    if order in (WFP, PSP_AGING):
+        for place in range(state.clock[0].head, state.clock[0].tail):
+            _renew(state, place)
+    _sort(state)
+
+
+@inlined
+def _renew(state: State, place: int) -> None:
+    """Compute the key of a waiting job for now."""
+    waiting = state.queue[place]
+    job = state.jobs[waiting.job]
+    rules = state.rules[0]
+    wait = state.clock[0].now - job.submit
+    if rules.order == WFP:
+        estimate = job.estimate if rules.estimated_order else job.request
+        waiting.key = -((wait / estimate) ** 3) * job.processors
+        return
+    tick = max(wait // _TICK, 1)
+    if tick != waiting.tick:
+        waiting.tick = tick
+        waiting.key = -aged(job.priority, tick - 1, STEP_SECONDS / job.request)
+
+
+@kernel
+def _sort(state: State) -> None:
+    clock = state.clock[0]
+    queue = state.queue
+    moving = state.hand
+    for place in range(clock.head + 1, clock.tail):
+        if not _is_before(queue[place], queue[place - 1]):
+            continue
+        moving[0] = queue[place]
+        hole = place
+        while hole > clock.head and _is_before(moving[0], queue[hole - 1]):
+            queue[hole] = queue[hole - 1]
+            hole -= 1
+        queue[hole] = moving[0]
+
+
+@inlined
+def _is_before(one: Any, other: Any) -> bool:
+    """Whether a waiting job is served before another."""
+    before: bool = one.key < other.key or (one.key == other.key and one.job < other.job)
+    return before

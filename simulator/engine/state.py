@@ -1,0 +1,180 @@
+"""The whole state of a simulation in a few flat arrays, which machine code reads and writes.
+
+Times and durations are whole seconds; a job is its place in the order of submission. Nothing
+but these arrays is kept, so a simulation can be stopped before any event, looked at, changed
+and continued, and can begin with jobs that already run.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from simulator.scheduling.semantics import Semantics
+    from simulator.scheduling.workload import Workload
+
+NEVER = 2**62
+"""A time after every event."""
+
+UNKNOWN = -1
+"""No such time, job or estimate yet."""
+
+
+def _record(**fields: type) -> "np.dtype[Any]":
+    return np.dtype(list(fields.items()))
+
+
+JOB = _record(
+    submit=np.int64,
+    processors=np.int64,
+    runtime=np.int64,  # what it will run: the scheduler never looks at it
+    request=np.int64,
+    estimate=np.int64,  # the first one, given when the job is submitted
+    priority=np.float64,  # its accuracy group's, given with the estimate
+    start=np.int64,
+    serial=np.int64,  # how many jobs were started before it
+    expected_end=np.int64,  # by its latest estimate, while it runs
+    released=np.int64,  # its processors count as free: it ends this second, as expected
+    corrections=np.int64,  # how often it outlived an estimate
+    backfilled=np.int64,  # it was started while a job ahead of it in the queue waited on
+    promise=np.int64,  # the first start that was planned for it
+    nodes_since=np.int64,  # when its set of nodes was last changed
+    first_node=np.int64,  # where its nodes stand in the list of nodes
+)
+"""What is known of a job, at the end of the simulation everything."""
+
+WAITING = _record(
+    job=np.int64,
+    processors=np.int64,
+    estimate=np.int64,  # that backfilling goes by
+    key=np.float64,  # the queue is in the order of (key, job)
+    tick=np.int64,  # when the key was computed, in steps of aging
+    planned=np.int64,  # start, of policies that plan
+    plan_serial=np.int64,  # how many plans were made or changed before this one
+    pinned=np.int64,  # to its nodes and this start, if any
+    started=np.int64,  # in this pass
+)
+"""A place in the queue, which moves on through its array as jobs join and leave."""
+
+RUNNING = _record(end=np.int64, processors=np.int64, job=np.int64)
+"""A job that runs and holds its processors; the list is in the order of expected ends."""
+
+EVENT = _record(time=np.int64, serial=np.int64, job=np.int64)
+"""Something that will happen to a job; heaps of them are in the order of (time, serial)."""
+
+STEP = _record(time=np.int64, free=np.int64, low=np.int64)
+"""From ``time`` on so many processors are free; ``low`` is the least number up to there."""
+
+NODE = _record(
+    job=np.int64,  # the last one that was started on it
+    ready=np.int64,  # when what runs or is pinned there ends, while a plan is made again
+    mark=np.int64,  # it is among those that were looked for
+    next=np.int64,  # of its group
+    last=np.int64,  # of the group that begins with it; so are size and ascending
+    size=np.int64,
+    ascending=np.int64,  # the group is chained in the order of numbers
+)
+"""Nodes whose plans end at the same time are a group, a chain of them."""
+
+CLOCK = _record(
+    now=np.int64,
+    pause_at=np.int64,  # stop before this submission
+    submitted=np.int64,
+    wanted=np.int64,  # the submissions up to this one want estimates
+    free=np.int64,
+    head=np.int64,  # the first place of the queue
+    tail=np.int64,  # behind its last place
+    rearmost=np.int64,  # the last place whose job was started in this pass
+    running=np.int64,
+    ends=np.int64,
+    ending=np.int64,
+    expiries=np.int64,
+    steps=np.int64,
+    started=np.int64,
+    finished=np.int64,
+    plans=np.int64,
+    next_planned=np.int64,
+    last_planned=np.int64,  # where the plan ends, of policies that only go on at its end
+    disturbed=np.int64,  # a job ended before its expected end, or an estimate was prolonged
+    completions=np.int64,  # jobs ended since the last pass
+    groups=np.int64,  # of nodes
+)
+"""The time, and how much of each array is in use."""
+
+RULES = _record(
+    policy=np.int64,
+    depth=np.int64,
+    shortest_first=np.int64,
+    compression=np.int64,
+    pinning=np.int64,
+    order=np.int64,
+    sequential=np.int64,
+    correction=np.int64,
+    estimated_order=np.int64,
+    estimated_backfilling=np.int64,
+    estimated_running=np.int64,
+)
+"""The semantics as numbers."""
+
+
+class State(NamedTuple):
+    """The arrays; ``clock`` and ``rules`` have one entry."""
+
+    jobs: Any
+    queue: Any
+    running: Any
+    ends: Any
+    ending: Any
+    expiries: Any
+    finished: Any
+    profile: Any
+    places: Any
+    sorting: Any
+    hand: Any
+    nodes: Any
+    node_lists: Any
+    groups: Any
+    clock: Any
+    rules: Any
+
+
+def new_state(workload: "Workload", semantics: "Semantics") -> State:
+    """An empty machine before the first submission."""
+    jobs = np.zeros(len(workload), JOB)
+    for name in ("submit", "processors", "runtime", "request"):
+        jobs[name] = getattr(workload, name)
+    for name in ("estimate", "start", "promise", "nodes_since"):
+        jobs[name] = UNKNOWN
+    jobs["first_node"] = np.cumsum(jobs["processors"]) - jobs["processors"]
+    size = len(jobs)
+    nodes = workload.processors_of_machine if semantics.names_nodes else 0
+    clock = np.zeros(1, CLOCK)
+    clock["free"] = workload.processors_of_machine
+    clock["pause_at"] = size
+    clock["steps"] = 1
+    clock["next_planned"] = NEVER
+    clock["rearmost"] = UNKNOWN
+    state = State(
+        jobs=jobs,
+        queue=np.zeros(size, WAITING),
+        running=np.zeros(size, RUNNING),
+        ends=np.zeros(size, EVENT),
+        ending=np.zeros(size, EVENT),
+        expiries=np.zeros(size, EVENT),
+        finished=np.zeros(size, np.int64),
+        profile=np.zeros(4 * size + 4, STEP),  # a job begins and ends, before it moves and after
+        places=np.zeros(size, np.int64),
+        sorting=np.zeros(max(size, nodes), EVENT),
+        hand=np.zeros(1, WAITING),
+        nodes=np.zeros(nodes, NODE),
+        node_lists=np.full(int(jobs["processors"].sum()) if nodes else 0, UNKNOWN),
+        groups=np.zeros(nodes, EVENT),
+        clock=clock,
+        rules=np.zeros(1, RULES),
+    )
+    for name, number in semantics.numbers().items():
+        state.rules[name] = number
+    state.profile["free"][0] = workload.processors_of_machine
+    state.nodes["job"] = UNKNOWN
+    clock["disturbed"] = 1 if nodes else 0
+    return state

@@ -1,0 +1,278 @@
+"""A running service, reached over HTTP, with the two verbs of a predictor."""
+
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
+from simulator.replay.loop import slices
+
+LARGEST_BATCH = 1000
+"""Jobs in one request; the service's own limit is 10,000 unless it is set lower."""
+
+
+class RemoteError(Exception):
+    """The service refused a call; the message is its own.
+
+    Attributes:
+        status: of the HTTP answer.
+    """
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(f"The service answered {status}: {detail}")
+        self.status = status
+
+
+class AddressError(ValueError):
+    """The address is not of the form http://HOST:PORT."""
+
+
+class ServiceUnreachableError(ConnectionError):
+    """Nothing answers at the service's address."""
+
+
+class ServiceUnavailableError(ConnectionError):
+    """The service says that it cannot serve at the moment (503)."""
+
+
+class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A prediction as the service sends it; what we do not use of it is left out."""
+
+    predicted_walltime: float
+    requested_walltime: float
+    method: str
+    basis: Basis
+    interval: Interval | None
+
+    def prediction(self) -> Prediction:
+        """The domain's word for it."""
+        return Prediction(
+            predicted_walltime=self.predicted_walltime,
+            requested_walltime=self.requested_walltime,
+            method=self.method,
+            basis=self.basis,
+            interval=self.interval,
+        )
+
+
+class RemotePredictions(msgspec.Struct):
+    """Predictions in the order of the submissions."""
+
+    predictions: list[RemotePrediction]
+
+
+class Client:
+    """One kept connection to a service; not for several threads.
+
+    Args:
+        url: such as http://127.0.0.1:8580; https is spoken too.
+        token: sent as a bearer token.
+        timeout: seconds until a silent service counts as unreachable.
+    """
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: float = 60.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise AddressError(f"{url!r} is not of the form http://HOST:PORT.")
+        self.url = url
+        self._path = parts.path.rstrip("/")
+        self._connection = (
+            HTTPSConnection(
+                parts.hostname, parts.port, timeout=timeout, context=ssl.create_default_context()
+            )
+            if parts.scheme == "https"
+            else HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        )
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def predict(self, submission: Submission, method: str | None = None) -> Prediction:
+        """Ask for one prediction; without a method the service's default answers."""
+        question = fields_of(submission)
+        if method is not None:
+            question["method"] = method
+        answer = self.call("POST", "/v1/predictions", question)
+        return msgspec.json.decode(answer, type=RemotePrediction).prediction()
+
+    def predict_batch(
+        self, submissions: Sequence[Submission], method: str | None = None
+    ) -> list[Prediction]:
+        """Ask for several at once; the answers are those that single questions would get."""
+        question: dict[str, Any] = {"submissions": [fields_of(each) for each in submissions]}
+        if method is not None:
+            question["method"] = method
+        answer = self.call("POST", "/v1/predictions/batch", question)
+        predictions = msgspec.json.decode(answer, type=RemotePredictions).predictions
+        return [each.prediction() for each in predictions]
+
+    def observe(self, *completions: Completion) -> None:
+        """Report runs that have ended. When this returns they are durable.
+
+        A run that is reported twice counts once, so that a lost answer costs nothing.
+        """
+        for part in slices(completions, LARGEST_BATCH):
+            body = [
+                {
+                    **fields_of(completion.submission),
+                    "start_time": completion.start_time,
+                    "end_time": completion.end_time,
+                    "runtime": completion.runtime,
+                    "status": completion.status,
+                }
+                for completion in part
+            ]
+            self.call("POST", "/v1/completions", {"completions": body})
+
+    def scores(self, cluster: str) -> Mapping[str, Mapping[str, Any]]:
+        """Methods by name, with their parameters and live scores."""
+        answer = self.call("GET", f"/v1/methods?{urlencode({'cluster': cluster})}")
+        return {method["name"]: method for method in msgspec.json.decode(answer)["methods"]}
+
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
+        """Wait until the service says that it has read its history.
+
+        Before that it answers from what it has read so far, which no replay may rest on.
+
+        Raises:
+            ServiceUnavailableError: it does not say so in time.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.call("GET", "/health/ready")
+            except ServiceUnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
+    def call(self, verb: str, path: str, body: Any = None) -> bytes:
+        """Send a request and give back the body of its answer.
+
+        A kept connection that was closed meanwhile is opened again once: every call may be sent
+        twice.
+
+        Raises:
+            RemoteError: the service answered with an error.
+            ServiceUnreachableError: it did not answer.
+            ServiceUnavailableError: it answered with 503.
+        """
+        payload = None if body is None else msgspec.json.encode(body)
+        try:
+            response = self._exchange(verb, path, payload)
+        except (ConnectionError, HTTPException):
+            self.close()
+            response = self._exchange_anew(verb, path, payload)
+        except OSError as error:
+            self.close()
+            raise self._unreachable(error) from error
+        answer, status = response
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            raise ServiceUnavailableError(f"{self.url} cannot serve now: {_detail(answer)}")
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise RemoteError(status, _detail(answer))
+        return answer
+
+    def _exchange(self, verb: str, path: str, payload: bytes | None) -> tuple[bytes, int]:
+        self._connection.request(verb, self._path + path, payload, self._headers)
+        response: HTTPResponse = self._connection.getresponse()
+        return response.read(), response.status
+
+    def _exchange_anew(self, verb: str, path: str, payload: bytes | None) -> tuple[bytes, int]:
+        try:
+            return self._exchange(verb, path, payload)
+        except (OSError, HTTPException) as error:
+            self.close()
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> ServiceUnreachableError:
+        return ServiceUnreachableError(f"No service answers at {self.url}: {error}")
+
+    def close(self) -> None:
+        """Close the connection; the next call opens it again."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class RemotePredictor:
+    """One method of a running service, with the two verbs of a predictor.
+
+    Every observation is a request of its own: an experiment that wants to be fast plays to a
+    ``RemotePlayer``.
+    """
+
+    def __init__(self, client: Client, method: str) -> None:
+        self._client = client
+        self.name = method
+
+    def predict(self, submission: Submission) -> Prediction:
+        """Ask the service; changes no answer."""
+        return self._client.predict(submission, self.name)
+
+    def observe(self, completion: Completion) -> None:
+        """Tell the service; it is durable when this returns."""
+        self._client.observe(completion)
+
+
+class RemotePlayer:
+    """Several methods of one running service, for ``replay``.
+
+    A single submission is a request of its own, as from a submit filter; submissions between
+    which no run ends go together.
+    """
+
+    largest_batch = LARGEST_BATCH
+
+    def __init__(self, client: Client, methods: Mapping[str, str]) -> None:
+        """Play to ``client``; ``methods`` are names by label."""
+        self._client = client
+        self._names = dict(methods)
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """Their labels."""
+        return tuple(self._names)
+
+    def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
+        """Ask the service."""
+        name = self._names[method]
+        if len(submissions) == 1:
+            return [self._client.predict(submissions[0], name)]
+        return self._client.predict_batch(submissions, name)
+
+    def observe(self, ended: Sequence[Completion]) -> None:
+        """Tell the service."""
+        self._client.observe(*ended)
+
+
+def fields_of(submission: Submission) -> dict[str, Any]:
+    """What is known of a submission, as the fields of the HTTP contract."""
+    known = ((name, getattr(submission, name)) for name in Submission.__struct_fields__)
+    return {name: value for name, value in known if value is not None}
+
+
+def _detail(answer: bytes) -> str:
+    """The sentence of an error answer; its first characters if it is none of ours."""
+    try:
+        return str(msgspec.json.decode(answer)["detail"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return answer[:200].decode(errors="replace") or "(no body)"

@@ -1,0 +1,1 @@
+"""Tables, pages and pictures of replays and schedules."""

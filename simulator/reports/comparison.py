@@ -1,0 +1,175 @@
+"""Simulates several policies with several estimates, and puts them side by side."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from simulator.reports.tables import text_table
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.measures import Measures, measure
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import Schedule, simulate
+from simulator.scheduling.workload import Workload, prepare
+from simulator.traces.shake import Spread, shaken
+from simulator.traces.trace import Trace
+
+COMPARED = ("wait", "bounded_slowdown", "weighted_wait", "utilisation")
+"""The measures of which shaking shows the noise."""
+
+Progress = Callable[[int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One policy with one source of estimates.
+
+    Attributes:
+        schedule: of the workload as it is.
+        measures: of ``schedule``.
+        shaken: of the workload shaken, repetition by repetition.
+    """
+
+    schedule: Schedule
+    measures: Measures
+    shaken: Sequence[Measures] = ()
+
+    @property
+    def label(self) -> str:
+        """Policy and estimates."""
+        return f"{self.schedule.semantics.policy}, {self.schedule.estimates}"
+
+    def spread(self, name: str) -> Spread:
+        """A measure over the repetitions."""
+        return Spread.of([getattr(measures, name) for measures in self.shaken])
+
+    def as_record(self) -> dict[str, Any]:
+        """For machines."""
+        record: dict[str, Any] = {
+            "policy": self.schedule.semantics.policy,
+            "estimates": self.schedule.estimates,
+            **asdict(self.measures),
+            "seconds": self.schedule.seconds,
+            "semantics": self.schedule.card(),
+        }
+        if self.shaken:
+            record["shaken"] = {name: asdict(self.spread(name)) for name in COMPARED}
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class Shaking:
+    """By how many seconds submissions are moved, and how often that is repeated."""
+
+    seconds: int
+    repeat: int
+
+    def workloads(self, trace: Trace, workload: Workload) -> Iterator[Workload]:
+        """A machine's workload, shaken again and again; the same in every comparison."""
+        size = workload.processors_of_machine * (workload.cores_per_node or 1)
+        for seed in range(self.repeat):
+            yield prepare(
+                shaken(trace, self.seconds, seed),
+                processors=size,
+                cores_per_node=workload.cores_per_node,
+                overrun=workload.overrun,
+            )
+
+
+def outcome(
+    workload: Workload,
+    semantics: Semantics,
+    estimates: Callable[[], Estimates],
+    *,
+    shaken_workloads: Iterator[Workload] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Simulate once, and once more for each shaken workload, each time without any history."""
+    schedule = simulate(workload, semantics, estimates(), progress=progress)
+    repeated = [
+        measure(simulate(moved, semantics, estimates(), progress=progress))
+        for moved in shaken_workloads or ()
+    ]
+    return Outcome(schedule, measure(schedule), repeated)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A line for every combination."""
+    heads = (
+        "policy", "estimates", "wait", "median", "slowdown", "bounded", "weighted", "backfilled",
+        "used", "outlived", "jobs/s",
+    )  # fmt: skip
+    return text_table(heads, [_line(each) for each in outcomes])
+
+
+def _line(each: Outcome) -> tuple[str, ...]:
+    measures = each.measures
+    return (
+        each.schedule.semantics.policy,
+        each.schedule.estimates,
+        f"{measures.wait:,.0f}",
+        f"{measures.median_wait:,.0f}",
+        f"{measures.slowdown:,.1f}",
+        f"{measures.bounded_slowdown:,.2f}",
+        f"{measures.weighted_wait:,.0f}",
+        f"{measures.backfilled:.1%}",
+        f"{measures.utilisation:.1%}",
+        f"{measures.corrected:.1%}",
+        f"{measures.jobs / each.schedule.seconds:,.0f}",
+    )
+
+
+LEGEND = """\
+wait, median: seconds; slowdown and bounded slowdown (10 s); weighted: wait weighted by priority
+at the start (Tang Eq 4); backfilled: jobs that passed a waiting one; used: processor time of the
+makespan; outlived: jobs that outlived an estimate.
+"""
+
+PREDICTABILITY_LEGEND = """\
+error: of the wait predicted at arrival, mean and median, in seconds; deviation: of the turnaround
+predicted then, in percent; T_node: seconds for which a job's nodes were known before its start.
+"""
+
+
+def predictability_table(outcomes: Sequence[Outcome]) -> str:
+    """What users were told at arrival, under the policies that tell; empty if none does."""
+    heads = ("policy", "estimates", "error", "median", "deviation", "T_node", "T_node > 0")
+    lines = [
+        (
+            each.schedule.semantics.policy,
+            each.schedule.estimates,
+            _number(each.measures.wait_error, "{:,.0f}"),
+            _number(each.measures.median_wait_error, "{:,.0f}"),
+            _number(each.measures.turnaround_deviation, "{:,.0f} %"),
+            _number(each.measures.node_notice, "{:,.0f}"),
+            _number(each.measures.node_notice_share, "{:.1%}"),
+        )
+        for each in outcomes
+        if each.measures.wait_error is not None
+    ]
+    return text_table(heads, lines) if lines else ""
+
+
+def noise_table(outcomes: Sequence[Outcome]) -> str:
+    """Mean and range of the shaken workloads, and which differences from the first are noise."""
+    heads = ("policy", "estimates", *(f"{name} [range]" for name in COMPARED), "against the first")
+    return text_table(heads, [_noise_line(each, outcomes[0]) for each in outcomes])
+
+
+def _noise_line(each: Outcome, first: Outcome) -> tuple[str, ...]:
+    spreads = [each.spread(name) for name in COMPARED]
+    clear = [
+        name.replace("_", " ")
+        for name, spread in zip(COMPARED, spreads, strict=True)
+        if not spread.overlaps(first.spread(name))
+    ]
+    verdict = f"differs in {', '.join(clear)}" if clear else "all within the noise"
+    return (
+        each.schedule.semantics.policy,
+        each.schedule.estimates,
+        *(f"{s.mean:,.4g} [{s.least:,.4g}, {s.greatest:,.4g}]" for s in spreads),
+        "-" if each is first else verdict,
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)

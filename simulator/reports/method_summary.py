@@ -1,0 +1,111 @@
+"""What a replay came to, one line for each method."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.measures import PredictionMeasures, measure
+from simulator.replay.loop import Replay
+from simulator.reports.tables import text_table
+
+HEADS = (
+    *("method", "jobs", "MAE s", "median s", "accuracy", "under", "NA", "OE", "UE", "BE"),
+    *("pred/s", "p50 ms", "p99 ms"),
+)
+
+LEGEND = """\
+MAE, median: mean and median absolute error in seconds. accuracy: mean of the smaller of
+predicted and actual over the larger. under: jobs that ran longer than predicted. NA: prediction
+is the request; OE: below the request and not below the runtime; UE, BE: below the runtime by up
+to, by more than 30 minutes. p50, p99: of what one prediction request took.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodSummary:
+    """How one method did, and how fast it answered.
+
+    Attributes:
+        method: its label.
+        measures: of its predictions.
+        predictions_per_second: in the time that its requests took.
+        p50_seconds: of a request; a batch is one request.
+        p99_seconds: of a request.
+    """
+
+    method: str
+    measures: PredictionMeasures
+    predictions_per_second: float
+    p50_seconds: float
+    p99_seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Flat, for JSON."""
+        return {
+            "method": self.method,
+            **self.measures.as_dict(),
+            "predictions_per_second": self.predictions_per_second,
+            "p50_seconds": self.p50_seconds,
+            "p99_seconds": self.p99_seconds,
+        }
+
+    def row(self) -> list[str]:
+        """Its line of the table."""
+        measures = self.measures
+        return [
+            self.method,
+            f"{measures.jobs:,}",
+            f"{measures.mean_absolute_error:,.1f}",
+            f"{measures.median_absolute_error:,.1f}",
+            f"{measures.accuracy:.3f}",
+            f"{measures.underestimation_rate:.2%}",
+            f"{measures.not_adjusted:.2%}",
+            f"{measures.overestimated:.2%}",
+            f"{measures.underestimated:.2%}",
+            f"{measures.badly_underestimated:.2%}",
+            f"{self.predictions_per_second:,.0f}",
+            f"{1000 * self.p50_seconds:.3f}",
+            f"{1000 * self.p99_seconds:.3f}",
+        ]
+
+
+def summarise(played: Replay) -> list[MethodSummary]:
+    """Measure every method of a replay.
+
+    Raises:
+        NoJobsError: the log is empty.
+    """
+    requested, actual = played.requested, played.actual
+    return [
+        MethodSummary(
+            method=method,
+            measures=measure(
+                answers.predicted, requested, actual, lower=answers.lower, upper=answers.upper
+            ),
+            predictions_per_second=answers.predictions_per_second,
+            p50_seconds=answers.latency(50),
+            p99_seconds=answers.latency(99),
+        )
+        for method, answers in played.answers.items()
+    ]
+
+
+def summary_table(summaries: Sequence[MethodSummary]) -> str:
+    """The table, with a column for interval coverage where a method gave intervals."""
+    heads, rows = [*HEADS], [summary.row() for summary in summaries]
+    coverages = [summary.measures.interval_coverage for summary in summaries]
+    if any(coverage is not None for coverage in coverages):
+        heads.insert(10, "covered")
+        for row, coverage in zip(rows, coverages, strict=True):
+            row.insert(10, "" if coverage is None else f"{coverage:.2%}")
+    return text_table(heads, rows)
+
+
+def user_numbers(played: Replay) -> tuple[NDArray[np.int64], int]:
+    """A number from 0 on for the user of every job, and how many users there are."""
+    users = [run.submission.user or "" for run in played.runs]
+    names, numbers = np.unique(users, return_inverse=True)
+    return numbers.astype(np.int64), len(names)

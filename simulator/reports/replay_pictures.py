@@ -1,0 +1,165 @@
+"""The field's usual pictures of a replay."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from predictors.measures import error_per_group
+from simulator.replay.loop import Replay
+from simulator.replay.percentile_schemes import Swept
+from simulator.reports.method_summary import user_numbers
+
+Seconds = NDArray[np.float64]
+
+REQUESTED = "requested"
+"""The method whose answers are the requests; pictures show the requests themselves."""
+
+ACTUAL_COLOUR = "#1b1b1b"
+REQUEST_COLOUR = "#c8443c"
+METHOD_COLOURS = ("#1f77b4", "#2a9d5c", "#e69f00", "#8e63b5", "#56b4e9", "#8c6d46")
+"""Told apart by colour-blind readers, dark enough on white."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "savefig.dpi": 144,
+}
+
+DURATIONS = {
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3600: "1 h",
+    6 * 3600: "6 h",
+    86400: "1 d",
+    7 * 86400: "1 w",
+    60 * 86400: "60 d",
+}
+"""Ticks of a logarithmic time axis, in seconds."""
+
+
+def distributions(played: Replay, path: Path) -> None:
+    """Cumulative distributions of actual, requested and predicted walltimes.
+
+    Klusáček & Soysal 2020, Figure 2, on a logarithmic axis and with every method.
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8, 4.6), layout="constrained")
+        axes = figure.subplots()
+        # Several methods that are all close to the truth hide each other: the truth is wide.
+        _cumulative(axes, played.actual, "actual", color=ACTUAL_COLOUR, linewidth=3.2, alpha=0.85)
+        _cumulative(axes, played.requested, "requested", color=REQUEST_COLOUR, linewidth=1.8)
+        for (method, predicted), colour in _coloured(played):
+            _cumulative(axes, predicted, method, color=colour, linewidth=1.3)
+        _logarithmic_time(axes, np.concatenate([played.requested, played.actual]))
+        axes.set(ylim=(0, 1.01), xlabel="walltime", ylabel="share of jobs that are no longer")
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.set_title(f"Actual, requested and predicted walltimes of {len(played.runs):,} jobs")
+        axes.legend(loc="upper left")
+        figure.savefig(path)
+
+
+def errors_per_user(played: Replay, path: Path) -> None:
+    """Average absolute error of every user's jobs, of requests and of each method.
+
+    Klusáček & Soysal 2020, Figures 3 and 4, with a panel for each method and users in the order
+    of the error of their requests.
+    """
+    users, count = user_numbers(played)
+    of_requests = error_per_group(played.requested, played.actual, users, count) / 3600
+    order = np.argsort(-of_requests, kind="stable")
+    coloured = _coloured(played)
+    if not coloured:
+        return
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8, 1.1 + 1.9 * len(coloured)), layout="constrained")
+        panels = figure.subplots(len(coloured), sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, ((method, predicted), colour) in zip(panels, coloured, strict=True):
+            errors = error_per_group(predicted, played.actual, users, count) / 3600
+            _user_panel(axes, of_requests[order], errors[order], colour)
+            better = float(np.mean(errors < of_requests))
+            axes.set_title(f"{method}: closer than the request for {better:.0%} of {count:,} users")
+        panels[-1].set_xlabel("users, by the error of their requests")
+        figure.supylabel("average absolute error, hours", fontsize=10)
+        figure.savefig(path)
+
+
+def accuracy_by_percentile(swept: Swept, of_requests: float, path: Path) -> None:
+    """Average accuracy by percentile and similarity key (Tang et al. 2013, Figure 4)."""
+    curves: dict[str, dict[float, float]] = {}
+    for scheme, measures in swept.items():
+        curves.setdefault(scheme.key, {})[scheme.percentile] = measures.accuracy
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8, 4.2), layout="constrained")
+        axes = figure.subplots()
+        for (key, curve), colour in zip(curves.items(), METHOD_COLOURS, strict=False):
+            places = range(len(curve))
+            axes.plot(places, list(curve.values()), color=colour, marker="o", label=key)
+        axes.axhline(
+            of_requests, color=REQUEST_COLOUR, linestyle="--", label="requests as they are"
+        )
+        percentiles = list(next(iter(curves.values())))
+        axes.set_xticks(range(len(percentiles)), [_percentile_name(each) for each in percentiles])
+        axes.set(xlabel="percentile of the usages of similar jobs", ylabel="average accuracy")
+        axes.set_title("Accuracy of adjusted requests, by percentile and similarity key")
+        axes.legend(loc="best")
+        figure.savefig(path)
+
+
+def _percentile_name(percentile: float) -> str:
+    return {50: "median", 100: "maximum"}.get(int(percentile), f"{percentile:g}")
+
+
+def _coloured(played: Replay) -> Sequence[tuple[tuple[str, Seconds], str]]:
+    """Methods other than the request, each with its predictions and its colour."""
+    methods: Mapping[str, Seconds] = {
+        method: answers.predicted
+        for method, answers in played.answers.items()
+        if method != REQUESTED
+    }
+    colours = (METHOD_COLOURS * (1 + len(methods) // len(METHOD_COLOURS)))[: len(methods)]
+    return list(zip(methods.items(), colours, strict=True))
+
+
+def _cumulative(axes: Axes, values: Seconds, label: str, **style: Any) -> None:
+    """A step at every value; below a second counts as a second, for the logarithm's sake."""
+    distinct, counts = np.unique(np.maximum(values, 1.0), return_counts=True)
+    shares = np.cumsum(counts) / len(values)
+    # The first step rises from zero too.
+    axes.step([distinct[0], *distinct], [0.0, *shares], where="post", label=label, **style)
+
+
+def _logarithmic_time(axes: Axes, values: Seconds) -> None:
+    """Ticks that people say, over all but the rarest values."""
+    shortest, longest = np.quantile(np.maximum(values, 1.0), (0.002, 0.9995)) * (0.7, 1.4)
+    axes.set_xscale("log")
+    axes.set_xlim(shortest, longest)
+    ticks = {seconds: name for seconds, name in DURATIONS.items() if shortest <= seconds <= longest}
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set_xticks([], minor=True)
+
+
+def _user_panel(axes: Axes, of_requests: Seconds, errors: Seconds, colour: str) -> None:
+    """Requests as a falling slope, the method as bars before it."""
+    places = np.arange(len(errors))
+    axes.fill_between(places, of_requests, step="mid", color=REQUEST_COLOUR, alpha=0.3, linewidth=0)
+    axes.step(places, of_requests, where="mid", color=REQUEST_COLOUR, linewidth=1)
+    axes.bar(places, errors, width=1.0, color=colour, linewidth=0)
+    axes.set(xlim=(-0.5, len(errors) - 0.5), ylim=(0, None))
+    axes.grid(visible=False, axis="x")

@@ -1,0 +1,97 @@
+"""A replay as a directory to look at: a page with tables and pictures, and their data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from predictors.measures import accuracy
+from simulator.replay.loop import Replay
+from simulator.replay.percentile_schemes import Swept, as_records, sweep_table
+from simulator.reports import replay_pictures
+from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table
+from simulator.reports.page import note, page, picture, preformatted, section
+
+DISTRIBUTIONS = "distributions.png"
+ERRORS_PER_USER = "errors-per-user.png"
+ACCURACY_BY_PERCENTILE = "accuracy-by-percentile.png"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a replay came to.
+
+    Attributes:
+        title: names the trace.
+        facts: what else is to be known of the replay, by name.
+        played: the replay.
+        summaries: of its methods.
+        by_percentile: the schemes of the picture of accuracy by percentile and key.
+        swept: further schemes, if they were compared.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    played: Replay
+    summaries: Sequence[MethodSummary]
+    by_percentile: Swept
+    swept: Swept | None = None
+
+    def write(self, directory: Path) -> None:
+        """Write the page, ``table.txt``, ``report.json`` and the pictures."""
+        directory.mkdir(parents=True, exist_ok=True)
+        replay_pictures.distributions(self.played, directory / DISTRIBUTIONS)
+        replay_pictures.errors_per_user(self.played, directory / ERRORS_PER_USER)
+        if self.by_percentile:
+            of_requests = accuracy(self.played.requested, self.played.actual).mean()
+            replay_pictures.accuracy_by_percentile(
+                self.by_percentile, float(of_requests), directory / ACCURACY_BY_PERCENTILE
+            )
+        (directory / "table.txt").write_text(self._text(), encoding="utf-8")
+        (directory / "report.json").write_bytes(
+            msgspec.json.format(msgspec.json.encode(self._data()), indent=2) + b"\n"
+        )
+        (directory / "index.html").write_text(self._page(directory), encoding="utf-8")
+
+    def _text(self) -> str:
+        facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
+        text = f"{self.title}\n{facts}\n{summary_table(self.summaries)}\n{LEGEND}"
+        return f"{text}\n{sweep_table(self.swept)}" if self.swept else text
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "facts": self.facts,
+            "seconds": self.played.seconds,
+            "methods": [summary.as_dict() for summary in self.summaries],
+            "accuracy_by_percentile": as_records(self.by_percentile),
+            "sweep": as_records(self.swept) if self.swept else None,
+        }
+
+    def _page(self, directory: Path) -> str:
+        sections = [
+            section("Methods", preformatted(summary_table(self.summaries)) + note(LEGEND)),
+            picture(
+                "Distributions of walltimes",
+                directory / DISTRIBUTIONS,
+                "The closer a method's line is to the black one, the better its predictions are "
+                "as a whole. After Klusáček and Soysal 2020, Figure 2.",
+            ),
+            picture(
+                "Errors of every user",
+                directory / ERRORS_PER_USER,
+                "Red: average absolute error of a user's requests; in front of it that of the "
+                "predictions. After Klusáček and Soysal 2020, Figures 3 and 4.",
+            ),
+            picture(
+                "Accuracy by percentile and similarity key",
+                directory / ACCURACY_BY_PERCENTILE,
+                "All history, no lower bound, the percentile method in process. After Tang et "
+                "al. 2013, Figure 4.",
+            ),
+        ]
+        if self.swept:
+            sections.append(section("Schemes", preformatted(sweep_table(self.swept))))
+        return page(self.title, self.facts, sections)

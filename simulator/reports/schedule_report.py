@@ -1,0 +1,95 @@
+"""Simulations side by side as a directory to look at: a page, tables, pictures and data."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from simulator.reports import comparison, schedule_pictures
+from simulator.reports.comparison import Outcome
+from simulator.reports.page import note, page, picture, preformatted, section
+
+
+class Drawn(NamedTuple):
+    """A picture of the report."""
+
+    draw: Callable[[Sequence[Outcome], Path], None]
+    title: str
+    explanation: str
+
+
+PICTURES: Mapping[str, Drawn] = {
+    "waits.png": Drawn(
+        schedule_pictures.waits, "Waits", "After Klusáček and Soysal 2020, Figures 6 and 7."
+    ),
+    "backfilled.png": Drawn(
+        schedule_pictures.backfilled,
+        "Backfilled jobs",
+        "After Klusáček and Soysal 2020, Figure 5.",
+    ),
+    "wait-errors.png": Drawn(
+        schedule_pictures.wait_errors,
+        "Wait-prediction errors",
+        "Of the start planned when a job arrived. After Klusáček and Soysal 2020, Figure 9.",
+    ),
+    "node-notices.png": Drawn(
+        schedule_pictures.node_notices,
+        "Node predictions",
+        "After Klusáček and Soysal 2020, Figures 11 and 12.",
+    ),
+    "gains-by-month.png": Drawn(
+        schedule_pictures.gains_by_month,
+        "Gains by month",
+        "Below 100 is better than the first combination. After Tang et al. 2013, Figures 14 to 17.",
+    ),
+    "utilisation.png": Drawn(
+        schedule_pictures.utilisation,
+        "Utilisation",
+        "Processors that jobs hold, as a share of the machine.",
+    ),
+    "gantt.png": Drawn(
+        schedule_pictures.gantt,
+        "A schedule",
+        "Time to the right, processors upwards. A pool has no numbers: the lowest are drawn.",
+    ),
+}
+
+
+def write_report(
+    directory: Path, title: str, facts: Mapping[str, str], outcomes: Sequence[Outcome]
+) -> None:
+    """Write ``index.html``, ``table.txt``, ``report.json`` and the pictures."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, drawn in PICTURES.items():
+        drawn.draw(outcomes, directory / name)
+    text = tables(outcomes)
+    listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
+    (directory / "table.txt").write_text(f"{title}\n{listed}\n{text}", encoding="utf-8")
+    document: dict[str, Any] = {
+        "title": title,
+        "facts": facts,
+        "simulations": [each.as_record() for each in outcomes],
+    }
+    (directory / "report.json").write_bytes(
+        msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    )
+    sections = [
+        section("Schedules", preformatted(text)),
+        *(
+            picture(drawn.title, directory / name, drawn.explanation)
+            for name, drawn in PICTURES.items()
+        ),
+        note("Every rule of these simulations stands above; docs/simulator.md defines them."),
+    ]
+    (directory / "index.html").write_text(page(title, facts, sections), encoding="utf-8")
+
+
+def tables(outcomes: Sequence[Outcome]) -> str:
+    """All tables that there is something to say in, with their legends."""
+    parts = [comparison.table(outcomes), comparison.LEGEND]
+    if predictability := comparison.predictability_table(outcomes):
+        parts += [predictability, comparison.PREDICTABILITY_LEGEND]
+    if outcomes[0].shaken:
+        parts.append(comparison.noise_table(outcomes))
+    return "\n".join(parts)

@@ -1,0 +1,1 @@
+"""One simulation: rules, workload, estimates in; schedule, measures, forecasts out."""

@@ -1,0 +1,137 @@
+"""How well waits can be told at arrival: a forecast for every job of a simulated log.
+
+Reference: D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on Job Scheduling
+Performance and Predictability", 2020, section 4.1.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from predictors.correction import CORRECTIONS
+from predictors.memory.error_ratios import KEPT
+from simulator.engine.loop import DONE, run
+from simulator.engine.state import State, new_state
+from simulator.scheduling.estimates import Estimates, Forecaster
+from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast
+from simulator.scheduling.futures import futures
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import Feed
+from simulator.scheduling.workload import Workload
+from simulator.traces.trace import Integers
+
+
+class Told(NamedTuple):
+    """Waits in seconds, in the order of the workload.
+
+    Attributes:
+        predicted: at arrival.
+        came: in the simulation.
+        lower: least wait of the sampled futures; -1 where there were none.
+        upper: greatest wait of the sampled futures.
+    """
+
+    predicted: Integers
+    came: Integers
+    lower: Integers
+    upper: Integers
+
+
+def waits_at_arrival(
+    workload: Workload,
+    semantics: Semantics,
+    estimates: Estimates,
+    *,
+    samples: int = 0,
+    every: int = 1,
+) -> Told:
+    """Simulate a log, and play the queue forward whenever jobs arrive.
+
+    The scheduler acts on estimates or requests as the semantics say; the forecasts suppose in
+    any case that jobs run for as long as estimated, outlived estimates corrected.
+
+    Args:
+        workload: the log.
+        semantics: the rules.
+        estimates: that jobs are supposed to run for.
+        samples: futures that each interval comes from.
+        every: how many arrivals there are to one that gets an interval.
+    """
+    state = new_state(workload, semantics)
+    feed = Feed(state, Forecaster(workload, estimates, priorities=semantics.needs_priorities))
+    predicted, lower, upper = (np.full(len(workload), -1) for _ in range(3))
+    owners = workload.trace.user
+    arrivals = 0
+    while run(state) != DONE:
+        first, behind = int(state.clock["submitted"][0]), int(state.clock["wanted"][0])
+        feed.give()
+        shown = snapshot(state, behind, semantics, owners)
+        new = slice(len(shown.waiting) - (behind - first), None)
+        predicted[first:behind] = forecast(shown, semantics).start[new]
+        if samples and arrivals % every == 0:
+            others = futures(shown, semantics, lately(state), samples)
+            starts = [other.start[new] for other in others]
+            if starts:
+                lower[first:behind] = np.min(starts, axis=0)
+                upper[first:behind] = np.max(starts, axis=0)
+        arrivals += 1
+    return Told(predicted, state.jobs["start"] - workload.submit, lower, upper)
+
+
+def lately(state: State) -> list[float]:
+    """Ratios of runtime to estimate of the jobs that ended last, ascending."""
+    finished = int(state.clock["finished"][0])
+    ended = state.finished[max(0, finished - KEPT) : finished]
+    ratios = state.jobs["runtime"][ended] / state.jobs["estimate"][ended]
+    return sorted(ratios.tolist())
+
+
+def snapshot(
+    state: State, behind: int, semantics: Semantics, owners: Integers | None = None
+) -> Snapshot:
+    """What a scheduler shows at the submission of the jobs before ``behind``.
+
+    Jobs that wait in any other order than that of their submission are put into it. Without
+    ``owners`` each is somebody else's.
+    """
+    owners = np.arange(len(state.jobs)) if owners is None else owners
+    clock = state.clock[0]
+    running = np.sort(state.running["job"][: clock["running"]])
+    queued = np.sort(state.queue["job"][clock["head"] : clock["tail"]])
+    arriving = np.arange(clock["submitted"], behind)
+    return Snapshot(
+        processors=int(clock["free"] + state.jobs["processors"][running].sum()),
+        running=_running(state, running, semantics, owners),
+        waiting=_waiting(state, np.concatenate([queued, arriving]), owners),
+    )
+
+
+def _waiting(state: State, rows: Integers, owners: Integers) -> QueuedJobs:
+    jobs = state.jobs[rows]
+    waited = state.clock["now"][0] - jobs["submit"]
+    return _columns(jobs, runtime=jobs["estimate"], age=waited, owner=owners[rows])
+
+
+def _running(state: State, rows: Integers, semantics: Semantics, owners: Integers) -> QueuedJobs:
+    in_order = rows[np.argsort(state.jobs["serial"][rows])]
+    jobs = state.jobs[in_order]
+    elapsed = state.clock["now"][0] - jobs["start"]
+    runtime = jobs["estimate"].copy()
+    correct = CORRECTIONS[semantics.correction]
+    for row in np.flatnonzero(runtime <= elapsed):
+        estimate, request = float(jobs["estimate"][row]), float(jobs["request"][row])
+        runtime[row] = correct(min(estimate, request), request, float(elapsed[row]))
+    whole = np.maximum(runtime, elapsed + 1)
+    return _columns(jobs, runtime=whole, age=elapsed, owner=owners[in_order])
+
+
+def _columns(jobs: Any, *, runtime: Integers, age: Integers, owner: Integers) -> QueuedJobs:
+    return QueuedJobs(
+        processors=jobs["processors"],
+        request=jobs["request"],
+        estimate=jobs["estimate"],
+        runtime=runtime,
+        age=age,
+        priority=jobs["priority"],
+        owner=owner,
+    )

@@ -1,0 +1,222 @@
+"""Plays a queue forward: the simulator's own engine, from a state instead of an empty machine.
+
+The idea is Algorithm 1 of Hanzich et al. 2005, the use Klusáček & Soysal 2020, section 4.1. The
+state is what a resource manager shows: what runs, since when, and what waits, in order. From
+there the scheduler's rules are played to the end, as if nothing were submitted any more. Times
+are whole seconds from now on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.engine.loop import run
+from simulator.engine.state import EVENT, State, new_state
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.workload import EMPTY
+from simulator.traces.trace import Integers
+
+
+class SnapshotError(ValueError):
+    """No machine can be in such a state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedJobs:
+    """Columns of jobs that run or wait; durations are whole seconds.
+
+    Attributes:
+        processors: that each takes.
+        request: of the user.
+        estimate: the first one that the scheduler had.
+        runtime: from start to end, as it is played; beyond ``age`` for running jobs.
+        age: since the start of a running job, since the submission of a waiting one.
+        priority: of the accuracy group, for orders that use it.
+        owner: whose job it is, as any number: predictions of one owner's jobs err together.
+    """
+
+    processors: Integers
+    request: Integers
+    estimate: Integers
+    runtime: Integers
+    age: Integers
+    priority: NDArray[np.float64]
+    owner: Integers
+
+    def __len__(self) -> int:
+        return len(self.processors)
+
+    def __add__(self, others: Self) -> Self:
+        """These jobs, then the others."""
+        columns = {
+            field.name: np.concatenate([getattr(self, field.name), getattr(others, field.name)])
+            for field in fields(self)
+        }
+        return type(self)(**columns)
+
+    def take(self, rows: Integers) -> Self:
+        """Some of the jobs, in this order."""
+        return type(self)(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A machine and its queue at one moment.
+
+    Attributes:
+        processors: of the machine.
+        running: in any order.
+        waiting: in the order of their submission, which decides ties of every queue order.
+        running_nodes: places of the nodes of every running job, from 0, for policies that name
+            nodes; without them the jobs that started first have the first nodes.
+    """
+
+    processors: int
+    running: QueuedJobs
+    waiting: QueuedJobs
+    running_nodes: Sequence[Sequence[int]] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            SnapshotError: more runs than fits, a job can never fit, or one should have ended.
+        """
+        if self.running.processors.sum() > self.processors:
+            raise SnapshotError("More processors are in use than the machine has.")
+        if (self.waiting.processors > self.processors).any():
+            raise SnapshotError("A waiting job is larger than the machine.")
+        if (self.running.runtime <= self.running.age).any():
+            raise SnapshotError("A running job should have ended.")
+
+    def with_runtimes(self, running: Integers, waiting: Integers) -> Self:
+        """The same queue, for the scheduler too, but jobs run for as long as this."""
+        return replace(
+            self,
+            running=replace(self.running, runtime=running),
+            waiting=replace(self.waiting, runtime=waiting),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What comes of a snapshot, in seconds from now.
+
+    Attributes:
+        start: of every waiting job.
+        end: of every waiting job.
+        running_end: of every running job.
+        nodes: places of the nodes of every waiting job, under policies that name nodes.
+    """
+
+    start: Integers
+    end: Integers
+    running_end: Integers
+    nodes: Sequence[Sequence[int]] | None = None
+
+
+def forecast(snapshot: Snapshot, semantics: Semantics) -> Forecast:
+    """Play a snapshot to its end.
+
+    It begins with one scheduling pass. Policies that keep a plan make it anew, in the order of
+    the queue. The events of one second are a ``batch``, whatever the semantics say: which came
+    first within the second of the snapshot is not known.
+    """
+    state = _state(snapshot, replace(semantics, events="batch"))
+    now = int(state.clock["now"][0])
+    run(state)
+    ended = state.jobs["start"] + state.jobs["runtime"] - now
+    running = len(snapshot.running)
+    running_end = np.empty(running, np.int64)
+    running_end[_by_start(snapshot.running)] = ended[:running]
+    return Forecast(
+        start=state.jobs["start"][running:] - now,
+        end=ended[running:],
+        running_end=running_end,
+        nodes=_nodes(state)[running:] if semantics.names_nodes else None,
+    )
+
+
+def _by_start(running: QueuedJobs) -> Integers:
+    return np.argsort(-running.age, kind="stable")
+
+
+def _state(snapshot: Snapshot, semantics: Semantics) -> State:
+    """The engine's arrays; its clock starts at 0 with the oldest of the jobs."""
+    running = snapshot.running.take(_by_start(snapshot.running))
+    jobs = running + snapshot.waiting
+    now = int(jobs.age.max(initial=0))
+    workload = replace(
+        EMPTY,
+        submit=now - jobs.age,
+        processors=jobs.processors,
+        runtime=jobs.runtime,
+        request=jobs.request,
+        processors_of_machine=snapshot.processors,
+    )
+    state = new_state(workload, semantics)
+    state.jobs["estimate"] = jobs.estimate
+    state.jobs["priority"] = jobs.priority
+    state.clock["now"] = now
+    _let_run(state, len(running), semantics)
+    if semantics.names_nodes:
+        _name_nodes(state, len(running), _flat_nodes(snapshot))
+    return state
+
+
+def _let_run(state: State, count: int, semantics: Semantics) -> None:
+    """Let the first jobs run since they were submitted, in the order of their starts."""
+    clock, jobs = state.clock, state.jobs[:count]
+    now = int(clock["now"][0])
+    jobs["start"] = jobs["submit"]
+    jobs["serial"] = np.arange(count)
+    estimate = jobs["estimate"] if semantics.estimated_running else jobs["request"]
+    jobs["expected_end"] = jobs["start"] + estimate
+    end = jobs["start"] + jobs["runtime"]
+    outlived = np.flatnonzero(jobs["expected_end"] < end)
+    order = np.argsort(jobs["expected_end"], kind="stable")
+    for name, column in (
+        ("end", jobs["expected_end"]),
+        ("processors", jobs["processors"]),
+        ("job", jobs["serial"]),
+    ):
+        state.running[name][:count] = column[order]
+    state.ends[:count] = _events(end, np.arange(count))
+    # An estimate that was outlived before the snapshot is corrected in its first second.
+    state.expiries[: len(outlived)] = _events(
+        np.maximum(now, jobs["expected_end"][outlived]), outlived
+    )
+    clock["free"] -= jobs["processors"].sum()
+    clock["submitted"] = clock["started"] = clock["running"] = clock["ends"] = count
+    clock["expiries"] = len(outlived)
+    clock["disturbed"] = 1  # plans know nothing of these jobs yet
+
+
+def _events(times: Integers, jobs: Integers) -> NDArray[np.void]:
+    """As a heap: a sorted list is one."""
+    events = np.zeros(len(times), EVENT)
+    events["time"], events["serial"], events["job"] = times, jobs, jobs
+    return np.sort(events, order=("time", "serial"))
+
+
+def _flat_nodes(snapshot: Snapshot) -> Integers:
+    """The nodes of the running jobs one after the other, in the order of their starts."""
+    if snapshot.running_nodes is None:
+        return np.arange(snapshot.running.processors.sum())
+    in_order = [snapshot.running_nodes[row] for row in _by_start(snapshot.running)]
+    return np.array([node for nodes in in_order for node in sorted(nodes)], dtype=np.int64)
+
+
+def _name_nodes(state: State, count: int, nodes: Integers) -> None:
+    """Let the first jobs run on their nodes."""
+    state.node_lists[: len(nodes)] = nodes
+    state.nodes["job"][nodes] = np.repeat(np.arange(count), state.jobs["processors"][:count])
+
+
+def _nodes(state: State) -> list[list[int]]:
+    """The nodes of every job."""
+    parts = np.split(state.node_lists, state.jobs["first_node"][1:])
+    return [part.tolist() for part in parts][: len(state.jobs)]

@@ -1,0 +1,172 @@
+"""What a schedule is worth: every measure with its formula and source.
+
+Of a job: submit, start and end in seconds, w = start - submit its wait, r = end - start its run
+time, p its processors. Averages are over all jobs; of no jobs they are 0.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.accuracy_groups import aged_priority
+from simulator.scheduling.simulate import Schedule
+
+Seconds = NDArray[Any]
+Values = NDArray[np.float64]
+
+SHORTEST_RUN = 10.0
+"""Seconds; the slowdown of a shorter job says more about the job than about the scheduler."""
+
+
+def response(wait: Seconds, runtime: Seconds) -> Seconds:
+    """From submission to end: w + r."""
+    return wait + runtime
+
+
+def slowdown(wait: Seconds, runtime: Seconds) -> Values:
+    """(w + r) / r (Tang et al., section 6.1)."""
+    return np.asarray((wait + runtime) / runtime)
+
+
+def bounded_slowdown(wait: Seconds, runtime: Seconds) -> Values:
+    """max(1, (w + r) / max(r, 10 s)) (Feitelson 2001; Xu et al., section 3.3)."""
+    return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, SHORTEST_RUN))
+
+
+def weighted_wait(wait: Seconds, priority: Values) -> float:
+    """With P the priority of a job at its start: sum of w P / sum of P (Tang et al., Eq 4)."""
+    greatest = float(np.max(priority, initial=0.0))
+    if greatest <= 0:
+        return 0.0
+    share = priority / greatest  # the sum of aged priorities may exceed the largest float
+    return float(np.sum(wait * share) / np.sum(share))
+
+
+def start_priority(schedule: Schedule) -> Values:
+    """P of each job at its start, by the order of the queue.
+
+    Under WFP Eq 5 of Tang et al. with the request, (w / request)^3 p; under PSP the priority of
+    the group, aged under PSP+aging (Rocchetti et al., Eq 1); otherwise the wait.
+    """
+    wait = schedule.wait.astype(float)
+    request = schedule.workload.request
+    match schedule.semantics.order:
+        case "wfp":
+            return np.asarray((wait / request) ** 3 * schedule.workload.processors)
+        case "psp":
+            return schedule.priority
+        case "psp-aging":
+            jobs = zip(schedule.priority, wait, request, strict=True)
+            return np.array([aged_priority(*map(float, job)) for job in jobs])
+    return wait
+
+
+def makespan(submit: Seconds, end: Seconds) -> float:
+    """Last end - first submission."""
+    return float(end.max() - submit.min()) if len(end) else 0.0
+
+
+def utilisation(submit: Seconds, end: Seconds, work: Seconds, processors: int) -> float:
+    """Processor time used: sum of p r / (processors of the machine x makespan)."""
+    span = makespan(submit, end)
+    return float(work.sum()) / (processors * span) if span > 0 else 0.0
+
+
+def wait_error(promise: Seconds, start: Seconds) -> Seconds:
+    """|predicted wait - w|, predicted when the job arrived (Klusáček & Soysal, section 4.1)."""
+    return np.asarray(np.abs(promise - start))
+
+
+def node_notice(nodes_since: Seconds, start: Seconds) -> Seconds:
+    """T_node: start - time of the final, correct prediction of the nodes (same, section 4.2)."""
+    return start - nodes_since
+
+
+def turnaround_deviation(predicted: Seconds, actual: Seconds) -> Values:
+    """Of w + r in percent: 100 |predicted - actual| / actual (Hanzich et al., section 4)."""
+    return np.asarray(100.0 * np.abs(predicted - actual) / actual)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """A schedule in numbers; None where the policy does not say.
+
+    Attributes:
+        wait: mean seconds, and so for every time here that says no other.
+        backfilled: share of jobs that passed a waiting one (Klusáček & Soysal, Fig. 5).
+        wait_error: of the wait predicted at arrival; and its median.
+        node_notice: T_node; and the share of jobs for which it is above 0.
+        turnaround_deviation: in percent, of the turnaround predicted at arrival.
+        corrected: share of jobs that outlived an estimate.
+    """
+
+    jobs: int
+    wait: float
+    median_wait: float
+    response: float
+    slowdown: float
+    bounded_slowdown: float
+    weighted_wait: float
+    backfilled: float
+    utilisation: float
+    makespan: float
+    corrected: float
+    wait_error: float | None
+    median_wait_error: float | None
+    turnaround_deviation: float | None
+    node_notice: float | None
+    node_notice_share: float | None
+
+
+def measure(schedule: Schedule) -> Measures:
+    """All measures of a schedule."""
+    workload = schedule.workload
+    wait, runtime = schedule.wait, workload.runtime
+    promised = schedule.semantics.makes_promises
+    error = wait_error(schedule.promise, schedule.start) if promised else None
+    notice = (
+        node_notice(schedule.nodes_since, schedule.start)
+        if schedule.semantics.names_nodes
+        else None
+    )
+    return Measures(
+        jobs=len(workload),
+        wait=_mean(wait),
+        median_wait=_median(wait),
+        response=_mean(response(wait, runtime)),
+        slowdown=_mean(slowdown(wait, runtime)),
+        bounded_slowdown=_mean(bounded_slowdown(wait, runtime)),
+        weighted_wait=weighted_wait(wait, start_priority(schedule)),
+        backfilled=_mean(schedule.backfilled),
+        utilisation=utilisation(
+            workload.submit,
+            schedule.end,
+            workload.processors * runtime,
+            workload.processors_of_machine,
+        ),
+        makespan=makespan(workload.submit, schedule.end),
+        corrected=_mean(schedule.corrections > 0),
+        wait_error=None if error is None else _mean(error),
+        median_wait_error=None if error is None else _median(error),
+        turnaround_deviation=_mean(_promised_deviation(schedule)) if promised else None,
+        node_notice=None if notice is None else _mean(notice),
+        node_notice_share=None if notice is None else _mean(notice > 0),
+    )
+
+
+def _promised_deviation(schedule: Schedule) -> Values:
+    """Of the turnaround that planned start and estimate promised at arrival."""
+    submit = schedule.workload.submit
+    return turnaround_deviation(
+        schedule.promise + schedule.estimate - submit, schedule.end - submit
+    )
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(values)) if len(values) else 0.0
+
+
+def _median(values: Any) -> float:
+    return float(np.median(values)) if len(values) else 0.0

@@ -1,0 +1,155 @@
+"""Everything that two programs must agree on to make the same schedule."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from simulator.engine.corrections import NUMBERS as CORRECTIONS
+from simulator.engine.policies import BACKFILLING, CONSERVATIVE, PINNING, POLICIES
+from simulator.engine.policies.conservative import COMPRESSIONS
+from simulator.engine.policies.conservative import MEANINGS as COMPRESSION_MEANINGS
+from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
+from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
+
+EVENT_ORDERS: Mapping[str, str] = {
+    "batch": "of one second all ends, then estimates outlived, then submissions, then one pass",
+    "sequential": "of one second estimates outlived, then each submission, then each end in the "
+    "order of starts, each with its own pass; a running job whose expected end has come counts "
+    "as free",
+}
+
+ADJUSTMENTS: Mapping[str, tuple[bool, bool, bool]] = {
+    "regular": (True, True, True),
+    "selective": (True, True, False),
+}
+"""Where estimates act: queue order, backfilling, running jobs (Tang et al., section 5.2)."""
+
+WHOLE_QUEUE = 2**31
+"""A reservation depth no queue exceeds."""
+
+
+class SemanticsError(ValueError):
+    """A rule has a name or number that means nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Semantics:
+    """The rules of a simulation; their default is EASY as it is most often meant.
+
+    Attributes:
+        policy: a name in ``POLICIES``.
+        order: of the queue, a name in ``ORDERS``.
+        events: order of the events of one second, a name in ``EVENT_ORDERS``.
+        depth: how many blocked jobs have reservations under EASY and EASY-SJBF.
+        compression: of the plan under conservative backfilling, a name in ``COMPRESSIONS``.
+        pinning: jobs are pinned that are to start within so many seconds; 0 is never.
+        correction: of outlived estimates, a name in ``CORRECTIONS``.
+        estimated_order: the order of the queue goes by estimates, else by requests.
+        estimated_backfilling: plans and backfilling of waiting jobs go by estimates.
+        estimated_running: the expected ends of running jobs go by estimates.
+    """
+
+    policy: str = "easy"
+    order: str = "fcfs"
+    events: str = "batch"
+    depth: int = 1
+    compression: str = "start-order"
+    pinning: int = 0
+    correction: str = "double"
+    estimated_order: bool = True
+    estimated_backfilling: bool = True
+    estimated_running: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse names and numbers that mean nothing.
+
+        Raises:
+            SemanticsError: the message lists the names there are.
+        """
+        names: tuple[tuple[str, str, Iterable[str]], ...] = (
+            ("policy", self.policy, POLICIES),
+            ("order", self.order, ORDERS),
+            ("order of events", self.events, EVENT_ORDERS),
+            ("compression", self.compression, COMPRESSIONS),
+            ("correction", self.correction, CORRECTIONS),
+        )
+        for what, name, known in names:
+            if name not in known:
+                raise SemanticsError(f"There is no {what} {name!r}; there are {', '.join(known)}.")
+        if not 1 <= self.depth <= WHOLE_QUEUE:
+            raise SemanticsError(f"depth must be between 1 and {WHOLE_QUEUE}, not {self.depth}.")
+        if self.pinning < 0:
+            raise SemanticsError(f"pinning must not be negative, as {self.pinning} is.")
+
+    @classmethod
+    def adjusted(cls, adjustment: str, **others: Any) -> Self:
+        """Rules under which estimates act as one of ``ADJUSTMENTS`` says, unless others do."""
+        if adjustment not in ADJUSTMENTS:
+            raise SemanticsError(
+                f"There is no adjustment {adjustment!r}; there are {', '.join(ADJUSTMENTS)}."
+            )
+        order, backfilling, running = ADJUSTMENTS[adjustment]
+        switches = {
+            "estimated_order": order,
+            "estimated_backfilling": backfilling,
+            "estimated_running": running,
+        }
+        return cls(**{**switches, **others})
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether the policy plans on named nodes."""
+        return POLICIES[self.policy].number == PINNING
+
+    @property
+    def makes_promises(self) -> bool:
+        """Whether the policy plans a start for every job that is submitted."""
+        return POLICIES[self.policy].number in {CONSERVATIVE, PINNING}
+
+    @property
+    def needs_priorities(self) -> bool:
+        """Whether the order of the queue depends on the accuracy of users."""
+        return self.order in NEEDS_PRIORITY
+
+    def numbers(self) -> Mapping[str, int]:
+        """The rules by the names of ``simulator.engine.state.RULES``."""
+        policy = POLICIES[self.policy]
+        return {
+            "policy": policy.number,
+            "shortest_first": policy.shortest_first,
+            "depth": self.depth,
+            "pinning": self.pinning,
+            "compression": COMPRESSIONS[self.compression],
+            "order": ORDERS[self.order],
+            "sequential": self.events == "sequential",
+            "correction": CORRECTIONS[self.correction],
+            "estimated_order": self.estimated_order,
+            "estimated_backfilling": self.estimated_backfilling,
+            "estimated_running": self.estimated_running,
+        }
+
+    def card(self) -> dict[str, str]:
+        """The rules in words, as every result carries them."""
+        number = POLICIES[self.policy].number
+        card = {
+            "Policy": f"{self.policy}: {POLICIES[self.policy].meaning}",
+            "Order": f"{self.order}: {ORDER_MEANINGS[self.order]}; ties by submission, then job "
+            "number",
+            "Events": f"{self.events}: {EVENT_ORDERS[self.events]}",
+        }
+        if number == BACKFILLING:
+            card["Reservations"] = str(self.depth)
+        if number == CONSERVATIVE:
+            card["Compression"] = f"{self.compression}: {COMPRESSION_MEANINGS[self.compression]}"
+        if number == PINNING:
+            card["Pinning"] = f"{self.pinning} s before the planned start"
+        where = {
+            "queue order": self.estimated_order,
+            "backfilling": self.estimated_backfilling,
+            "running jobs": self.estimated_running,
+        }
+        card["EstimatesAct"] = ", ".join(
+            f"{place}: {'estimate' if acts else 'request'}" for place, acts in where.items()
+        )
+        card["Correction"] = self.correction
+        return card

@@ -1,0 +1,169 @@
+"""Simulates a workload: the scheduling loop, fed with estimates, and what came out of it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.engine.loop import DONE, ESTIMATES_WANTED, run
+from simulator.engine.state import UNKNOWN, State, new_state
+from simulator.scheduling.estimates import Estimates, Forecaster
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.workload import EMPTY, Workload
+from simulator.traces.trace import Integers
+
+SLICE = 2000
+"""Submissions between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A simulated schedule; columns have the order of the workload, times its clock.
+
+    Attributes:
+        estimate: the first one of each job, in seconds.
+        corrections: how often a job outlived an estimate.
+        backfilled: a job was started while one ahead of it in the queue waited on.
+        promise: the start that was first planned, or -1 under policies that do not plan.
+        nodes_since: when a job's set of nodes was last changed, or -1 without named nodes.
+        priority: of the job's accuracy group, for orders that use it.
+        seconds: of our time.
+    """
+
+    workload: Workload
+    semantics: Semantics
+    estimates: str
+    start: Integers
+    estimate: Integers
+    corrections: Integers
+    backfilled: NDArray[np.bool_]
+    promise: Integers
+    nodes_since: Integers
+    priority: NDArray[np.float64]
+    seconds: float
+
+    @property
+    def wait(self) -> Integers:
+        """Seconds from submission to start."""
+        return self.start - self.workload.submit
+
+    @property
+    def end(self) -> Integers:
+        """When each job ended."""
+        return self.start + self.workload.runtime
+
+    def card(self) -> dict[str, str]:
+        """The rules in words, with those of the input."""
+        machine = f"{self.workload.processors_of_machine} processors"
+        if self.workload.cores_per_node is not None:
+            machine = (
+                f"{self.workload.processors_of_machine} nodes of {self.workload.cores_per_node} "
+                "processors, whole nodes to a job"
+            )
+        return {
+            **self.semantics.card(),
+            "Estimates": f"{self.estimates}, cut to whole seconds, at least 1",
+            "Machine": machine,
+            "Overruns": self.workload.overrun,
+        }
+
+
+def simulate(
+    workload: Workload,
+    semantics: Semantics,
+    estimates: Estimates,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> Schedule:
+    """Run a workload from an empty machine to its end.
+
+    Args:
+        workload: the jobs and the machine.
+        semantics: the rules.
+        estimates: where the scheduler has its estimates from.
+        progress: called with the number of jobs that were just submitted.
+    """
+    warm_up()
+    began = perf_counter()
+    state = new_state(workload, semantics)
+    known = estimates.beforehand(workload)
+    if known is None or semantics.needs_priorities:
+        forecaster = Forecaster(workload, estimates, priorities=semantics.needs_priorities)
+        feed = Feed(state, forecaster)
+    else:
+        state.jobs["estimate"] = known
+        feed = None
+    for stopped in _stops(state, progress):
+        if stopped == ESTIMATES_WANTED and feed:
+            feed.give()
+    return _schedule(workload, semantics, estimates.name, state, perf_counter() - began)
+
+
+def warm_up() -> None:
+    """Compile the scheduling loop, or load it from the cache, so that no simulation pays for it."""
+    run(new_state(EMPTY, Semantics()))
+
+
+def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[int]:
+    """Go on to the end, with stops where estimates are wanted, and reports of progress."""
+    submitted = state.clock["submitted"]
+    pause_at = state.clock["pause_at"]
+    reported = 0
+    if progress:
+        pause_at[0] = SLICE
+    while (stopped := run(state)) != DONE:
+        yield stopped
+        if progress and submitted[0] >= pause_at[0]:
+            progress(int(submitted[0]) - reported)
+            reported = int(submitted[0])
+            pause_at[0] = reported + SLICE
+    if progress:
+        progress(int(submitted[0]) - reported)
+
+
+class Feed:
+    """Tells a forecaster what has ended, and gives its estimates to the scheduling loop."""
+
+    def __init__(self, state: State, forecaster: Forecaster) -> None:
+        self._forecaster = forecaster
+        self._ended = state.finished
+        self._observed = 0
+        # Looking a column up once, and not for each job, is half of the time.
+        self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
+        self._priority = state.jobs["priority"]
+        self._finished = state.clock["finished"]
+        self._submitted, self._wanted = state.clock["submitted"], state.clock["wanted"]
+
+    def give(self) -> None:
+        """Give estimates to the submissions of this second, after all that has ended."""
+        finished = self._finished.item()
+        if finished > self._observed:
+            ended = self._ended[self._observed : finished]
+            self._forecaster.observe(ended.tolist(), self._start[ended].tolist())
+            self._observed = finished
+        first, behind = self._submitted.item(), self._wanted.item()
+        for job, (estimate, priority) in enumerate(self._forecaster.estimate(first, behind), first):
+            self._estimate[job] = estimate
+            self._priority[job] = priority
+
+
+def _schedule(
+    workload: Workload, semantics: Semantics, estimates: str, state: State, seconds: float
+) -> Schedule:
+    jobs = state.jobs
+    assert not (jobs["start"] == UNKNOWN).any(), "every job of a finished simulation has started"  # noqa: S101
+    return Schedule(
+        workload=workload,
+        semantics=semantics,
+        estimates=estimates,
+        start=jobs["start"].copy(),
+        estimate=jobs["estimate"].copy(),
+        corrections=jobs["corrections"].copy(),
+        backfilled=jobs["backfilled"] == 1,
+        promise=jobs["promise"].copy(),
+        nodes_since=jobs["nodes_since"].copy(),
+        priority=jobs["priority"].copy(),
+        seconds=seconds,
+    )

@@ -1,0 +1,156 @@
+"""A trace as the scheduling loop takes it: whole seconds, in the order of submission."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from simulator.traces.cleaning import SIMULATION_RULES, clean
+from simulator.traces.trace import SWF_FIELDS, Integers, Trace
+
+
+class WorkloadError(ValueError):
+    """The machine's size is not known, or a number or name makes no sense."""
+
+
+def kill(trace: Trace) -> Trace:
+    """A job is ended when it has run for as long as it requested."""
+    return replace(trace, run=np.minimum(trace.run, trace.requested_time))
+
+
+def keep(trace: Trace) -> Trace:
+    """A job runs for as long as it did; beyond the request its estimate is prolonged."""
+    return trace
+
+
+def swap(trace: Trace) -> Trace:
+    """Run time and request change places (pyss)."""
+    return replace(
+        trace,
+        run=np.minimum(trace.run, trace.requested_time),
+        requested_time=np.maximum(trace.run, trace.requested_time),
+    )
+
+
+OVERRUNS: Mapping[str, Callable[[Trace], Trace]] = {"kill": kill, "keep": keep, "swap": swap}
+"""What becomes of jobs that ran for longer than they requested."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Jobs for a machine.
+
+    Attributes:
+        trace: the jobs as they were logged, sorted by submission, then job number, with their
+            run times and requests as they are simulated.
+        origin: seconds of the trace at which the clock of the simulation shows 0.
+        submit: seconds after ``origin``; fractions are cut.
+        processors: processors, or whole nodes, that a job takes.
+        runtime: seconds, rounded up.
+        request: seconds, rounded up.
+        processors_of_machine: processors, or nodes.
+        cores_per_node: processors of a node, if jobs take whole nodes.
+        overrun: name of what became of jobs that ran for longer than they requested.
+        counts: what was done to how many jobs.
+    """
+
+    trace: Trace
+    origin: int
+    submit: Integers
+    processors: Integers
+    runtime: Integers
+    request: Integers
+    processors_of_machine: int
+    cores_per_node: int | None
+    overrun: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    def treated(self) -> str:
+        """What was done to the input, by rule, in words."""
+        counts = (f"{jobs:,} {rule}" for rule, jobs in self.counts.items() if jobs)
+        return ", ".join(counts) or "nothing left out"
+
+
+_NONE = np.zeros(0, np.int64)
+_NO_COLUMNS: dict[str, Any] = dict.fromkeys((*SWF_FIELDS, "line"), _NONE)
+
+EMPTY = Workload(
+    trace=Trace(header={}, **_NO_COLUMNS),
+    origin=0,
+    submit=_NONE,
+    processors=_NONE,
+    runtime=_NONE,
+    request=_NONE,
+    processors_of_machine=1,
+    cores_per_node=None,
+    overrun="kill",
+)
+"""No jobs at all."""
+
+
+def prepare(
+    trace: Trace,
+    *,
+    processors: int | None = None,
+    cores_per_node: int | None = None,
+    overrun: str = "kill",
+) -> Workload:
+    """Leave out what no scheduler can run, and count it.
+
+    Args:
+        trace: as it was read.
+        processors: of the machine; else the trace's header says it.
+        cores_per_node: if given, the machine is of named nodes and a job takes as many whole
+            nodes as hold its processors.
+        overrun: a name in ``OVERRUNS``.
+
+    Raises:
+        WorkloadError: the message says what is missing or wrong.
+    """
+    size = _machine_size(trace, processors)
+    cores = 1 if cores_per_node is None else cores_per_node
+    if not 1 <= cores <= size:
+        raise WorkloadError(f"cores_per_node must be between 1 and {size}, not {cores}.")
+    if overrun not in OVERRUNS:
+        raise WorkloadError(f"There is no treatment {overrun!r}; there are {', '.join(OVERRUNS)}.")
+    left_out_of = replace(trace, header={**trace.header, "MaxProcs": str(size // cores * cores)})
+    jobs, counts = clean(left_out_of, SIMULATION_RULES)
+    counts[f"beyond-request ({overrun})"] = int(np.count_nonzero(jobs.run > jobs.requested_time))
+    counts["late-submission (sorted)"] = int(np.count_nonzero(np.diff(jobs.submit) < 0))
+    jobs = OVERRUNS[overrun](_sorted(jobs))
+    origin = min(0, int(np.floor(jobs.submit.min(initial=0.0))))
+    return Workload(
+        trace=jobs,
+        origin=origin,
+        submit=_whole(np.floor(jobs.submit)) - origin,
+        processors=-(-jobs.processors // cores),
+        runtime=_whole(np.ceil(jobs.run)),
+        request=_whole(np.ceil(jobs.requested_time)),
+        processors_of_machine=size // cores,
+        cores_per_node=cores_per_node,
+        overrun=overrun,
+        counts=counts,
+    )
+
+
+def _machine_size(trace: Trace, processors: int | None) -> int:
+    size = trace.max_processors if processors is None else processors
+    if size is None:
+        raise WorkloadError("The header of the trace has no MaxProcs; say --processors.")
+    if size < 1:
+        raise WorkloadError(f"processors must be at least 1, not {size}.")
+    return size
+
+
+def _sorted(trace: Trace) -> Trace:
+    order = np.lexsort((trace.job, trace.submit))
+    return trace if (np.diff(order) == 1).all() else trace.select(order)
+
+
+def _whole(column: Any) -> Integers:
+    whole: Integers = column.astype(np.int64)
+    return whole

@@ -1,0 +1,122 @@
+"""How fast runs advance: as an estimator supposes, or as shared CPUs really let them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from simulator.shared_nodes.cluster import Cluster
+from simulator.shared_nodes.cpu_time import USED_CPU_TIMES, UsedCpuTime
+from simulator.shared_nodes.jobs import Run, SharedJob
+from simulator.shared_nodes.remaining_time import REMAINING_TIMES, RemainingTime
+
+
+class Pace(Protocol):
+    """Says when runs end and what they use until then, as long as nothing is started or ends."""
+
+    def remaining_times(self, cluster: Cluster) -> list[float]:
+        """Seconds until each run of the cluster ends, in the order of its runs."""
+        ...
+
+    def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
+        """CPU seconds of a task of each run in the next ``seconds``, in the order of its runs."""
+        ...
+
+
+class Estimated(NamedTuple):
+    """A combination of a formula for the remaining time with one for the CPU time."""
+
+    remaining_time: RemainingTime
+    used_cpu_time: UsedCpuTime
+
+    def remaining_times(self, cluster: Cluster) -> list[float]:
+        """As the formula says."""
+        return list(map(self.remaining_time, cluster.runs))
+
+    def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
+        """As the formula says."""
+        return [self.used_cpu_time(run, seconds) for run in cluster.runs]
+
+
+class TurnedOut(NamedTuple):
+    """An estimator that knows what some jobs turn out to be, which nobody else does.
+
+    Policies go on by what the jobs are known for.
+    """
+
+    estimated: Estimated
+    jobs: Mapping[str, SharedJob]
+
+    def remaining_times(self, cluster: Cluster) -> list[float]:
+        """Of the jobs as they turn out."""
+        remaining_time = self.estimated.remaining_time
+        return [remaining_time(self._seen(run)) for run in cluster.runs]
+
+    def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
+        """As the formula says: jobs differ in how long they run, not in what they want."""
+        return self.estimated.used_cpu_times(cluster, seconds)
+
+    def _seen(self, run: Run) -> Run:
+        job = self.jobs.get(run.job.job_id)
+        return run if job is None else replace(run, job=job)
+
+
+ESTIMATORS: Mapping[str, Estimated] = {
+    f"{remaining}-{used}": Estimated(REMAINING_TIMES[remaining], USED_CPU_TIMES[used])
+    for remaining in REMAINING_TIMES
+    for used in USED_CPU_TIMES
+}
+"""The combinations by name, such as ``cpu-cpu``: remaining time by Eqs 5-7, CPU time by Eq 9."""
+
+
+class ProcessorSharing:
+    """The ground truth: each node's CPU is shared fairly, and tasks wait for each other.
+
+    Every task may use the same fraction of its node's CPU, and what it does not want goes to
+    the others (max-min fairness). The tasks of a job advance together, so its most crowded node
+    holds it back, and what it leaves on its other nodes is shared there. Local users come
+    first: they get all they want.
+
+    Args:
+        cpu_times: what a task of a job really needs, by job id; else what it is known for.
+    """
+
+    def __init__(self, cpu_times: Mapping[str, float] | None = None) -> None:
+        self._cpu_times = cpu_times or {}
+
+    def remaining_times(self, cluster: Cluster) -> list[float]:
+        """What is left of the CPU time that it needs, at the fraction that it gets."""
+        return [
+            max(0.0, self._needed(run) - run.cpu_time) / fraction
+            for run, fraction in zip(cluster.runs, fair_fractions(cluster), strict=True)
+        ]
+
+    def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
+        """At the fraction that it gets."""
+        return [fraction * seconds for fraction in fair_fractions(cluster)]
+
+    def _needed(self, run: Run) -> float:
+        return self._cpu_times.get(run.job.job_id, run.job.cpu_time)
+
+
+def fair_fractions(cluster: Cluster) -> list[float]:
+    """The fraction of a CPU that each run gets on each of its nodes.
+
+    All fractions grow together; one stops growing when the run has what it uses in isolation
+    or when a node of its has no more to give (progressive filling).
+    """
+    fractions: dict[int, float] = {}
+    growing = {id(run): run for run in cluster.runs}
+    left = [1.0 - node.local_cpu for node in cluster.nodes]
+    crowd = [len(node.runs) for node in cluster.nodes]
+    while growing:
+        shares = {
+            key: min([run.job.cpu_share, *(left[n] / crowd[n] for n in run.nodes)])
+            for key, run in growing.items()
+        }
+        lowest = min(shares.values())
+        for key in [key for key, share in shares.items() if share == lowest]:
+            fractions[key] = lowest
+            for number in growing.pop(key).nodes:
+                left[number] -= lowest
+                crowd[number] -= 1
+    return [fractions[id(run)] for run in cluster.runs]

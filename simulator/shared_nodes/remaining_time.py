@@ -1,0 +1,70 @@
+"""Seconds until a run ends: three formulas of Hanzich et al. 2005 (section 3.1), and history.
+
+Each looks at one run, at its contention now, and supposes that this stays as it is. None is
+ever negative: a run that used more CPU time than its application is known for ends now.
+"""
+
+from collections.abc import Callable, Mapping
+
+from predictors.correction import next_estimate
+from simulator.shared_nodes.jobs import RESOLUTION, Run
+
+RemainingTime = Callable[[Run], float]
+
+
+def isolated(run: Run) -> float:
+    """RemainTime_isol: what it would still take alone (Eq 2)."""
+    job = run.job
+    return max(0.0, job.execution_time * (job.cpu_time - run.cpu_time) / job.cpu_time)
+
+
+def proportional(run: Run) -> float:
+    """As slow as it has been until now (Eq 1).
+
+    A run that has used no CPU time yet has no past to go by, and takes as long as alone.
+    """
+    if run.cpu_time < RESOLUTION:
+        return isolated(run)
+    return max(0.0, run.elapsed * (run.job.cpu_time - run.cpu_time) / run.cpu_time)
+
+
+def mpl(run: Run) -> float:
+    """As many times slower than alone as there are tasks on its fullest node (Eq 4)."""
+    return isolated(run) * run.contention.mpl
+
+
+def feasible_cpu(run: Run) -> float:
+    """CPU_feas: the fraction of a CPU that each task can get on the busiest node (Eq 6).
+
+    The paper speaks of percentages, but divides CPU(J) by CPU_max(J), whose ratio is none, and
+    compares it with CPU(J). Our reading: both are fractions of the one CPU of a node. Where more
+    than one CPU is wanted, everybody gets the same part of what he wants; where less is, the min
+    leaves a task what it uses in isolation.
+    """
+    return min(run.job.cpu_share, run.job.cpu_share / run.contention.cpu)
+
+
+def cpu(run: Run) -> float:
+    """As many times slower than alone as the CPU it can get is less than it wants (Eqs 5-7)."""
+    return isolated(run) * run.job.cpu_share / feasible_cpu(run)
+
+
+def hybrid(run: Run) -> float:
+    """What history says it runs on shared nodes, less what it has run (section 5, future work).
+
+    A prediction that is outlived is doubled up to the request, as on dedicated clusters. Where
+    history says nothing, Eqs 5-7 do.
+    """
+    job = run.job
+    if job.predicted_runtime is None:
+        return cpu(run)
+    limit = job.predicted_runtime if job.requested_walltime is None else job.requested_walltime
+    return max(0.0, next_estimate(job.predicted_runtime, limit, run.elapsed) - run.elapsed)
+
+
+REMAINING_TIMES: Mapping[str, RemainingTime] = {
+    "proportional": proportional,
+    "mpl": mpl,
+    "cpu": cpu,
+    "hybrid": hybrid,
+}

@@ -1,0 +1,144 @@
+"""How far the estimators' turnarounds are from the true ones, workload by workload."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import NamedTuple
+
+from predictors.base import Predictor
+from predictors.jobs import Completion, Submission
+from predictors.methods.knn import Knn
+from simulator.shared_nodes.jobs import SharedJob
+from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
+from simulator.shared_nodes.policies import PARALLEL_MPL, SHARED_POLICIES, SharedPolicy
+from simulator.shared_nodes.simulation import SharedSimulation, forecast
+from simulator.studies.hanzich.nas import Arrival, idle_cluster, workload
+
+SCORED = (*(name for name in ESTIMATORS if not name.startswith("hybrid")), "hybrid-cpu")
+"""The combinations of the paper; how CPU time is advanced means nothing to the hybrid."""
+
+WORKLOADS_OF_HISTORY = 5
+"""Played beforehand, from which the hybrid's predictor learns."""
+
+FIRST_SEED_OF_HISTORY = 10**9
+"""Apart from the seeds of the workloads that are scored."""
+
+
+class Setting(NamedTuple):
+    """What a workload is played on.
+
+    Attributes:
+        policy: a name in ``SHARED_POLICIES``.
+        local_share: fraction of the nodes that have a local user.
+        scale: how many times longer the benchmarks run than supposed.
+    """
+
+    policy: str
+    local_share: float
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """Of estimated from true turnarounds, in % of the true ones, averaged over a workload's jobs.
+
+    Attributes:
+        at_arrival: absolute, of the estimate that a job gets when it arrives.
+        signed: of the same estimate, positive where it is pessimistic.
+        adjusted: absolute, of the estimate at the last arrival before the job ended.
+    """
+
+    at_arrival: float
+    signed: float
+    adjusted: float
+
+
+def score(setting: Setting, seeds: Iterable[int]) -> list[Mapping[str, Deviation]]:
+    """The deviations of every combination in ``SCORED``, for each seed."""
+    history = learned(setting)
+    return [_score_workload(setting, seed, history) for seed in seeds]
+
+
+def learned(setting: Setting) -> Predictor:
+    """What the hybrid goes by: runtimes of the same application on shared nodes."""
+    predictor = Knn(template=("application",), neighbours=10)
+    for seed in range(FIRST_SEED_OF_HISTORY, FIRST_SEED_OF_HISTORY + WORKLOADS_OF_HISTORY):
+        arrivals = workload(seed, scale=setting.scale)
+        truth = _truth(setting, seed, arrivals)
+        for arrival in arrivals:
+            truth.run(arrival.time)
+            truth.submit(arrival.job)
+        truth.run()
+        for arrival in arrivals:
+            span = truth.spans[arrival.job.job_id]
+            predictor.observe(
+                Completion(
+                    submission=_submission(arrival, time=0.0),
+                    start_time=0.0,
+                    end_time=0.0,
+                    runtime=span.end - span.start,
+                )
+            )
+    return predictor
+
+
+def _score_workload(setting: Setting, seed: int, history: Predictor) -> Mapping[str, Deviation]:
+    """Play the truth; at each arrival let every combination estimate when all jobs will end."""
+    arrivals = workload(seed, scale=setting.scale)
+    policy = SHARED_POLICIES[setting.policy]
+    truth = _truth(setting, seed, arrivals)
+    estimates: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in SCORED}
+    for arrival in arrivals:
+        truth.run(arrival.time)
+        truth.submit(_with_prediction(arrival, history))
+        for name in SCORED:
+            for job_id, end in _estimated_ends(truth, policy, name).items():
+                estimates[name][job_id].append(end)
+    truth.run()
+    return {name: _deviation(arrivals, truth, ends) for name, ends in estimates.items()}
+
+
+def _truth(setting: Setting, seed: int, arrivals: Sequence[Arrival]) -> SharedSimulation:
+    needed = {arrival.job.job_id: arrival.needed_cpu_time for arrival in arrivals}
+    cluster = idle_cluster(setting.local_share, seed)
+    return SharedSimulation(cluster, [], SHARED_POLICIES[setting.policy], ProcessorSharing(needed))
+
+
+def _estimated_ends(truth: SharedSimulation, policy: SharedPolicy, name: str) -> dict[str, float]:
+    spans = forecast(truth.cluster, truth.queue, policy, ESTIMATORS[name])
+    return {job_id: truth.now + span.end for job_id, span in spans.items()}
+
+
+def _with_prediction(arrival: Arrival, history: Predictor) -> SharedJob:
+    prediction = history.predict(_submission(arrival, time=arrival.time))
+    return replace(
+        arrival.job,
+        predicted_runtime=prediction.predicted_walltime,
+        requested_walltime=prediction.requested_walltime,
+    )
+
+
+def _submission(arrival: Arrival, *, time: float) -> Submission:
+    """What history knows of a job: its request is the most that Eq 4 makes of its time alone."""
+    return Submission(
+        requested_walltime=arrival.job.execution_time * (PARALLEL_MPL + 1),
+        submit_time=time,
+        application=arrival.benchmark,
+        requested_processors=arrival.job.tasks,
+    )
+
+
+def _deviation(
+    arrivals: Sequence[Arrival], truth: SharedSimulation, ends: Mapping[str, Sequence[float]]
+) -> Deviation:
+    first, last = [], []
+    for arrival in arrivals:
+        name = arrival.job.job_id
+        end = truth.spans[name].end
+        turnaround = end - arrival.time
+        first.append(100 * (ends[name][0] - end) / turnaround)
+        last.append(100 * (ends[name][-1] - end) / turnaround)
+    return Deviation(
+        at_arrival=fmean(map(abs, first)), signed=fmean(first), adjusted=fmean(map(abs, last))
+    )

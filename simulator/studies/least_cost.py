@@ -1,0 +1,121 @@
+"""Does least-cost pay? Its errors beside those of published methods that underestimate as often."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from predictors.jobs import Completion
+from predictors.methods.knn import Knn
+from predictors.methods.last_two import LastTwo
+from predictors.methods.least_cost import LeastCost
+from predictors.methods.max_usage import MaxUsage
+from predictors.methods.percentile import Percentile
+from simulator.replay.loop import InProcess, replay
+from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
+from simulator.reports.tables import text_table
+
+if TYPE_CHECKING:
+    from predictors.base import Predictor
+
+PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+PERCENTILES = (50, 70, 85, 95, 100)
+BETAS = (0.0, 0.02, 0.1, 0.3)
+"""Of knn: how much of the request is added to the mean of the neighbours."""
+
+DEFAULT = 1.0
+"""The price that is shown by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceStudy:
+    """What one log showed.
+
+    Attributes:
+        jobs: how many there are, the first ones included.
+        published: methods of the papers, at one or more settings each.
+        curve: least-cost at every price.
+    """
+
+    jobs: int
+    published: Sequence[Point]
+    curve: Curve
+
+    @property
+    def default(self) -> Point:
+        """least-cost at its default price."""
+        return next(point for point in self.curve.points if point.setting == _setting(DEFAULT))
+
+    def ratio(self, other: Point) -> float:
+        """Its error over another's, where it underestimates as often; NaN where it never does."""
+        return self.curve.error_at(other.underestimated) / other.error
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def study(
+    runs: Sequence[Completion], *, progress: Callable[[int], object] | None = None
+) -> PriceStudy:
+    """Play a log to all methods.
+
+    Args:
+        runs: the log.
+        progress: called with the number of jobs that were just predicted.
+    """
+    players: dict[str, Predictor] = {"last-two": LastTwo(), "max-usage": MaxUsage()}
+    for percent in PERCENTILES:
+        players[f"percentile={percent}"] = Percentile(
+            key="user", percentile=percent, lower_bound=0.0, min_jobs=1
+        )
+    for beta in BETAS:
+        players[f"knn, beta={beta:g}"] = Knn(beta=beta)
+    published = ["requested", *players]
+    for price in PRICES:
+        players[_setting(price)] = LeastCost(price=price)
+    played = replay(runs, InProcess(players), progress=progress)
+    actual = np.array([run.runtime for run in runs])
+    predicted = {"requested": played.requested}
+    predicted |= {name: answers.predicted for name, answers in played.answers.items()}
+    points = {name: point_of(name, seconds, actual) for name, seconds in predicted.items()}
+    return PriceStudy(
+        jobs=len(runs),
+        published=[points[name] for name in published],
+        curve=curve_of("least-cost", [points[_setting(price)] for price in PRICES]),
+    )
+
+
+def _setting(price: float) -> str:
+    return f"price={price:g}"
+
+
+def _or_none(value: float, style: str) -> str:
+    return "-" if np.isnan(value) else format(value, style)
+
+
+def report(found: PriceStudy) -> str:
+    """The study as tables of text."""
+    lines = [
+        (
+            other.setting,
+            f"{other.underestimated:.1%}",
+            f"{other.error:,.0f}",
+            _or_none(found.ratio(other) * other.error, ",.0f"),
+            _or_none(found.ratio(other), ".2f"),
+        )
+        for other in found.published
+    ]
+    ours = [
+        (point.setting, f"{point.underestimated:.1%}", f"{point.error:,.0f}")
+        for point in found.curve.points
+    ]
+    heads = ("published method", "underestimated", "error", "least-cost there", "ratio")
+    return "\n".join(
+        [
+            f"{found.jobs:,} jobs; mean absolute errors in seconds",
+            text_table(heads, lines),
+            text_table(("least-cost", "underestimated", "error"), ours),
+        ]
+    )

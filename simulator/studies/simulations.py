@@ -1,0 +1,132 @@
+"""What a study is made of: simulations that need nothing of each other, wherever they run."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulator.reports.comparison import Outcome, outcome
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.workload import Workload, prepare
+from simulator.traces.swf import read_swf
+from simulator.traces.trace import Trace
+
+LOGS_KEPT = 2
+"""A process keeps the logs it read last: its next simulation is often of the same one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One simulation of a study, small enough to be sent anywhere.
+
+    Attributes:
+        trace: path of the log.
+        semantics: the rules.
+        estimates: as ``Estimates.named`` reads them.
+        processors: of the machine, if not as the header says.
+        limit: the first so many jobs of the log.
+        year: only jobs submitted in this calendar year (UTC).
+        days: only so many days in a row, those whose work comes nearest to ``load``.
+        load: work as a multiple of what the machine can do in these days.
+        least_processors: only jobs that take at least so many.
+        group: the runs of a study that are compared with each other.
+    """
+
+    trace: str
+    semantics: Semantics
+    estimates: str
+    processors: int | None = None
+    limit: int | None = None
+    year: int | None = None
+    days: int | None = None
+    load: float = 1.0
+    least_processors: int = 1
+    group: str = ""
+
+    def workload(self) -> Workload:
+        """The jobs that are simulated."""
+        trace = _log(self.trace, self.limit)
+        trace = trace.select(trace.processors >= self.least_processors)
+        if self.year is not None:
+            trace = trace.select(_years(trace) == self.year)
+        workload = prepare(trace, processors=self.processors)
+        if self.days is None:
+            return workload
+        chosen = workload.trace.select(_stretch(workload, self.days * 86400, self.load))
+        return prepare(chosen, processors=self.processors)
+
+    def play(self) -> Outcome:
+        """Simulate it."""
+        return outcome(self.workload(), self.semantics, lambda: Estimates.named(self.estimates))
+
+
+class Study(NamedTuple):
+    """A study of a paper.
+
+    Attributes:
+        title: what is studied, and in which paper.
+        logs: names of the logs that it takes.
+        runs: the simulations, given the directory of the logs and a limit on their jobs.
+        report: the tables, with the paper's figures and what to think of the difference.
+    """
+
+    title: str
+    logs: Sequence[str]
+    runs: Callable[[Path, int | None], Sequence[Run]]
+    report: Callable[["Results"], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What came out of the runs of a study, in their order."""
+
+    outcomes: Sequence[tuple[Run, Outcome]] = field(default_factory=tuple)
+
+    def of(self, group: str) -> Mapping[str, Outcome]:
+        """The outcomes of a group by estimates."""
+        return {run.estimates: each for run, each in self.outcomes if run.group == group}
+
+    def groups(self) -> Sequence[str]:
+        """Names of the groups, in the order of the runs."""
+        return list(dict.fromkeys(run.group for run, _ in self.outcomes))
+
+    def records(self) -> Sequence[dict[str, Any]]:
+        """Every run for machines: its group and log, its rules, its measures."""
+        return [
+            {"group": run.group, "log": Path(run.trace).name, **each.as_record()}
+            for run, each in self.outcomes
+        ]
+
+
+def play_all(runs: Sequence[Run], executor: Executor) -> Iterator[tuple[Run, Outcome]]:
+    """Simulate everything on an executor: processes of this machine, or a cluster's workers.
+
+    The results come in the order of the runs, and are the same wherever they were made.
+    """
+    yield from zip(runs, executor.map(Run.play, runs), strict=True)
+
+
+@lru_cache(LOGS_KEPT)
+def _log(path: str, limit: int | None) -> Trace:
+    return read_swf(path, limit=limit)
+
+
+def _years(trace: Trace) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    seconds = trace.submit + trace.unix_start
+    return np.array([datetime.fromtimestamp(second, UTC).year for second in seconds.tolist()])
+
+
+def _stretch(workload: Workload, span: int, load: float) -> slice:
+    """The jobs submitted within the seconds in a row whose work comes nearest to a load."""
+    submit = workload.submit
+    work = np.concatenate([[0], np.cumsum(workload.processors * workload.runtime)])
+    behind = np.searchsorted(submit, submit + span)
+    wanted = load * span * workload.processors_of_machine
+    first = int(np.argmin(np.abs(work[behind] - work[: len(submit)] - wanted)))
+    return slice(first, int(behind[first]))

@@ -1,0 +1,25 @@
+"""A study as a directory: its tables, and pictures of the runs that are compared."""
+
+from pathlib import Path
+
+from simulator.reports.page import page, picture, preformatted, section
+from simulator.reports.schedule_report import PICTURES
+from simulator.studies.simulations import Results
+
+
+def write_study(directory: Path, title: str, text: str, results: Results) -> None:
+    """Write ``table.txt``, ``index.html`` and one set of pictures for each group of runs."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "table.txt").write_text(f"{title}\n\n{text}", encoding="utf-8")
+    sections = [section("Tables", preformatted(text))]
+    for group in results.groups():
+        outcomes = list(results.of(group).values())
+        for name, drawn in PICTURES.items():
+            path = directory / f"{_file_name(group)}-{name}"
+            drawn.draw(outcomes, path)
+            sections.append(picture(f"{drawn.title}: {group}", path, drawn.explanation))
+    (directory / "index.html").write_text(page(title, {}, sections), encoding="utf-8")
+
+
+def _file_name(group: str) -> str:
+    return group.replace(", ", "-").replace(" ", "-").lower()

@@ -1,0 +1,166 @@
+"""How far the waits told at arrival are from those that come: requests, predictions, exact times.
+
+Two questions. What a user is told while the scheduler goes on planning by requests, as sites do
+today; and what becomes of it when the scheduler plans by the same estimates (Klusáček & Soysal
+2020, section 4.1 and Fig. 9).
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.reports.tables import text_table
+from simulator.scheduling.arrival_forecasts import Told, waits_at_arrival
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.workload import prepare
+from simulator.traces.swf import read_swf
+
+POLICIES = ("easy", "conservative")
+
+ARRIVALS_PER_INTERVAL = 10
+"""An interval costs as much as its samples: not every job has to have one."""
+
+REQUESTS, ESTIMATES = "requests", "estimates"
+"""What the scheduler plans by."""
+
+
+class Case(NamedTuple):
+    """One simulation of a log.
+
+    Attributes:
+        trace: a file.
+        limit: the first so many jobs, or all.
+        policy: of the scheduler.
+        plans_by: ``REQUESTS`` or ``ESTIMATES``.
+        estimates: that the forecasts go by.
+        samples: futures that intervals come from; 0 is none.
+    """
+
+    trace: str
+    limit: int | None
+    policy: str
+    plans_by: str
+    estimates: str
+    samples: int = 0
+
+
+class WaitErrors(NamedTuple):
+    """Absolute errors of predicted waits in seconds.
+
+    Attributes:
+        jobs: of the log.
+        queued: jobs that waited, or were told that they would.
+        median: over ``queued``.
+        mean: over ``queued``.
+        early: share of ``queued`` that started later than they were told.
+        asked: jobs of ``queued`` that were told an interval as well.
+        within: share of ``asked`` that started within it.
+    """
+
+    jobs: int
+    queued: int
+    median: float
+    mean: float
+    early: float
+    asked: int = 0
+    within: float = 0.0
+
+
+def cases(
+    traces: Sequence[str],
+    methods: Sequence[str],
+    limit: int | None,
+    policies: Sequence[str] = POLICIES,
+    samples: int = 0,
+) -> list[Case]:
+    """Every simulation; with requests as estimates the two ways to plan are one."""
+    sources = [REQUESTED, *methods, EXACT]
+    return [
+        Case(trace, limit, policy, plans_by, estimates, samples)
+        for trace, policy, plans_by, estimates in product(
+            traces, policies, (REQUESTS, ESTIMATES), sources
+        )
+        if (plans_by, estimates) != (ESTIMATES, REQUESTED)
+    ]
+
+
+def run_cases(
+    executor: Executor, wanted: Sequence[Case], progress: Callable[[int], object]
+) -> list[WaitErrors]:
+    """The errors of each case, in order."""
+    found = []
+    for errors in executor.map(wait_errors, wanted):
+        found.append(errors)
+        progress(1)
+    return found
+
+
+def wait_errors(case: Case) -> WaitErrors:
+    """Simulate a log, and compare what jobs are told with what comes."""
+    workload = prepare(read_swf(case.trace, limit=case.limit))
+    acts = case.plans_by == ESTIMATES
+    semantics = Semantics(
+        policy=case.policy,
+        estimated_order=acts,
+        estimated_backfilling=acts,
+        estimated_running=acts,
+    )
+    estimates = Estimates.named(case.estimates)
+    return compare(
+        waits_at_arrival(
+            workload, semantics, estimates, samples=case.samples, every=ARRIVALS_PER_INTERVAL
+        )
+    )
+
+
+def compare(told: Told) -> WaitErrors:
+    """The errors of predicted waits."""
+    queued = (told.predicted > 0) | (told.came > 0)
+    error = (told.predicted - told.came)[queued]
+    asked = queued & (told.lower >= 0)
+    within = (told.lower <= told.came) & (told.came <= told.upper)
+    return WaitErrors(
+        jobs=len(told.came),
+        queued=int(queued.sum()),
+        median=float(np.median(np.abs(error))) if len(error) else 0.0,
+        mean=float(np.mean(np.abs(error))) if len(error) else 0.0,
+        early=float(np.mean(error < 0)) if len(error) else 0.0,
+        asked=int(asked.sum()),
+        within=float(within[asked].mean()) if asked.any() else 0.0,
+    )
+
+
+def table(wanted: Sequence[Case], found: Sequence[WaitErrors]) -> str:
+    """A line for each case; the ratio is of the median by requests to this one."""
+    by_requests = {
+        (case.trace, case.policy): errors.median
+        for case, errors in zip(wanted, found, strict=True)
+        if case.estimates == REQUESTED
+    }
+    rows = [
+        [
+            Path(case.trace).name.split("-cln")[0].removesuffix(".swf.gz"),
+            case.policy,
+            case.plans_by,
+            case.estimates,
+            f"{errors.jobs:,}",
+            f"{errors.queued:,}",
+            f"{errors.median:,.0f}",
+            _times(by_requests[case.trace, case.policy], errors.median),
+            f"{errors.mean:,.0f}",
+            f"{errors.early:.1%}",
+            f"{errors.within:.1%}" if errors.asked else "-",
+        ]
+        for case, errors in zip(wanted, found, strict=True)
+    ]
+    heads = ("log", "policy", "plans by", "told by", "jobs", "queued", "median s", "better")
+    return text_table((*heads, "mean s", "later than told", "in interval"), rows)
+
+
+def _times(by_requests: float, median: float) -> str:
+    return f"{by_requests / median:.2f} x" if median else "exact"

@@ -1,0 +1,1 @@
+"""Does tuning knn pay? The study of Xu et al. 2019, sections 2 and 3."""

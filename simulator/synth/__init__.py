@@ -1,5 +1,0 @@
-"""Synthetic traces from published models: made for load, demonstration and tests."""
-
-from simulator.synth.generator import Workload, synthesise
-
-__all__ = ["Workload", "synthesise"]

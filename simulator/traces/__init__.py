@@ -1,0 +1,1 @@
+"""Workload logs: reading, cleaning, shaking, writing, making them up."""

@@ -1,0 +1,188 @@
+"""Reads and writes the Standard Workload Format of the Parallel Workloads Archive.
+
+A file is comment lines, which start with ``;`` and hold the header as ``Key: value``, and job
+lines of 18 numbers. Reference: S. Chapin et al., "Benchmarks and standards for the evaluation
+of parallel job schedulers", JSSPP 1999, and version 2.2 of the format.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from itertools import islice
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.traces.files import DamagedFileError, read_bytes, text_writer
+from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Reals, Reject, Trace
+
+__all__ = ["DamagedFileError", "MalformedLineError", "Reject", "Trace", "read_swf", "write_swf"]
+
+LARGEST = 1e12
+"""No number in a trace is larger: 31,700 years in seconds, a petabyte in KiB."""
+
+_HEADER = re.compile(r";\s?(\w+):\s*(.*?)\s*$")
+_WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
+
+_BLOCK = 10_000
+"""Lines that are parsed at once; a malformed one costs the slow way for its block only."""
+
+NumberedLine = tuple[int, str]
+
+
+class MalformedLineError(ValueError):
+    """A line of a trace is no job."""
+
+    def __init__(self, reject: Reject) -> None:
+        super().__init__(f"line {reject.line}: {reject.reason}")
+        self.reject = reject
+
+
+def read_swf(
+    source: str | Path | BinaryIO,
+    *,
+    limit: int | None = None,
+    on_error: Literal["raise", "skip"] = "raise",
+) -> Trace:
+    """Read a trace: plain, gzip or xz, from a path, an open binary file or ``-`` (stdin).
+
+    Args:
+        source: where the trace is.
+        limit: read no more than this many job lines.
+        on_error: ``skip`` leaves malformed lines out and lists them in ``rejects``.
+
+    Raises:
+        MalformedLineError: names the first line that is no job, and why.
+        DamagedFileError: a compressed file is cut short or corrupt.
+        OSError: the file cannot be read.
+    """
+    comments: list[str] = []
+    jobs = _job_lines(source, comments)
+    values, numbers, rejects = _parse(islice(jobs, limit))
+    deque(jobs, maxlen=0)  # comments may stand behind the last job that is wanted
+    if rejects and on_error == "raise":
+        raise MalformedLineError(rejects[0])
+    return Trace(
+        **_columns(values),
+        line=numbers,
+        header=parse_header(comments),
+        comments=tuple(comments),
+        rejects=tuple(rejects),
+    )
+
+
+def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[NumberedLine]:
+    """Lines that are neither blank nor comments, with their numbers; comments are collected."""
+    # A line at a time: all of them as text would take as much memory again as the columns.
+    for number, line in enumerate(BytesIO(read_bytes(source)), start=1):
+        text = line.decode("latin-1").lstrip()
+        if text.startswith(";"):
+            comments.append(line.decode("latin-1").rstrip("\r\n"))
+        elif text:
+            yield number, text
+
+
+def _parse(jobs: Iterator[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], list[Reject]]:
+    """Values and line numbers of the jobs, and the lines that are none."""
+    values = [np.empty((0, len(SWF_FIELDS)))]
+    numbers: list[int] = []
+    rejects: list[Reject] = []
+    while block := list(islice(jobs, _BLOCK)):
+        parsed = _parse_at_once(block)
+        if parsed is None:
+            block, parsed, faults = _parse_one_by_one(block)
+            rejects += faults
+        values.append(parsed)
+        numbers += [number for number, _ in block]
+    return np.concatenate(values), np.array(numbers, dtype=np.int64), rejects
+
+
+def _parse_at_once(block: list[NumberedLine]) -> Reals | None:
+    """All lines through numpy's own reader, which is written in C; ``None`` if one is no job."""
+    try:
+        values = np.loadtxt([text for _, text in block], comments=None, ndmin=2)
+    except ValueError:
+        return None
+    if values.shape[1] != len(SWF_FIELDS):
+        return None
+    small = np.abs(values) <= LARGEST  # false for NaN as well
+    whole = values[:, _WHOLE] == np.rint(values[:, _WHOLE])
+    return values if small.all() and whole.all() else None
+
+
+def _parse_one_by_one(block: list[NumberedLine]) -> tuple[list[NumberedLine], Reals, list[Reject]]:
+    """The lines that are jobs, their values, and what is wrong with the others."""
+    jobs, values, rejects = [], [], []
+    for number, text in block:
+        try:
+            values.append(_parse_line(text))
+        except ValueError as fault:
+            rejects.append(Reject(number, str(fault)))
+        else:
+            jobs.append((number, text))
+    return jobs, np.array(values).reshape(-1, len(SWF_FIELDS)), rejects
+
+
+def _parse_line(text: str) -> list[float]:
+    words = text.split()
+    if len(words) != len(SWF_FIELDS):
+        raise ValueError(f"{len(words)} fields instead of {len(SWF_FIELDS)}")
+    return [_parse_field(position, word) for position, word in enumerate(words)]
+
+
+def _parse_field(position: int, word: str) -> float:
+    name = SWF_FIELDS[position]
+    field = f"field {position + 1} ({name.replace('_', ' ')}), {word[:40]!r}, is"
+    try:
+        value = float(word.replace("_", "no digit"))  # float() itself would take 1_000
+    except ValueError:
+        raise ValueError(f"{field} not a number") from None
+    if not isfinite(value):
+        raise ValueError(f"{field} not finite")
+    if abs(value) > LARGEST:
+        raise ValueError(f"{field} beyond {LARGEST:.0e}")
+    if name not in REAL_FIELDS and not value.is_integer():
+        raise ValueError(f"{field} not a whole number")
+    return value
+
+
+def _columns(values: Reals) -> dict[str, Any]:
+    """The 18 columns, each contiguous and of its own type."""
+    return {
+        name: values[:, index].astype(np.float64 if name in REAL_FIELDS else np.int64)
+        for index, name in enumerate(SWF_FIELDS)
+    }
+
+
+def parse_header(comments: Sequence[str]) -> dict[str, str]:
+    """``Key: value`` comments; lines without a key go on with the value before them."""
+    header: dict[str, str] = {}
+    key = None
+    for comment in comments:
+        entry = _HEADER.match(comment)
+        text = comment.lstrip("; \t").rstrip()
+        if entry:
+            key, text = entry.group(1), entry.group(2)
+            header[key] = f"{header[key]}\n{text}" if key in header else text
+        elif key and text:
+            header[key] += f"\n{text}"
+    return header
+
+
+def write_swf(trace: Trace, path: str | Path) -> None:
+    """Write a trace with its comments; compressed by suffix, ``-`` is standard output."""
+    columns = [_words(getattr(trace, name)) for name in SWF_FIELDS]
+    with text_writer(path) as file:
+        file.writelines(f"{comment}\n" for comment in trace.comments)
+        file.writelines(" ".join(words) + "\n" for words in zip(*columns, strict=True))
+
+
+def _words(column: NDArray[Any]) -> list[str]:
+    """Shortest text that reads back as the same number."""
+    if column.dtype == np.int64:
+        return [str(value) for value in column.tolist()]
+    return [str(int(value)) if value.is_integer() else repr(value) for value in column.tolist()]

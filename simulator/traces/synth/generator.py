@@ -1,0 +1,163 @@
+"""Makes a trace of users, applications and jobs; equal seeds make equal traces."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+
+from simulator.traces.swf import parse_header
+from simulator.traces.synth import lublin
+from simulator.traces.synth.requests import MAXIMUM, POPULAR
+from simulator.traces.synth.sessions import Population, Session
+from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Trace
+
+START = 1704067200
+"""Unix seconds of the midnight before the first job: Monday, 1 January 2024, UTC."""
+
+SPREAD = 0.25
+"""Standard deviation of the logarithm of runtimes of one application."""
+
+FAILING_SHARE = 0.07
+"""Jobs that fail within the first tenth of the time they would have run."""
+
+RESIZED_SHARE = 0.1
+"""Jobs that run on half or twice the usual processors of their application."""
+
+COMPLETED, FAILED = 1, 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What to make.
+
+    Attributes:
+        jobs: how many.
+        seed: equal seeds make equal traces.
+        processors: of the machine.
+        users: how many there are; the busiest one submits most.
+        interactive: interactive jobs arrive as well. By the model they are four of five jobs,
+            and half of them last less than half a minute.
+    """
+
+    jobs: int
+    seed: int
+    processors: int = 128
+    users: int = 60
+    interactive: bool = False
+
+    @property
+    def kinds(self) -> tuple[lublin.Kind, ...]:
+        """The kinds of jobs that arrive."""
+        return (lublin.BATCH, lublin.INTERACTIVE) if self.interactive else (lublin.BATCH,)
+
+    @property
+    def command(self) -> str:
+        """What makes the same trace again."""
+        options = f"--processors {self.processors} --users {self.users}"
+        interactive = " --interactive" if self.interactive else ""
+        return f"walltimed synth --jobs {self.jobs} --seed {self.seed} {options}{interactive}"
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "processors", "users"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1.")
+        if self.seed < 0:
+            raise ValueError("seed must not be negative.")
+
+
+def synthesise(workload: Workload) -> Trace:
+    """Make a trace. Waits are unknown: they are for a scheduler to decide."""
+    arriving, choosing, running = (
+        Generator(PCG64(seed)) for seed in SeedSequence(workload.seed).spawn(3)
+    )
+    submits, kinds = _arrivals(workload, arriving)
+    population = Population(workload.users, workload.processors, choosing)
+    columns: dict[str, list[float]] = {name: [] for name in SWF_FIELDS}
+    for number, (submit, kind) in enumerate(zip(submits, kinds, strict=True), start=1):
+        session = population.next_job(kind, submit)
+        job = {
+            "job": number,
+            "submit": submit,
+            "queue": kind.queue,
+            "user": session.user,
+            "executable": session.application.number,
+            "requested_time": session.requested_time,
+            **_outcome(session, workload.processors, running),
+        }
+        for name, column in columns.items():
+            column.append(job.get(name, -1))
+    return _trace(columns, workload)
+
+
+def _arrivals(workload: Workload, random: Generator) -> tuple[list[float], list[lublin.Kind]]:
+    """Whole seconds at which the first so many jobs of any kind arrive, and their kinds."""
+    jobs, kinds = workload.jobs, workload.kinds
+    times = np.concatenate([np.floor(lublin.arrivals(kind, jobs, random)) for kind in kinds])
+    first = np.argsort(times, kind="stable")[:jobs]
+    return times[first].tolist(), [kinds[place // jobs] for place in first]
+
+
+def _outcome(session: Session, machine: int, random: Generator) -> dict[str, float]:
+    """How one run of an application went; a job is killed at the end of its request."""
+    runtime = session.application.runtime * random.lognormal(0.0, SPREAD)
+    fails = random.random() < FAILING_SHARE
+    if fails:
+        runtime *= random.uniform(0.0, 0.1)
+    processors = _processors(session.application.processors, machine, random)
+    killed = runtime > session.requested_time
+    return {
+        "run": max(1, min(round(runtime), session.requested_time)),
+        "status": FAILED if fails or killed else COMPLETED,
+        "allocated_processors": processors,
+        "requested_processors": processors,
+    }
+
+
+def _processors(usual: int, machine: int, random: Generator) -> int:
+    if random.random() >= RESIZED_SHARE:
+        return usual
+    return int(np.clip(usual * 2 if random.random() < 0.5 else usual // 2, 1, machine))
+
+
+def _trace(columns: dict[str, list[float]], workload: Workload) -> Trace:
+    comments = _comments(workload, int(columns["submit"][-1]))
+    arrays: dict[str, Any] = {
+        name: np.array(column, dtype=np.float64 if name in REAL_FIELDS else np.int64)
+        for name, column in columns.items()
+    }
+    return Trace(
+        **arrays,
+        line=len(comments) + np.arange(1, workload.jobs + 1),
+        header=parse_header(comments),
+        comments=comments,
+    )
+
+
+def _comments(workload: Workload, last_submit: int) -> tuple[str, ...]:
+    """A header that says what the trace is, from what models, and how to make it again."""
+    queues = [f"Queue: {kind.queue} {kind.name}" for kind in workload.kinds]
+    lines = [
+        "Version: 2.2",
+        "Computer: none; this trace is SYNTHETIC",
+        "Installation: walltimed synth",
+        f"MaxJobs: {workload.jobs}",
+        f"MaxRecords: {workload.jobs}",
+        f"UnixStartTime: {START}",
+        "TimeZoneString: UTC",
+        f"MaxNodes: {workload.processors}",
+        f"MaxProcs: {workload.processors}",
+        f"MaxRuntime: {MAXIMUM}",
+        f"MaxQueues: {len(queues)}",
+        *queues,
+        f"Note: made by: {workload.command}",
+        f"Note: the last job is submitted after {last_submit} seconds",
+        "Note: arrivals, and sizes and runtimes of applications, by the model of Lublin and",
+        "  Feitelson (JPDC 63, 2003) with its published parameters",
+        "Note: sessions repeat an application (locality of sampling, Feitelson, ICS 2007); its",
+        f"  runtimes are lognormal with sigma {SPREAD}, and {FAILING_SHARE:.0%} fail early",
+        "Note: requests are modal after Tsafrir, Etsion and Feitelson (JSSPP 2005):",
+        f"  {len(POPULAR)} popular values; a job is killed at its request, so none runs longer",
+        "Note: waits are unknown; they are for a scheduler to decide",
+    ]
+    return tuple(f"; {line}" for line in lines)

@@ -1,0 +1,122 @@
+"""Who submits what: users at work, who run the same application again and again.
+
+The models of arrivals, sizes and runtimes say how often each value occurs, not that like jobs
+follow each other. Here an application is one draw from these models, and a session repeats it,
+so that the values keep their distribution and a predictor finds something to learn.
+
+Reference:
+    D. G. Feitelson, "Locality of sampling and diversity in parallel system workloads", ICS 2007.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.random import Generator
+
+from simulator.traces.synth import lublin
+from simulator.traces.synth.requests import request
+
+AT_WORK = 6
+"""Sessions of one kind of job that go on at one time."""
+
+SESSION_JOBS = 8.0
+"""Mean number of jobs in a session."""
+
+BREAK_SECONDS = 8 * 3600.0
+"""A session in which nothing was submitted for this long is over."""
+
+FAMILIAR_SHARE = 0.75
+"""Sessions that run an application their user has run before."""
+
+ACTIVITY_EXPONENT = 1.0
+"""The user of rank n starts sessions in proportion to 1 / n ** this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What a user runs.
+
+    Attributes:
+        number: of the executable.
+        processors: it is usually run on.
+        runtime: typical, in seconds.
+    """
+
+    number: int
+    processors: int
+    runtime: float
+
+
+@dataclass(slots=True)
+class Session:
+    """A user who submits one application with one request several times.
+
+    Attributes:
+        user: number.
+        application: what is run.
+        requested_time: seconds.
+        left: jobs still to come.
+        latest: when the latest one was submitted.
+    """
+
+    user: int
+    application: Application
+    requested_time: int
+    left: int
+    latest: float
+
+
+@dataclass(slots=True)
+class Population:
+    """The users of a machine, with what they run.
+
+    Attributes:
+        users: how many there are.
+        machine: processors.
+        random: where chance comes from.
+    """
+
+    users: int
+    machine: int
+    random: Generator
+    _known: dict[tuple[int, int], list[Application]] = field(default_factory=dict)
+    _at_work: dict[int, list[Session | None]] = field(default_factory=dict)
+    _applications: int = 0
+    _activity: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        activity = np.cumsum(1.0 / np.arange(1, self.users + 1) ** ACTIVITY_EXPONENT)
+        self._activity = (activity / activity[-1]).tolist()
+
+    def next_job(self, kind: lublin.Kind, time: float) -> Session:
+        """The session to which the job of ``kind`` that arrives now belongs."""
+        places = self._at_work.setdefault(kind.queue, [None] * AT_WORK)
+        place = int(self.random.integers(AT_WORK))
+        session = places[place]
+        if session is None or session.left == 0 or time - session.latest > BREAK_SECONDS:
+            session = places[place] = self._start(kind, time)
+        session.left -= 1
+        session.latest = time
+        return session
+
+    def _start(self, kind: lublin.Kind, time: float) -> Session:
+        user = 1 + int(np.searchsorted(self._activity, self.random.random()))
+        application = self._choose(user, kind)
+        return Session(
+            user,
+            application,
+            request(application.runtime, self.random),
+            left=int(self.random.geometric(1.0 / SESSION_JOBS)),
+            latest=time,
+        )
+
+    def _choose(self, user: int, kind: lublin.Kind) -> Application:
+        """A familiar application, or one the user never ran before."""
+        known = self._known.setdefault((user, kind.queue), [])
+        if known and self.random.random() < FAMILIAR_SHARE:
+            return known[int(self.random.integers(len(known)))]
+        self._applications += 1
+        processors = lublin.size(kind, self.machine, self.random)
+        runtime = lublin.runtime(kind, processors, self.random)
+        known.append(Application(self._applications, processors, runtime))
+        return known[-1]
