@@ -6,8 +6,8 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from service.schemas import PredictionRequest
-from service.server import configuration
+from service.contract.bodies import PredictionRequest
+from service.http.server import configuration
 
 
 class Basis(BaseModel):

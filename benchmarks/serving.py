@@ -34,7 +34,7 @@ from load import Times, closed_loop, open_loop, post
 
 from predictors.jobs import Completion, Status, Submission
 from service.store import open_store
-from service.time_slice import take_short_slices
+from service.worker.priority import take_short_slices
 
 SERVER_CORE, LOAD_CORE = 0, 1
 CLUSTER = "alpha"

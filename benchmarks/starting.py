@@ -30,7 +30,7 @@ def seconds(action: Callable[[], None]) -> float:
 
 def load_modules() -> None:
     """Start Python and import the service, the command line included, as `walltimed serve` does."""
-    subprocess.run([sys.executable, "-c", "import service.cli.serve, service.app"], check=True)
+    subprocess.run([sys.executable, "-c", "import service.cli.serve, service.http.app"], check=True)
 
 
 def start(file: Path) -> float:

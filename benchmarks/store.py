@@ -35,7 +35,7 @@ from predictors.base import Memory
 from predictors.jobs import Completion, Status, Submission
 from service.store import ReportedCompletion, Store, open_store
 from service.store.rows import COMPLETION, completion_row
-from service.writer import Writer
+from service.worker.writer import Writer
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 from embedded_postgres import EmbeddedPostgres

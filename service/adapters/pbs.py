@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 
 from predictors.jobs import Status
-from service.adapters.records import Reason, SkippedError, ended_run
+from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.values import clock, count, kibibytes, moment, number, text
 from service.store.records import ReportedCompletion
 

@@ -17,7 +17,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.scheduling.schedule_file.NoResultError": ExitCode.USAGE,
     "simulator.replay.remote.AddressError": ExitCode.USAGE,
     "simulator.replay.remote.RemoteError": ExitCode.FAILED,
-    "service.adapters.records.SkippedError": ExitCode.USAGE,
+    "service.adapters.runs.SkippedError": ExitCode.USAGE,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,
     "builtins.OSError": ExitCode.USAGE,

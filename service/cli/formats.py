@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
-    from service.adapters.records import SkippedError
+    from service.adapters.runs import SkippedError
     from service.store import ReportedCompletion
     from simulator.traces.trace import Reject
 
@@ -73,7 +73,7 @@ def cluster_named(cluster: str) -> str | None:
 
 def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]]") -> HistoryFile:
     """The runs of an accounting file; what is no record at all is rejected, the rest left out."""
-    from service.adapters.records import SkippedError
+    from service.adapters.runs import SkippedError
     from simulator.traces.trace import Reject
 
     runs: list[Completion] = []

@@ -97,7 +97,7 @@ def rows_of(sacct: str, *, since: float) -> list[str]:
 
 def fill(store: "Store", lines: list[str], cluster: str | None, names: "Pseudonyms") -> Report:
     """Store the runs of these rows, batch by durable batch."""
-    from service.adapters.records import SkippedError
+    from service.adapters.runs import SkippedError
     from service.adapters.slurm.sacct_text import read_sacct
 
     runs: list[ReportedCompletion] = []

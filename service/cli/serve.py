@@ -56,7 +56,7 @@ def serve(
     with ready(settings, upgrade=upgrade):
         pass
 
-    from service.server import run
+    from service.http.server import run
 
     # The server ends in order, and then sends itself the signal again that made it end.
     with suppress(KeyboardInterrupt):

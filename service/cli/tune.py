@@ -105,7 +105,7 @@ def taken(store: "Store", cluster: str, plan: "TuningPlan") -> "Tuning":
 
 def run_shown(store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: bool) -> "Round":
     """Run a round behind a progress bar; a round that is broken off is given back."""
-    from service.tuning.rounds import run_round
+    from service.worker.tuning.rounds import run_round
 
     with progress_bar("steps", quiet=quiet) as bar:
         task = bar.add_task(f"tuning {tuning.cluster}", total=None)
@@ -125,7 +125,7 @@ def run_shown(store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: 
 
 def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
     """Run rounds until SIGTERM or ctrl-C; what ends is the process, not the round's chances."""
-    from service.tuning.due import ask_for_due_rounds, waiting_rounds
+    from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 
     os.nice(LOWEST_PRIORITY)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

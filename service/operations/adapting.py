@@ -8,9 +8,9 @@ from datetime import tzinfo
 import structlog
 
 from service.adapters import pbs
-from service.adapters.records import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm import jobcomp
-from service.answers import RecordsAnswer
+from service.contract.answers import RecordsAnswer
 from service.operations.completing import NOTHING, Completing
 from service.store import (
     Ingested,
@@ -18,7 +18,7 @@ from service.store import (
     ReportedCompletion,
     StoreUnavailableError,
 )
-from service.worker import Worker
+from service.worker.worker import Worker
 
 log = structlog.get_logger()
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from tempfile import TemporaryFile
 from typing import IO
 
-from service.answers import IngestionAnswer, Rejection, SkippingAnswer
+from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
+from service.contract.bodies import CompletionBatch, CompletionBody
+from service.contract.ndjson import lines_of, report_of
 from service.errors import InvalidLineError
-from service.ndjson import lines_of, report_of
 from service.operations.predicting import check_length
-from service.schemas import CompletionBatch, CompletionBody
 from service.store import Ingested, ReportedCompletion, StoreFullError
-from service.worker import Worker
+from service.worker.worker import Worker
 
 GROUP = 1000
 """Completions of a stream that are stored together; others' commits pass in between."""

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from predictors.accuracy_groups import group_named
 from predictors.registry import PREDICTORS
-from service.answers import IntervalAnswer
+from service.contract.answers import IntervalAnswer
+from service.contract.fields import unix_seconds
+from service.contract.forecast_answers import ForecastAnswer, JobForecastAnswer
+from service.contract.forecast_bodies import ForecastRequest, QueuedJobBody, RunningJobBody
 from service.errors import InvalidFieldError, QueueTooLargeError
-from service.fields import unix_seconds
-from service.forecasting.answers import ForecastAnswer, JobForecastAnswer
-from service.forecasting.bodies import ForecastRequest, QueuedJobBody, RunningJobBody
-from service.forecasting.notes import NodeNotes
-from service.forecasting.playing import SharedQueue, play_dedicated, play_shared
-from service.forecasting.snapshots import (
+from service.operations.node_notes import NodeNotes
+from service.operations.playing import SharedQueue, play_dedicated, play_shared
+from service.operations.snapshots import (
     JobName,
     Knowledge,
     Known,
@@ -28,8 +28,8 @@ from service.forecasting.snapshots import (
     processors_of,
     shared,
 )
-from service.live import ClusterState
-from service.worker import Worker
+from service.worker.live_state import ClusterState
+from service.worker.worker import Worker
 from simulator.scheduling.futures import coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES

@@ -11,18 +11,23 @@ from predictors.base import request_of
 from predictors.correction import next_estimate
 from predictors.jobs import Basis, Prediction, Submission
 from predictors.registry import PREDICTORS
-from service.answers import (
+from service.contract.answers import (
     BasisAnswer,
     ExtensionAnswer,
     IntervalAnswer,
     PredictionAnswer,
     PredictionsAnswer,
 )
+from service.contract.bodies import (
+    ExtensionRequest,
+    PredictionBatch,
+    PredictionRequest,
+    SubmissionBody,
+)
 from service.errors import InvalidFieldError
-from service.live import ClusterState
-from service.recorder import Answered
-from service.schemas import ExtensionRequest, PredictionBatch, PredictionRequest, SubmissionBody
-from service.worker import Worker
+from service.worker.live_state import ClusterState
+from service.worker.prediction_recorder import Answered
+from service.worker.worker import Worker
 
 log = structlog.get_logger()
 

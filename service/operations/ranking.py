@@ -4,18 +4,18 @@ import asyncio
 from operator import attrgetter
 
 from predictors.accuracy_groups import Accuracies, aged_priority, group_named
-from service.answers import (
+from service.contract.answers import (
     GroupAnswer,
     GroupsAnswer,
     PrioritiesAnswer,
     PriorityAnswer,
     UserAnswer,
 )
+from service.contract.bodies import PriorityRequest, WaitingJob
+from service.contract.fields import unix_seconds
 from service.errors import UnknownUserError
-from service.fields import unix_seconds
 from service.operations.predicting import check_length
-from service.schemas import PriorityRequest, WaitingJob
-from service.worker import Worker
+from service.worker.worker import Worker
 
 SLICE = 256
 """Jobs that are ranked at a time, so that other requests pass in between."""

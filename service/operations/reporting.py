@@ -4,9 +4,9 @@ import asyncio
 
 import structlog
 
-from service.answers import HealthAnswer, MethodAnswer, MethodsAnswer, ScoreAnswer, Status
+from service.contract.answers import HealthAnswer, MethodAnswer, MethodsAnswer, ScoreAnswer, Status
 from service.store import MethodScore, StoreError
-from service.worker import Worker
+from service.worker.worker import Worker
 
 log = structlog.get_logger()
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from service.answers import TrialAnswer, TuningAnswer, TuningsAnswer
+from service.contract.answers import TrialAnswer, TuningAnswer, TuningsAnswer
+from service.contract.bodies import TuningRequest
 from service.errors import UnknownTuningError
-from service.schemas import TuningRequest
 from service.store import Tuning
-from service.worker import Worker
+from service.worker.worker import Worker
 
 
 class TuningRounds:

@@ -10,11 +10,11 @@ import os
 import signal
 import sys
 
-from service.app import create_app
-from service.live import Live
+from service.http.app import create_app
+from service.http.server import run
 from service.metrics import Metrics
-from service.server import run
 from service.settings import Settings
+from service.worker.live_state import Live
 
 
 def announce(_address: str) -> None:

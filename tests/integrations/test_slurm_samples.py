@@ -7,7 +7,7 @@ import pytest
 from fake_service import fake_service, prediction
 from slurm_scripts import LUAS, Site
 
-from service.schemas import SubmissionBody
+from service.contract.bodies import SubmissionBody
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "slurm"
 VERSIONS = {"22.05": "22.05.8", "24.11": "24.11.5", "26.05": "26.05.5"}

@@ -9,9 +9,9 @@ from in_process import NOW
 from schemathesis.python.asgi import shutdown_lifespans
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from service import openapi
-from service.app import create_app
-from service.routes.completions import NDJSON
+from service.http import openapi
+from service.http.app import create_app
+from service.http.routes.completions import NDJSON
 from service.settings import Settings
 from service.store import open_store
 

@@ -10,9 +10,9 @@ import pytest
 from fastapi import APIRouter, FastAPI, Query
 from fastapi.routing import APIRoute
 
-from service import answering
-from service.fast_route import FastRoute
-from service.schemas import PredictionBatch, PredictionRequest
+from service.contract.bodies import PredictionBatch, PredictionRequest
+from service.http import error_answers
+from service.http.bytes_route import FastRoute
 
 GOOD = b'{"requested_walltime": 60, "user": "ada"}'
 LIMIT = 4096
@@ -45,7 +45,7 @@ def application(route_class):
 
     app = FastAPI(openapi_url="/openapi.json", redirect_slashes=False)
     app.router.routes.extend(router.routes)
-    answering.install(app)
+    error_answers.install(app)
     return app
 
 

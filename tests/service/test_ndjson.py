@@ -3,7 +3,7 @@ import json
 import pytest
 from in_process import run_of
 
-from service.ndjson import LONGEST_LINE
+from service.contract.ndjson import LONGEST_LINE
 
 NDJSON = "application/x-ndjson"
 

@@ -6,7 +6,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from service.one_write import OneWriteProtocol
+from service.http.one_write import OneWriteProtocol
 
 HEADERS = [(b"content-type", b"text/plain"), (b"content-length", b"5")]
 

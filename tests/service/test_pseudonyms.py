@@ -13,8 +13,8 @@ from running_service import Service
 
 from predictors.jobs import Submission
 from predictors.registry import PREDICTORS
-from service.app import create_app
 from service.cli import main
+from service.http.app import create_app
 from service.pseudonyms import PseudonymKeyError, Pseudonyms, read_pseudonyms
 from service.settings import Settings
 from service.store import open_store

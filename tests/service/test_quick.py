@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from in_process import run_of
 from pydantic import TypeAdapter, ValidationError
 
-from service.errors import InvalidFieldError
-from service.quick import quick_validator, struct_of
-from service.schemas import (
+from service.contract.bodies import (
     CompletionBatch,
     CompletionBody,
     ExtensionRequest,
     PredictionRequest,
 )
+from service.contract.decoding import quick_validator, struct_of
+from service.errors import InvalidFieldError
 
 quick = quick_validator(CompletionBatch)
 decode = msgspec.json.Decoder(struct_of(CompletionBatch)).decode

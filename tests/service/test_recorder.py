@@ -4,10 +4,10 @@ import asyncio
 
 from predictors.base import COLD_START, request_of
 from predictors.jobs import Submission
-from service.live import Live
 from service.metrics import Metrics
-from service.recorder import SHARE, Answered, Recorder
 from service.settings import Settings
+from service.worker.live_state import Live
+from service.worker.prediction_recorder import SHARE, Answered, Recorder
 
 CONNECTIONS = 64
 

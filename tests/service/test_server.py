@@ -6,8 +6,8 @@ import pytest
 from in_process import NOW, run_of
 from running_service import Service, eventually
 
-from service import server
-from service.server import NotProtectedError
+from service.http import server
+from service.http.server import NotProtectedError
 from service.settings import Settings
 from service.store import open_store
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from service import time_slice
-from service.time_slice import SLICE_NANOSECONDS, take_short_slices
+from service.worker import priority
+from service.worker.priority import SLICE_NANOSECONDS, take_short_slices
 
 RELEASE = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdecimal())
 TAKES_SLICES = platform.system() == "Linux" and RELEASE >= (6, 12)
@@ -43,7 +43,7 @@ def test_a_thread_and_not_those_that_it_starts_gets_short_slices():
 
 
 def test_nothing_is_asked_of_other_systems(monkeypatch):
-    monkeypatch.setattr(time_slice.platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(priority.platform, "system", lambda: "Darwin")
     assert not take_short_slices()
 
 

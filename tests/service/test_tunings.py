@@ -10,7 +10,7 @@ import pytest
 from in_process import NOW, run_of
 
 from predictors.methods.knn import KnnParameters
-from service.tuning import keeper
+from service.worker.tuning import keeper
 
 PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0}
 JOBS = 800
@@ -199,7 +199,7 @@ def test_a_killed_process_is_followed_by_another(start, monkeypatch, tmp_path):
         "if not mark.exists():\n"
         "    mark.touch()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "runpy.run_module('service.tuning.process', run_name='__main__')\n"
+        "runpy.run_module('service.worker.tuning.process', run_name='__main__')\n"
     )
     monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", dies_once))
     service = start()

@@ -6,7 +6,6 @@ import threading
 import pytest
 from runs import a_run, predicted, reported
 
-from service import writer as module
 from service.store import (
     Ingested,
     RefusedRecordError,
@@ -14,7 +13,8 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.writer import Writer
+from service.worker import writer as module
+from service.worker.writer import Writer
 
 NEW = Ingested(accepted=1, duplicates=0)
 BAD = {"requested_processors": 1 << 63}

@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-from service.app import create_app
+from service.http.app import create_app
 from service.settings import Settings
 
 NOW = 1_700_000_000.0

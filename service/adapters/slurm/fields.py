@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from predictors.jobs import Status
-from service.adapters.records import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError
 from service.adapters.values import count, kibibytes, text
 
 MINUTE = 60.0

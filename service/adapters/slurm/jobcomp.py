@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from service.adapters.records import Reason, SkippedError, ended_run
+from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm.fields import (
     prediction_id_of,
     queue_of,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from service.adapters.records import Reason, SkippedError, ended_run
+from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm.fields import (
     KIBIBYTES_PER_MEBIBYTE,
     MINUTE,

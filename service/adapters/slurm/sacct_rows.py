@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import tzinfo
 
-from service.adapters.records import Reason, SkippedError, ended_run
+from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm.fields import (
     MINUTE,
     prediction_id_of,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from itertools import chain, combinations, pairwise
 
-from service.adapters.records import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm.fields import STATES, UNFINISHED
 from service.adapters.slurm.sacct_rows import completion_of
 from service.store.records import ReportedCompletion

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.adapters import pbs
-from service.adapters.records import SkippedError
+from service.adapters.runs import SkippedError
 from service.adapters.slurm import jobcomp, sacct_json, sacct_text
 from service.store.records import ReportedCompletion
 

@@ -7,7 +7,7 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.pbs import completion_of, read_accounting
-from service.adapters.records import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError
 
 LINES = (Path(__file__).parents[2] / "data" / "pbs" / "accounting.txt").read_text().splitlines()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from predictors.jobs import Status
-from service.adapters.records import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm.jobcomp import completion_of
 from service.adapters.slurm.sacct_json import read_sacct_json
 from service.adapters.slurm.sacct_text import read_sacct

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from predictors.jobs import Status
-from service.adapters.records import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm.sacct_json import completion_of, read_sacct_json
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"

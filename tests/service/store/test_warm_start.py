@@ -9,9 +9,9 @@ from runs import a_run, reported
 from predictors.base import Memory
 from predictors.jobs import Submission
 from predictors.registry import PREDICTORS, create
-from service.live import Live
 from service.metrics import Metrics
 from service.settings import Settings
+from service.worker.live_state import Live
 
 NOW = 1e10
 DAY = 86400.0

@@ -10,7 +10,7 @@ import msgspec
 from pydantic import AwareDatetime, BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from service.fields import Whole
+from service.contract.fields import Whole
 
 _BOUNDS = ("gt", "ge", "lt", "le", "min_length", "max_length")
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 import structlog
 
 from predictors.tuning.plan import TuningPlan
-from service.live import Live
 from service.settings import Settings
 from service.store import Store, StoreError, Tuning
-from service.tuning import in_force
-from service.tuning.due import ask_for_due_rounds, waiting_rounds
+from service.worker.live_state import Live
+from service.worker.tuning import in_force
+from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 
 log = structlog.get_logger()
 
@@ -24,7 +24,7 @@ PARAMETER_SECONDS = 1.0
 ROUND_SECONDS = 5.0
 """How often it is looked whether a round is due, waits, or has fallen silent."""
 
-COMMAND = (sys.executable, "-P", "-m", "service.tuning.process")
+COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.process")
 """Runs the round whose id is the next argument."""
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

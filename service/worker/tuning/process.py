@@ -1,4 +1,4 @@
-"""The process in which one round runs, beside the service: ``python -m service.tuning.process ID``.
+"""The process in which one round runs: ``python -m service.worker.tuning.process ID``.
 
 It is given the settings of the service in its environment, and the lowest priority.
 """
@@ -10,7 +10,7 @@ import structlog
 from service import logs
 from service.settings import Settings
 from service.store import StoreError, TuningLostError, TuningState, open_store
-from service.tuning.rounds import run_round
+from service.worker.tuning.rounds import run_round
 
 log = structlog.get_logger()
 

@@ -13,9 +13,9 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from service import logs
-from service.app import create_app
+from service.http.app import create_app
+from service.http.one_write import OneWriteProtocol
 from service.metrics import MULTIPROCESS_DIRECTORY
-from service.one_write import OneWriteProtocol
 from service.settings import Settings
 from service.store import open_store
 
@@ -83,7 +83,7 @@ def serve_together(settings: Settings, listener: socket.socket) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
         os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
-        together = configuration("service.server:worker", workers=settings.workers)
+        together = configuration("service.http.server:worker", workers=settings.workers)
         Multiprocess(together, sockets=[listener]).run()
 
 

@@ -8,7 +8,8 @@ from pydantic import FailFast, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from predictors.jobs import DEFAULT_CLUSTER, Submission
-from service.fields import (
+from service.contract.bodies import SubmissionBody, Taken
+from service.contract.fields import (
     LONGEST,
     Duration,
     JobId,
@@ -19,8 +20,7 @@ from service.fields import (
     Time,
     Whole,
 )
-from service.fields import Method as MethodName
-from service.schemas import SubmissionBody, Taken
+from service.contract.fields import Method as MethodName
 from simulator.engine.corrections import NUMBERS as CORRECTIONS
 from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS

@@ -8,9 +8,18 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from service import answering, openapi
-from service.fast_route import FastRoute, QuickRoute, to_json
-from service.gate import Gate
+from service.http import error_answers, openapi
+from service.http.bytes_route import FastRoute, QuickRoute, to_json
+from service.http.gate import Gate
+from service.http.routes import (
+    adapters,
+    completions,
+    forecasts,
+    health,
+    predictions,
+    ranking,
+    tunings,
+)
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
 from service.operations.forecasting import Forecasting
@@ -18,9 +27,8 @@ from service.operations.predicting import Predicting
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.tuning import TuningRounds
-from service.routes import adapters, completions, forecasts, health, predictions, ranking, tunings
 from service.settings import Settings
-from service.worker import Worker
+from service.worker.worker import Worker
 
 
 class Application(FastAPI):
@@ -74,7 +82,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     app.router.route_class = FastRoute
     app.router.max_body_size = settings.max_body_bytes
     add_routes(app, worker)
-    answering.install(app)
+    error_answers.install(app)
     app.gate = Gate(
         partial(FastAPI.__call__, app),
         guard=worker.guard,

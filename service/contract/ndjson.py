@@ -5,9 +5,9 @@ from typing import NamedTuple, cast
 
 from pydantic import ValidationError
 
+from service.contract.bodies import CompletionBody, refusal
+from service.contract.decoding import quick_validator
 from service.errors import InvalidFieldError, InvalidLineError
-from service.quick import quick_validator
-from service.schemas import CompletionBody, refusal
 from service.store import ReportedCompletion
 
 LONGEST_LINE = 1 << 16

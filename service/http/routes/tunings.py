@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from service.answers import TuningAnswer, TuningsAnswer
 from service.auth import Scope
-from service.fields import Text
-from service.gate import needs
-from service.openapi import refusals
+from service.contract.answers import TuningAnswer, TuningsAnswer
+from service.contract.bodies import ClusterQuery, TuningRequest
+from service.contract.fields import Text
+from service.http.gate import needs
+from service.http.openapi import refusals
 from service.operations.tuning import TuningRounds
-from service.schemas import ClusterQuery, TuningRequest
 
 
 def add(router: APIRouter, rounds: TuningRounds) -> None:

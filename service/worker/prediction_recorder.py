@@ -8,9 +8,9 @@ import structlog
 from msgspec import Struct
 
 from predictors.jobs import Prediction, Submission
-from service.live import ClusterState
 from service.metrics import Metrics
 from service.store import RecordedPrediction
+from service.worker.live_state import ClusterState
 
 log = structlog.get_logger()
 

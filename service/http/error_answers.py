@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Send
 
+from service.contract.bodies import invalid_field
 from service.errors import (
     STATUSES,
     InternalError,
@@ -22,8 +23,7 @@ from service.errors import (
     headers_of,
     status_of,
 )
-from service.fast_route import send_json, to_json
-from service.schemas import invalid_field
+from service.http.bytes_route import send_json, to_json
 
 log = structlog.get_logger()
 

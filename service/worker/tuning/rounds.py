@@ -10,7 +10,7 @@ from predictors.tuning.round import Round, tune
 from predictors.tuning.search import Progress, Report, untold
 from service.settings import Settings
 from service.store import Store, Tuning
-from service.tuning import in_force
+from service.worker.tuning import in_force
 
 TELLING_SECONDS = 1.0
 """How often a round tells the store that it is alive."""

@@ -9,9 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from predictors.correction import CORRECTIONS
-from service.errors import InvalidFieldError
-from service.fields import unix_seconds
-from service.forecasting.bodies import (
+from service.contract.fields import unix_seconds
+from service.contract.forecast_bodies import (
     ForecastRequest,
     MachineBody,
     NodeBody,
@@ -20,6 +19,7 @@ from service.forecasting.bodies import (
     QueuedJobBody,
     RunningJobBody,
 )
+from service.errors import InvalidFieldError
 from simulator.scheduling.estimates import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot
 from simulator.shared_nodes.cluster import Cluster, Node

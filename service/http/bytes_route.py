@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.contract.bodies import refusal
+from service.contract.decoding import quick_validator
 from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
-from service.quick import quick_validator
-from service.schemas import refusal
 
 to_json = msgspec.json.Encoder().encode
 

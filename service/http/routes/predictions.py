@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter
 
-from service.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.auth import Scope
-from service.gate import needs
-from service.openapi import BODY_REFUSALS
+from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
+from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
+from service.http.gate import needs
+from service.http.openapi import BODY_REFUSALS
 from service.operations.predicting import Predicting
-from service.schemas import ExtensionRequest, PredictionBatch, PredictionRequest
 
 
 def add(router: APIRouter, predicting: Predicting) -> None:

@@ -10,18 +10,18 @@ from contextlib import suppress
 import structlog
 
 from service.auth import Guard
-from service.follower import Follower
-from service.forecasting.process import ForecastProcess
-from service.live import Live
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
-from service.recorder import Recorder
 from service.settings import Settings
 from service.store import LogReader, RecordedPrediction, Store, StoreError, open_store
-from service.time_slice import take_short_slices
-from service.tuning import in_force
-from service.tuning.keeper import TuningKeeper
-from service.writer import Writer
+from service.worker.forecast_process import ForecastProcess
+from service.worker.live_state import Live
+from service.worker.log_follower import Follower
+from service.worker.prediction_recorder import Recorder
+from service.worker.priority import take_short_slices
+from service.worker.tuning import in_force
+from service.worker.tuning.keeper import TuningKeeper
+from service.worker.writer import Writer
 
 log = structlog.get_logger()
 

@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
 from predictors.tuning.plan import TuningPlan
-from service.errors import InvalidFieldError, MalformedJSONError, RequestError
-from service.fields import (
+from service.contract.fields import (
     LONGEST,
     Duration,
     JobId,
@@ -22,6 +21,7 @@ from service.fields import (
     Whole,
     unix_seconds,
 )
+from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.answers import ErrorBody, FieldErrorBody
-from service.gate import SCHEME
+from service.contract.answers import ErrorBody, FieldErrorBody
+from service.http.gate import SCHEME
 
 Responses = dict[int | str, dict[str, Any]]
 

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from service.answers import HealthAnswer, LivenessAnswer
-from service.fast_route import to_json
-from service.gate import needs, open_to_all
-from service.openapi import refusals
+from service.contract.answers import HealthAnswer, LivenessAnswer
+from service.http.bytes_route import to_json
+from service.http.gate import needs, open_to_all
+from service.http.openapi import refusals
 from service.operations.reporting import Reporting
 
 

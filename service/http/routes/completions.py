@@ -12,14 +12,14 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.answers import FieldErrorBody, IngestionAnswer, LineErrorBody, SkippingAnswer
 from service.auth import Scope
-from service.fast_route import FastRoute, content_type, send_json, to_json
-from service.gate import needs
-from service.openapi import refusals
+from service.contract.answers import FieldErrorBody, IngestionAnswer, LineErrorBody, SkippingAnswer
+from service.contract.bodies import CompletionBatch, CompletionBody, OnErrorQuery, refusal
+from service.contract.decoding import quick_validator
+from service.http.bytes_route import FastRoute, content_type, send_json, to_json
+from service.http.gate import needs
+from service.http.openapi import refusals
 from service.operations.completing import Completing
-from service.quick import quick_validator
-from service.schemas import CompletionBatch, CompletionBody, OnErrorQuery, refusal
 
 NDJSON = "application/x-ndjson"
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
-from service.answers import RecordsAnswer
 from service.auth import Scope
+from service.contract.answers import RecordsAnswer
+from service.contract.fields import Text
 from service.errors import UnsupportedMediaTypeError
-from service.fast_route import check_is_json, content_type
-from service.fields import Text
-from service.gate import needs
-from service.openapi import refusals
+from service.http.bytes_route import check_is_json, content_type
+from service.http.gate import needs
+from service.http.openapi import refusals
 from service.operations.adapting import Adapting
 
 ANY_LENGTH = 2**62

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.answers import IntervalAnswer
+from service.contract.answers import IntervalAnswer
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.answering import failure, send_error
 from service.auth import Guard, Scope
 from service.errors import STATUSES
-from service.fast_route import FastRoute
+from service.http.bytes_route import FastRoute
+from service.http.error_answers import failure, send_error
 from service.metrics import Metrics, RouteMetrics
 
 SCHEME = "token"

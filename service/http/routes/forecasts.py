@@ -3,10 +3,10 @@
 from fastapi import APIRouter
 
 from service.auth import Scope
-from service.forecasting.answers import ForecastAnswer
-from service.forecasting.bodies import ForecastRequest
-from service.gate import needs
-from service.openapi import refusals
+from service.contract.forecast_answers import ForecastAnswer
+from service.contract.forecast_bodies import ForecastRequest
+from service.http.gate import needs
+from service.http.openapi import refusals
 from service.operations.forecasting import Forecasting
 
 

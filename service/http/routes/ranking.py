@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from service.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
 from service.auth import Scope
-from service.fields import Text
-from service.gate import needs
-from service.openapi import BODY_REFUSALS, refusals
+from service.contract.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
+from service.contract.bodies import ClusterQuery, PriorityRequest
+from service.contract.fields import Text
+from service.http.gate import needs
+from service.http.openapi import BODY_REFUSALS, refusals
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
-from service.schemas import ClusterQuery, PriorityRequest
 
 Of = Annotated[ClusterQuery, Query()]
 

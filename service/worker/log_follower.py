@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
-from service.live import Live
 from service.store import LogReader, StoreError
+from service.worker.live_state import Live
 
 SLICE = 16
 """Completions folded at a time: about half a millisecond, in which no request is answered."""

@@ -1,0 +1,1 @@
+"""The ASGI side of the service: server, gate, routes, and errors as answers."""

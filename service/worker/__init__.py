@@ -1,0 +1,1 @@
+"""What lives in a worker process: its state, the threads and processes beside it."""
