@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from in_process import InProcess
+from asgi_client import InProcess
 from prometheus_client.metrics import MetricWrapperBase
 
 from predictors.registry import PREDICTORS

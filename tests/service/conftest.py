@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 import structlog
-from in_process import InProcess
+from asgi_client import InProcess
 
 from service.cli import main
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_process import NOW, InProcess, run_of
+from asgi_client import NOW, InProcess, run_of
 from msgspec.structs import replace
 from running_service import Service
 

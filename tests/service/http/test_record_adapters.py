@@ -10,7 +10,7 @@ import pytest
 from service.operations import adapting
 from service.store import StoreUnavailableError, open_store
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 CASES = {
     case["case"]: case["document"]
     for case in map(json.loads, (DATA / "slurm" / "jobcomp.jsonl").read_text("utf-8").splitlines())

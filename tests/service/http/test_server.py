@@ -3,7 +3,7 @@ import socket
 
 import httpx
 import pytest
-from in_process import NOW, run_of
+from asgi_client import NOW, run_of
 from running_service import Service, eventually
 
 from service.http import server

@@ -1,7 +1,7 @@
 import threading
 
 import pytest
-from in_process import NOW, InProcess, run_of
+from asgi_client import NOW, InProcess, run_of
 
 from service.store import StoreUnavailableError
 

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from in_process import NOW, run_of
+from asgi_client import NOW, run_of
 
 from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 

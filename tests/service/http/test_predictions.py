@@ -1,5 +1,5 @@
 import pytest
-from in_process import NOW, run_of
+from asgi_client import NOW, run_of
 
 from predictors.registry import PREDICTORS
 

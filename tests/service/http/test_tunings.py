@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from in_process import NOW, run_of
+from asgi_client import NOW, run_of
 
 from predictors.methods.knn import KnnParameters
 from service.worker.tuning import keeper

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from in_process import InProcess
+from asgi_client import InProcess
 from runs import a_run, reported
 from typer.testing import CliRunner
 

@@ -198,7 +198,7 @@ def test_a_trace_is_written_to_standard_output(capsys):
     )
 
 
-TRACES = Path(__file__).parents[3] / "shared" / "traces"
+TRACES = Path(__file__).parents[4] / "shared" / "traces"
 
 
 @pytest.mark.traces

@@ -2,7 +2,7 @@ import re
 import shutil
 
 import pytest
-from in_process import NOW, InProcess, run_of
+from asgi_client import NOW, InProcess, run_of
 
 from service.auth import Guard, Scope
 from service.errors import ForbiddenError, MissingTokenError

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from in_process import run_of
+from asgi_client import run_of
 
 from service.contract.ndjson import LONGEST_LINE
 

@@ -4,9 +4,9 @@ import json
 
 import msgspec
 import pytest
+from asgi_client import run_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from in_process import run_of
 from pydantic import TypeAdapter, ValidationError
 
 from service.contract.bodies import (

@@ -11,7 +11,7 @@ from simulator.reports.backtest import UserGain
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import Workload, synthesise
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture

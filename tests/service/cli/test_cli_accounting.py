@@ -8,7 +8,7 @@ import pytest
 
 from service.store import open_store
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from simulator.scheduling.verify import verify
 from simulator.scheduling.workload import prepare
 from simulator.traces.swf import read_swf
 
-TRACES = Path(__file__).parents[3] / "shared/traces"
+TRACES = Path(__file__).parents[4] / "shared/traces"
 
 JOBS = [
     (0, 2, 10, 10),

@@ -1,5 +1,5 @@
 import pytest
-from in_process import NOW, run_of
+from asgi_client import NOW, run_of
 
 
 def test_accuracy_is_the_mean_usage_of_the_last_ten_jobs(service):

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 import schemathesis
+from asgi_client import NOW
 from hypothesis import HealthCheck, settings
-from in_process import NOW
 from schemathesis.python.asgi import shutdown_lifespans
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 

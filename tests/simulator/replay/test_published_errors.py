@@ -11,7 +11,7 @@ from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
 
-TRACES = Path(__file__).parents[3] / "shared" / "traces"
+TRACES = Path(__file__).parents[4] / "shared" / "traces"
 
 METHODS = ("requested", "last-two", "max-usage")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from asgi_client import run_of
 from fake_service import fake_service, http
 from hypothesis import given
 from hypothesis import strategies as st
-from in_process import run_of
 from running_service import Service
 from slurm_stand_in import SlurmStandIn
 
@@ -33,7 +33,7 @@ from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, kee
 from service.slurm_updater.updater import Options, Updater
 from simulator.replay.remote import RemoteError
 
-SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "slurm"
+SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
 NOW = 1_795_282_100.0
 """A minute after the recorded queue."""
 
@@ -157,7 +157,7 @@ JSON = st.recursive(
 
 @given(changes=st.dictionaries(st.text(), JSON, max_size=5), data=st.data())
 def test_no_queue_whatsoever_breaks_the_reader(changes, data):
-    whole = json.loads((Path(__file__).parents[1] / "data/slurm/squeue_22.05.json").read_bytes())
+    whole = json.loads((Path(__file__).parents[2] / "data/slurm/squeue_22.05.json").read_bytes())
     job = whole["jobs"][3]
     for name in data.draw(st.lists(st.sampled_from(sorted(job)), max_size=6)):
         changes[name] = data.draw(JSON)
