@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from prediction_costs import stream
 
 from predictors.jobs import Completion
+from predictors.measures import mean_absolute_error, underestimation_rate
 from predictors.memory.job_table import features_of
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import genetic
@@ -98,8 +99,8 @@ class Straightforward:
         predicted = np.array([self.predict(trial, parameters) for trial in self.trials])
         actual = np.array([trial.runtime for trial in self.trials])
         return Errors(
-            mean_absolute_error=float(np.abs(predicted - actual).mean()),
-            underestimated=float((predicted < actual).mean()),
+            mean_absolute_error=mean_absolute_error(predicted, actual),
+            underestimation_rate=underestimation_rate(predicted, actual),
         )
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from predictors.base import Memory
 from predictors.compiled import compiled
 from predictors.jobs import Completion
-from predictors.memory.user_runs import RecentRuns
+from predictors.memory.user_runs import UserRuns
 
 ACCURACY_JOBS = 10
 """A user's accuracy is the mean usage of this many of their most recently ended jobs."""
@@ -112,7 +112,7 @@ class Accuracies:
 
     def __init__(self, *, default_group: str = "g5") -> None:
         self.default_group = group_named(default_group)
-        self._usages = RecentRuns(ACCURACY_JOBS)
+        self._usages = UserRuns(ACCURACY_JOBS)
         self._places: dict[str, tuple[int, int]] = {}
         self._users = [0] * len(GROUPS)
         self._jobs = [0] * len(GROUPS)

@@ -5,7 +5,7 @@ from math import ceil
 from predictors.base import Memory
 from predictors.correction import next_estimate
 from predictors.jobs import Completion, Submission
-from predictors.memory.user_runs import RecentRuns
+from predictors.memory.user_runs import UserRuns
 
 WINDOW = 50
 """A user's last runs that are looked at."""
@@ -28,7 +28,7 @@ class Survivors:
     """
 
     def __init__(self) -> None:
-        self._usages = RecentRuns(WINDOW)
+        self._usages = UserRuns(WINDOW)
 
     @property
     def memory(self) -> Memory:

@@ -27,6 +27,15 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
+def usage_of(runtime: float, requested: float) -> float:
+    """The share of the requested walltime that a run used, clipped to [0, 1].
+
+    The same number is usage_wall (Klusáček & Soysal 2020, Formula 1), R (Tang et al. 2013,
+    Eq 1) and A (Rocchetti et al. 2017, section 3).
+    """
+    return min(1.0, max(0.0, runtime / requested))
+
+
 class Submission(Struct, frozen=True, kw_only=True, gc=False):
     """What is known of a job when it is submitted.
 
@@ -69,12 +78,8 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def usage(self) -> float:
-        """``runtime / requested_walltime`` clipped to [0, 1].
-
-        The same number is usage_wall (Klusáček & Soysal 2020, Formula 1), R (Tang et al. 2013,
-        Eq 1) and A (Rocchetti et al. 2017, section 3).
-        """
-        return min(1.0, max(0.0, self.runtime / self.submission.requested_walltime))
+        """``runtime / requested_walltime``, clipped to [0, 1]."""
+        return usage_of(self.runtime, self.submission.requested_walltime)
 
 
 class Basis(Struct, frozen=True, kw_only=True, gc=False):

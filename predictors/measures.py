@@ -25,7 +25,7 @@ class PredictionMeasures:
         median_absolute_error: seconds.
         accuracy: mean of Tang et al.'s Equation 3.
         median_accuracy: median of the same.
-        underestimation_rate: share of jobs that ran longer than predicted.
+        underestimation_rate: see ``underestimation_rate``.
         not_adjusted: NA, the share of jobs whose prediction is their request.
         overestimated: OE, predicted below the request, and not below the runtime.
         underestimated: UE, predicted below request and runtime, by 30 minutes at most.
@@ -76,22 +76,31 @@ def measure(
     """
     if len(actual) == 0:
         raise NoJobsError("There is no job to measure.")
-    errors = np.abs(predicted - actual)
     accuracies = accuracy(predicted, actual)
     na, oe, ue, be = (float(share.mean()) for share in classes(predicted, requested, actual))
     return PredictionMeasures(
         jobs=len(actual),
-        mean_absolute_error=float(errors.mean()),
-        median_absolute_error=float(np.median(errors)),
+        mean_absolute_error=mean_absolute_error(predicted, actual),
+        median_absolute_error=float(np.median(np.abs(predicted - actual))),
         accuracy=float(accuracies.mean()),
         median_accuracy=float(np.median(accuracies)),
-        underestimation_rate=float(np.mean(predicted < actual)),
+        underestimation_rate=underestimation_rate(predicted, actual),
         not_adjusted=na,
         overestimated=oe,
         underestimated=ue,
         badly_underestimated=be,
         interval_coverage=coverage(lower, upper, actual),
     )
+
+
+def mean_absolute_error(predicted: Seconds, actual: Seconds) -> float:
+    """How far predictions are off on average, in seconds."""
+    return float(np.abs(predicted - actual).mean())
+
+
+def underestimation_rate(predicted: Seconds, actual: Seconds) -> float:
+    """Share of the jobs that ran longer than predicted."""
+    return float((predicted < actual).mean())
 
 
 def accuracy(predicted: Seconds, actual: Seconds) -> Seconds:

@@ -15,7 +15,11 @@ from predictors.memory.columns import (
     PREVIOUS,
     TOTAL,
     Columns,
+    Features,
 )
+
+LATE_JOBS = 1_000
+"""Runs that may have ended after the submission that is asked about without costing it any."""
 
 TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 """What a template can be made of (Xu et al. 2019, section 1), in the order of the columns."""
@@ -75,7 +79,7 @@ class Interned:
         return number
 
 
-class RecentJobs:
+class JobTable:
     """Keeps the ``kept`` jobs that ended last, of equal ends those observed last.
 
     The rows lie in the middle of arrays twice as long: a job that ends last is appended, the
@@ -148,29 +152,25 @@ class RecentJobs:
         columns.insert(self._columns, window, row, ids, self._newest)
         self._stop += 1
 
-    def nearest(
-        self, submission: Submission, template: tuple[int, ...], sizes: tuple[int, int, int]
-    ) -> tuple[int, float, float]:
-        """How many neighbours a job has, and mean and deviation of their runtimes.
+    def matching(
+        self, submission: Submission, template: tuple[int, ...]
+    ) -> tuple[int, int, int, int] | None:
+        """The ids that a run must have to share the attributes of ``template`` with a job.
 
         Args:
-            submission: the job; only what had ended at its submission counts.
-            template: columns of the attributes that neighbours share with it.
-            sizes: N, K, and how many jobs the features are scaled over.
+            submission: the job.
+            template: columns of the attributes; the others may be ANY.
+
+        Returns:
+            None where an attribute of the job is unknown, or no kept run has it.
         """
         ids = [ANY, ANY, ANY, ANY]
         for column in template:
             wanted = getattr(submission, TEMPLATE_ATTRIBUTES[column])
             ids[column] = self._interned[column].find(wanted)
             if ids[column] == UNKNOWN:
-                return 0, 0.0, 0.0
-        return columns.nearest(
-            self._columns,
-            self.window(submission),
-            sizes,
-            (ids[0], ids[1], ids[2], ids[3]),
-            features_of(submission),
-        )
+                return None
+        return ids[0], ids[1], ids[2], ids[3]
 
     def _forget_oldest(self) -> None:
         oldest = self._attributes[:ATTRIBUTES, self._first].tolist()
@@ -194,7 +194,7 @@ def _id_or_new(interned: Interned, text: str | None) -> int:
     return NEW if found == UNKNOWN and text is not None else found
 
 
-def features_of(submission: Submission) -> tuple[float, float, float]:
+def features_of(submission: Submission) -> Features:
     """What jobs are compared by: processors, request and memory, NaN where unknown."""
     processors, memory = submission.requested_processors, submission.requested_memory
     return (

@@ -16,7 +16,7 @@ places, not one of the window's.
 """
 
 
-class RecentRuns:
+class UserRuns:
     """One number for each of the most recently ended runs of every user.
 
     Runs are ordered by end time, and those that ended together by the order in which they were

@@ -7,14 +7,12 @@ from msgspec import Struct
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, RecentJobs
+from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, JobTable, features_of
+from predictors.methods import knn_search
 from predictors.parameters import choice, number, whole_number
 
 LONGEST_HISTORY = 5_000
 """At least so many jobs are kept, so that tuning can change N without reading the history again."""
-
-LATE_JOBS = 1_000
-"""So many jobs may have ended after the submission that is asked about without costing it any."""
 
 
 class KnnParameters(Struct, frozen=True, kw_only=True):
@@ -56,7 +54,7 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The template as columns of RecentJobs."""
+        """The template as columns of JobTable."""
         return tuple(map(TEMPLATE_ATTRIBUTES.index, self.template))
 
     def estimate(self, mean: float, deviation: float, request: float) -> float:
@@ -98,7 +96,7 @@ class Knn:
         given = parameters | {"template": tuple(parameters.get("template", ("user",)))}
         self._take(KnnParameters(**given))
         needed = max(self.given.history, self.given.scaling, LONGEST_HISTORY)
-        self._recent = RecentJobs(needed + LATE_JOBS)
+        self._recent = JobTable(needed + LATE_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -112,7 +110,7 @@ class Knn:
 
     def predict(self, submission: Submission) -> Prediction:
         """The neighbours' mean runtime, else the request."""
-        count, mean, deviation = self._recent.nearest(submission, self._columns, self._sizes)
+        count, mean, deviation = nearest(self._recent, submission, self._columns, self._sizes)
         if not count:
             return request_of(submission, method=self.name, basis=COLD_START)
         return capped(
@@ -145,3 +143,24 @@ class Knn:
         self.given = parameters
         self._columns = parameters.columns
         self._sizes = (parameters.history, parameters.neighbours, parameters.scaling)
+
+
+def nearest(
+    recent: JobTable,
+    submission: Submission,
+    template: tuple[int, ...],
+    sizes: tuple[int, int, int],
+) -> tuple[int, float, float]:
+    """The number of neighbours of a job, and mean and deviation of their runtimes.
+
+    Args:
+        recent: the runs that may be neighbours.
+        submission: the job; only runs that had ended at its submission count.
+        template: columns of the attributes that neighbours share with the job.
+        sizes: N, K, and the number of jobs over which the features are scaled.
+    """
+    ids = recent.matching(submission, template)
+    if ids is None:
+        return 0, 0.0, 0.0
+    features = features_of(submission)
+    return knn_search.nearest(recent.columns, recent.window(submission), sizes, ids, features)

@@ -4,7 +4,7 @@ from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.user_runs import RecentRuns
+from predictors.memory.user_runs import UserRuns
 
 _TOO_FEW = Basis(jobs=1, reason="too-few-jobs")
 _HISTORY = Basis(jobs=2, reason="history")
@@ -24,7 +24,7 @@ class LastTwo:
     name = "last-two"
 
     def __init__(self) -> None:
-        self._runtimes = RecentRuns(2)
+        self._runtimes = UserRuns(2)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.job_table import RecentJobs
+from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import least_cost_search
-from predictors.methods.knn import LATE_JOBS
 from predictors.parameters import number, whole_number
 
 
@@ -56,7 +55,7 @@ class LeastCost:
         self._price = number("price", price, 0, 1000)
         self._window = whole_number("window", window, 1, 1000)
         self._history = whole_number("history", history, least_cost_search.SCALING, 1_000_000)
-        self._recent = RecentJobs(self._history + LATE_JOBS)
+        self._recent = JobTable(self._history + LATE_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:

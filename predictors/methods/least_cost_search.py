@@ -3,10 +3,13 @@
 import numpy as np
 
 from predictors.compiled import compiled
+from predictors.jobs import usage_of
 from predictors.memory.columns import (
+    APPLICATION,
     END,
     PREVIOUS,
     PROCESSORS,
+    QUEUE,
     REQUEST,
     RUNTIME,
     TOTAL,
@@ -25,11 +28,12 @@ OTHERS = 16
 MARGIN_SECONDS = 30.0
 """Added to a past runtime: the next run seldom takes exactly as long."""
 
-_QUEUE, _APPLICATION = 2, 3  # rows of the matrix of ids
 _AGEING = 0.96
 _OTHER_QUEUE = 0.75
 _OTHER_APPLICATION = 0.25
 _WEIGHT_OF_OTHERS = 0.1
+
+usage = compiled(usage_of)
 
 
 @compiled
@@ -63,9 +67,9 @@ def least_cost(
     while row >= first and own < most:
         if row < stop:
             weight = age * likeness(numbers, row, job)
-            if attributes[_QUEUE, row] != alike[0]:
+            if attributes[QUEUE, row] != alike[0]:
                 weight *= _OTHER_QUEUE
-            if attributes[_APPLICATION, row] != alike[1]:
+            if attributes[APPLICATION, row] != alike[1]:
                 weight *= _OTHER_APPLICATION
             own = admit(values, weights, own, (min(numbers[RUNTIME, row], request), weight))
             age *= _AGEING
@@ -73,8 +77,8 @@ def least_cost(
     others = OTHERS if stop - first >= OTHERS else 0
     known = own
     for other in range(stop - others, stop):
-        usage = min(1.0, max(0.0, numbers[RUNTIME, other] / numbers[REQUEST, other]))
-        known = admit(values, weights, known, (usage * request, _WEIGHT_OF_OTHERS / OTHERS))
+        used = usage(numbers[RUNTIME, other], numbers[REQUEST, other]) * request
+        known = admit(values, weights, known, (used, _WEIGHT_OF_OTHERS / OTHERS))
     scale = mean_seconds(numbers, max(first, stop - SCALING), stop)
     return own, others, cheapest(values, weights, known, request, price * scale)
 

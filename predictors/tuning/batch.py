@@ -8,8 +8,9 @@ import numpy as np
 
 from predictors.base import SHORTEST
 from predictors.jobs import Completion
+from predictors.measures import mean_absolute_error, underestimation_rate
 from predictors.memory.columns import RUNTIME, Floats, Ids
-from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN, RecentJobs, features_of
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN, JobTable, features_of
 from predictors.methods.knn import LONGEST_HISTORY, KnnParameters
 from predictors.tuning.neighbour_lists import Lists, build_lists, statistics
 from predictors.tuning.objective import Errors
@@ -77,8 +78,8 @@ class Batch:
         """How far knn with these parameters is off over the trial jobs."""
         predictions = self.predictions(parameters)
         return Errors(
-            mean_absolute_error=float(np.abs(predictions - self.runtimes).mean()),
-            underestimated=float((predictions < self.runtimes).mean()),
+            mean_absolute_error=mean_absolute_error(predictions, self.runtimes),
+            underestimation_rate=underestimation_rate(predictions, self.runtimes),
         )
 
 
@@ -99,7 +100,7 @@ def batch_of(
         most_neighbours: the largest K that can be asked for.
         scaling: over how many of the most recent completions features are scaled.
     """
-    past = RecentJobs(len(completions))
+    past = JobTable(len(completions))
     for completion in completions:
         past.add(completion)
     submissions = [trial.submission for trial in trials]

@@ -10,19 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.compiled import compiled
-from predictors.memory.columns import (
-    ATTRIBUTES,
-    END,
-    FEATURES,
-    RUNTIME,
-    Columns,
-    Floats,
-    Ids,
-    distance,
-    inverse_ranges,
-    mean_and_deviation,
-    rows_until,
-)
+from predictors.memory.columns import ATTRIBUTES, END, Columns, Floats, Ids, rows_until
+from predictors.methods.knn_search import distance, inverse_ranges, mean_and_deviation
 
 TEMPLATES = 1 << ATTRIBUTES
 """A template is a number whose bit c says that attribute column c must match."""
@@ -163,6 +152,3 @@ def statistics(
                     deviations[step:, job] = deviation
                     break
     return means, deviations
-
-
-__all__ = ["FEATURES", "RUNTIME", "TEMPLATES", "Lists", "build_lists", "statistics"]

@@ -8,26 +8,27 @@ from predictors.compiled import compiled
 from predictors.memory.columns import Floats
 
 
-class Errors(Struct, frozen=True, kw_only=True):
+class Errors(Struct, frozen=True, kw_only=True, rename={"underestimation_rate": "underestimated"}):
     """How far predictions were off over a set of jobs.
 
     Attributes:
         mean_absolute_error: seconds (Xu et al. 2019, section 3).
-        underestimated: share of the jobs that ran longer than predicted.
+        underestimation_rate: share of the jobs that ran longer than predicted; stores of rounds
+            know it as ``underestimated``.
     """
 
     mean_absolute_error: float
-    underestimated: float
+    underestimation_rate: float
 
     def cost(self, penalty: float) -> float:
-        """The number to make small: MAE * (1 + penalty * underestimated), in seconds.
+        """The number to make small: MAE * (1 + penalty * underestimation_rate), in seconds.
 
         Equations 7 and 8 of the paper, its fitness, did not survive in our copy; it names the
         two ingredients and says that both are to be small. In this reconstruction the penalty
         says how much error one is willing to add in order to underestimate fewer jobs: with 0
         the error alone counts; with 4, halving a share of 50% is worth a third more error.
         """
-        return self.mean_absolute_error * (1.0 + penalty * self.underestimated)
+        return self.mean_absolute_error * (1.0 + penalty * self.underestimation_rate)
 
 
 @compiled
@@ -37,7 +38,9 @@ def error_surface(
     alphas: Floats,
     betas: Floats,
 ) -> tuple[Floats, Floats]:
-    """Mean absolute error, and share of underestimated jobs, for every pair of alpha and beta.
+    """Mean absolute error and underestimation rate for every pair of alpha and beta.
+
+    The measures of ``predictors.measures`` in one compiled loop.
 
     Args:
         neighbours: mean and deviation of the neighbours' runtimes, job by job.

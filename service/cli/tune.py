@@ -165,7 +165,7 @@ def cells(trial: "Trial") -> list[str]:
         f"{given.alpha:.3g}",
         f"{given.beta:.3g}",
         f"{training.mean_absolute_error:,.0f}",
-        f"{training.underestimated:.1%}",
+        f"{training.underestimation_rate:.1%}",
         f"{test.mean_absolute_error:,.0f}",
-        f"{test.underestimated:.1%}",
+        f"{test.underestimation_rate:.1%}",
     ]

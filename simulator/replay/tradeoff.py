@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from predictors.measures import Seconds
+from predictors.measures import Seconds, mean_absolute_error, underestimation_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +14,12 @@ class Point:
 
     Attributes:
         setting: what was set, such as ``beta=0.1``.
-        underestimated: share of the jobs that ran longer than predicted.
+        underestimation_rate: share of the jobs that ran longer than predicted.
         error: mean absolute error in seconds.
     """
 
     setting: str
-    underestimated: float
+    underestimation_rate: float
     error: float
 
 
@@ -37,7 +37,7 @@ class Curve:
         taken at its last point, which is fair to others: it underestimates less there. NaN where
         every point underestimates more.
         """
-        shares = [point.underestimated for point in self.points]
+        shares = [point.underestimation_rate for point in self.points]
         if share < shares[0]:
             return float("nan")
         return float(np.interp(share, shares, [point.error for point in self.points]))
@@ -47,11 +47,11 @@ def point_of(setting: str, predicted: Seconds, actual: Seconds) -> Point:
     """How one setting did."""
     return Point(
         setting,
-        underestimated=float((predicted < actual).mean()),
-        error=float(np.abs(predicted - actual).mean()),
+        underestimation_rate=underestimation_rate(predicted, actual),
+        error=mean_absolute_error(predicted, actual),
     )
 
 
 def curve_of(name: str, points: Sequence[Point]) -> Curve:
     """The curve through points in any order."""
-    return Curve(name, sorted(points, key=lambda point: (point.underestimated, point.error)))
+    return Curve(name, sorted(points, key=lambda point: (point.underestimation_rate, point.error)))

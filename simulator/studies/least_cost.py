@@ -49,7 +49,7 @@ class PriceStudy:
 
     def ratio(self, other: Point) -> float:
         """Its error over another's, where it underestimates as often; NaN where it never does."""
-        return self.curve.error_at(other.underestimated) / other.error
+        return self.curve.error_at(other.underestimation_rate) / other.error
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -100,7 +100,7 @@ def report(found: PriceStudy) -> str:
     lines = [
         (
             other.setting,
-            f"{other.underestimated:.1%}",
+            f"{other.underestimation_rate:.1%}",
             f"{other.error:,.0f}",
             _or_none(found.ratio(other) * other.error, ",.0f"),
             _or_none(found.ratio(other), ".2f"),
@@ -108,7 +108,7 @@ def report(found: PriceStudy) -> str:
         for other in found.published
     ]
     ours = [
-        (point.setting, f"{point.underestimated:.1%}", f"{point.error:,.0f}")
+        (point.setting, f"{point.underestimation_rate:.1%}", f"{point.error:,.0f}")
         for point in found.curve.points
     ]
     heads = ("published method", "underestimated", "error", "least-cost there", "ratio")

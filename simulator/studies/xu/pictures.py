@@ -44,14 +44,14 @@ def write_pictures(found: Study, directory: Path, name: str) -> list[Path]:
 def trade_off(axes: Axes, found: Study) -> None:
     """Error against the share of underestimated jobs; nearer to the corner is better."""
     for curve, colour in zip(found.curves, METHOD_COLOURS, strict=False):
-        shares = [point.underestimated for point in curve.points]
+        shares = [point.underestimation_rate for point in curve.points]
         seconds = [point.error for point in curve.points]
         width = 2.4 if curve.name == TUNED else 1.3
         axes.plot(shares, seconds, color=colour, linewidth=width, marker=".", label=curve.name)
     for point in found.settings:
         if point.setting in {"requested", "max-usage", "last-two"}:
-            axes.plot(point.underestimated, point.error, "x", color=ACTUAL_COLOUR)
-            axes.annotate(point.setting, (point.underestimated, point.error))
+            axes.plot(point.underestimation_rate, point.error, "x", color=ACTUAL_COLOUR)
+            axes.annotate(point.setting, (point.underestimation_rate, point.error))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set(xlabel="underestimated jobs", ylabel="mean absolute error, seconds", ylim=(0, None))
     axes.set_title(f"Error against underestimation, {found.jobs:,} jobs")

@@ -184,17 +184,17 @@ def equal_shares(found: Study) -> str:
     rows = []
     for name in (UNTUNED, *REFERENCES):
         reference = settings[name]
-        cells = [seconds(one.error_at(reference.underestimated)) for one in found.curves]
-        rows.append([name, share(reference.underestimated), seconds(reference.error), *cells])
+        cells = [seconds(one.error_at(reference.underestimation_rate)) for one in found.curves]
+        rows.append([name, share(reference.underestimation_rate), seconds(reference.error), *cells])
     return text_table(heads, rows)
 
 
 def all_points(found: Study) -> str:
     """Every method at every setting."""
-    rows = [[p.setting, share(p.underestimated), seconds(p.error)] for p in found.settings]
+    rows = [[p.setting, share(p.underestimation_rate), seconds(p.error)] for p in found.settings]
     for one in found.curves:
         rows += [
-            [f"{one.name}: {p.setting}", share(p.underestimated), seconds(p.error)]
+            [f"{one.name}: {p.setting}", share(p.underestimation_rate), seconds(p.error)]
             for p in one.points
         ]
     return text_table(["method", "underestimated", "mean absolute error"], rows)

@@ -1,14 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.memory.user_runs import SLACK, RecentRuns
+from predictors.memory.user_runs import SLACK, UserRuns
 
 RUNS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 20)), max_size=80)
 
 
 @given(runs=RUNS, window=st.integers(1, 6))
 def test_the_last_runs_are_those_of_a_stable_sort_by_end_time(runs, window):
-    recent = RecentRuns(window)
+    recent = UserRuns(window)
     for value, (user, end) in enumerate(runs):
         recent.add(user, end, value)
     for user in "ab":
@@ -18,7 +18,7 @@ def test_the_last_runs_are_those_of_a_stable_sort_by_end_time(runs, window):
 
 @given(runs=RUNS, window=st.integers(1, 6), time=st.integers(0, 20))
 def test_a_question_about_the_past_is_exact_within_the_slack(runs, window, time):
-    recent = RecentRuns(window)
+    recent = UserRuns(window)
     for value, (_, end) in enumerate(runs):
         recent.add("a", end, value)
     ended = sorted((end, value) for value, (_, end) in enumerate(runs) if end <= time)
@@ -30,6 +30,6 @@ def test_a_question_about_the_past_is_exact_within_the_slack(runs, window, time)
 
 
 def test_unknown_users_share_no_history():
-    recent = RecentRuns(3)
+    recent = UserRuns(3)
     recent.add(None, 1, 1)
     assert recent.before(None) == []

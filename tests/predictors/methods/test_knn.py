@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from predictors.jobs import Completion, Submission
 from predictors.memory import job_table
-from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, Interned, RecentJobs
-from predictors.methods.knn import LATE_JOBS, Knn, KnnParameters
+from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, Interned, JobTable
+from predictors.methods.knn import Knn, KnnParameters, nearest
 
 TEMPLATES = [
     subset
@@ -126,7 +126,7 @@ def test_knn_answers_what_its_definition_says(completions, job, parameters):
 @given(st.lists(runs, max_size=60), jobs, st.integers(1, 9), st.sampled_from([(), ("user",)]))
 def test_only_the_jobs_kept_count(completions, job, kept, template):
     """Late reports and rows that were moved back leave exactly the newest, in their order."""
-    recent = RecentJobs(kept)
+    recent = JobTable(kept)
     for one in completions:
         recent.add(one)
     newest = [
@@ -136,19 +136,19 @@ def test_only_the_jobs_kept_count(completions, job, kept, template):
     assert len(recent) == len(newest)
     parameters = KnnParameters(template=template, history=5, neighbours=3, scaling=4)
     neighbours = by_definition(newest, job, parameters)
-    count, mean, _ = recent.nearest(job, parameters.columns, (5, 3, 4))
+    count, mean, _ = nearest(recent, job, parameters.columns, (5, 3, 4))
     assert count == len(neighbours)
     assert mean * count == pytest.approx(sum(c.runtime for c in neighbours))
 
 
 def test_a_user_whose_jobs_were_all_left_behind_leaves_none_to_the_next_of_that_number():
     """Rows of the first user are gone, her number is the third's, and the rows were moved back."""
-    recent = RecentJobs(2)
+    recent = JobTable(2)
     for end, user in enumerate(["ada", "bob", "bob", "eve", "bob", "eve", "eve", "ada"]):
         recent.add(completion(float(end), 100.0 * end, user=user))
-    assert recent.nearest(submission(9.0, user="eve"), (0,), (2, 2, 2)) == (1, 600.0, 0.0)
-    assert recent.nearest(submission(9.0, user="ada"), (0,), (2, 2, 2)) == (1, 700.0, 0.0)
-    assert recent.nearest(submission(9.0, user="bob"), (0,), (2, 2, 2)) == (0, 0.0, 0.0)
+    assert nearest(recent, submission(9.0, user="eve"), (0,), (2, 2, 2)) == (1, 600.0, 0.0)
+    assert nearest(recent, submission(9.0, user="ada"), (0,), (2, 2, 2)) == (1, 700.0, 0.0)
+    assert nearest(recent, submission(9.0, user="bob"), (0,), (2, 2, 2)) == (0, 0.0, 0.0)
 
 
 def test_features_are_scaled_over_several_blocks_of_rows():

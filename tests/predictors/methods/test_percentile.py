@@ -143,7 +143,7 @@ def test_a_few_end_times_in_the_far_future_erase_nothing(submitted, ended):
 
 
 def test_a_percentile_rests_on_the_latest_jobs_up_to_a_maximum(monkeypatch, submitted, ended):
-    monkeypatch.setattr(predictors.percentile, "MOST_JOBS", 16)
+    monkeypatch.setattr(predictors.methods.percentile, "MOST_JOBS", 16)
     predictor = Percentile(key="user", window_days=None, percentile=100, lower_bound=0)
     taught(predictor, ended, [1.0] * 100 + [0.5] * 16)
     prediction = predictor.predict(submitted(at=1e6))

@@ -102,7 +102,7 @@ def test_fitness_is_that_of_the_real_predictor(missing):
         errors = batch.errors(parameters)
         mae = float(np.abs(expected - runtimes).mean())
         assert errors.mean_absolute_error == pytest.approx(mae, rel=1e-9)
-        assert errors.underestimated == float((expected < runtimes).mean())
+        assert errors.underestimation_rate == float((expected < runtimes).mean())
         assert batch.predictions(parameters) == pytest.approx(expected, rel=1e-12)
 
     check()
@@ -118,7 +118,7 @@ def test_some_of_the_trial_jobs_are_a_batch_of_their_own():
 
 
 def test_cost_prices_underestimated_jobs():
-    errors = Errors(mean_absolute_error=100.0, underestimated=0.5)
+    errors = Errors(mean_absolute_error=100.0, underestimation_rate=0.5)
     assert errors.cost(0.0) == 100.0
     assert errors.cost(4.0) == 300.0
 
@@ -139,7 +139,8 @@ def test_a_higher_penalty_underestimates_fewer_jobs():
     completions = history(600)
     batch = batch_of(completions, completions[300:])
     shares = [
-        batch.errors(exhaustive(batch, penalty).parameters).underestimated for penalty in (0, 4, 40)
+        batch.errors(exhaustive(batch, penalty).parameters).underestimation_rate
+        for penalty in (0, 4, 40)
     ]
     assert shares == sorted(shares, reverse=True)
     assert shares[-1] < shares[0] - 0.1

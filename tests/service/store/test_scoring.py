@@ -1,9 +1,13 @@
 """Recorded predictions meet the ends of their jobs, once."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from runs import a_run, between, predicted, read_all, reported
 
-from service.store import open_store
+from predictors import measures
+from service.store import open_store, scoring
 
 RUN = a_run("7", runtime=600.0, application="lammps", queue="batch")
 
@@ -191,3 +195,9 @@ def test_no_prediction_is_scored_by_two_workers(store, store_url):
     other.write([reported(a_run("7", start=3000.0))])
     assert scored(store) == 1
     other.close()
+
+
+@given(st.floats(1, 1e7), st.floats(0, 1e7))
+def test_the_sums_of_scores_use_the_accuracy_that_all_measures_use(predicted, runtime):
+    of_one = measures.accuracy(np.array([predicted]), np.array([runtime]))
+    assert scoring.accuracy(predicted, runtime) == of_one[0]

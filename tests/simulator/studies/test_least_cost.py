@@ -31,7 +31,7 @@ def test_methods_are_compared_where_they_underestimate_equally_often():
 
 
 def test_a_higher_price_underestimates_fewer_jobs(found):
-    by_setting = {point.setting: point.underestimated for point in found.curve.points}
+    by_setting = {point.setting: point.underestimation_rate for point in found.curve.points}
     shares = [by_setting[f"price={price:g}"] for price in PRICES]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 2 * shares[-1]

@@ -105,7 +105,7 @@ def test_a_study_scores_every_method_on_the_same_jobs():
     settings = {point.setting: point for point in found.settings}
     assert settings["knn, tuned"].error < settings["knn, untuned"].error
     tuned, *_ = found.curves
-    assert tuned.points[0].underestimated <= tuned.points[-1].underestimated
+    assert tuned.points[0].underestimation_rate <= tuned.points[-1].underestimation_rate
     text = report(found)
     assert "underestimated as by" in text
     assert "knn, tuned once" in text
