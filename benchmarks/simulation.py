@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate, warm_up
-from simulator.scheduling.workload import prepare
+from simulator.scheduling.workload import first_jobs, prepare
 from simulator.traces.swf import read_swf
 
 TRACES = Path(__file__).parents[2] / "shared/traces"
@@ -100,7 +100,7 @@ MEMORY_GOAL = 150.0
 def measure(case: Case, traces: Path) -> Measured:
     """Simulate three times; the best counts."""
     warm_up()
-    workload = prepare(read_swf(traces / FILES[case.trace], limit=case.limit))
+    workload = prepare(first_jobs(read_swf(traces / FILES[case.trace]), case.limit))
     times = []
     for _ in range(3):
         began = time.process_time()
@@ -142,7 +142,7 @@ from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.simulate import simulate, warm_up
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.swf import read_swf
-from simulator.scheduling.workload import prepare
+from simulator.scheduling.workload import first_jobs, prepare
 
 def resident(what):
     status = Path("/proc/self/status").read_text()

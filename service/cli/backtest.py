@@ -8,7 +8,16 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
+from service.cli.console import (
+    AsJson,
+    CommandError,
+    ExitCode,
+    Limit,
+    err,
+    out,
+    print_json,
+    progress_bar,
+)
 from service.cli.formats import FORMATS
 from service.cli.importing import OnError, refuse_malformed, zone_named
 
@@ -58,7 +67,7 @@ def backtest(
     cores_per_node: Annotated[
         int | None, typer.Option(min=1, help="The machine is of nodes, taken whole.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The first so many jobs.")] = None,
+    limit: Limit = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
     ] = OnError.REFUSE,
@@ -80,7 +89,7 @@ def backtest(
     from simulator.reports.backtest import backtest as test
     from simulator.reports.backtest import verdict, write_page
     from simulator.scheduling.semantics import Semantics
-    from simulator.scheduling.workload import prepare
+    from simulator.scheduling.workload import first_jobs, prepare
     from simulator.traces.files import name_of
 
     semantics = Semantics.adjusted(adjust, policy=policy, order=order)
@@ -88,8 +97,7 @@ def backtest(
     if not methods:
         raise CommandError("Name a method that predicts.", ExitCode.USAGE)
     log, users, unlearned = read_log(file, format_, cluster, time_zone, on_error)
-    if limit:
-        log = log.select(slice(limit))
+    log = first_jobs(log, limit, processors=processors)
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node)
     if not len(workload):
         raise CommandError(f"{name_of(file)} has no job that can be simulated.", ExitCode.USAGE)

@@ -25,6 +25,8 @@ err = Console(stderr=True, highlight=False)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")]
+
 
 class ExitCode(IntEnum):
     """What the exit code of every command means."""

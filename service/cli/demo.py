@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import out, progress_bar
+from service.cli.console import Limit, out, progress_bar
 from service.cli.importing import OnError
 from service.cli.players import private_settings
 from service.cli.private_service import PrivateService, private_service
@@ -41,7 +41,7 @@ def demo(
     leave: Annotated[
         bool, typer.Option("--exit", help="End after the table instead of serving on.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Play the first so many jobs.")] = None,
+    limit: Limit = None,
 ) -> None:
     """Start a service on an empty store, play a sample trace to it, print each method's accuracy.
 
@@ -79,7 +79,7 @@ def demo(
 
 
 def sample(limit: int | None) -> Log:
-    """The trace that is shipped, or its first so many jobs."""
+    """The trace that is shipped, or only its first ``limit`` jobs."""
     with as_file(files("simulator") / "data" / "synthetic.swf.gz") as file:
         return read_log(str(file), limit, [], OnError.REFUSE, DEFAULT_CLUSTER)
 

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import AsJson, CommandError, ExitCode, err, print_json, progress_bar
+from service.cli.console import AsJson, CommandError, ExitCode, Limit, err, print_json, progress_bar
 from service.cli.importing import OnError
 from service.cli.players import opened
 
@@ -58,7 +58,7 @@ def replay(
         list[str] | None,
         typer.Option("--method", "-m", help="Such as max-usage or percentile:percentile=90."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Play the first so many jobs.")] = None,
+    limit: Limit = None,
     leave_out: Annotated[
         list[str] | None, typer.Option(help="A further cleaning rule, such as zero-run.")
     ] = None,

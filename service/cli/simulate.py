@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
+from service.cli.console import (
+    AsJson,
+    CommandError,
+    ExitCode,
+    Limit,
+    err,
+    out,
+    print_json,
+    progress_bar,
+)
 from service.cli.importing import LISTED, OnError
 from service.cli.players import opened
 
@@ -74,7 +83,7 @@ def simulate(
     cores_per_node: Annotated[
         int | None, typer.Option(min=1, help="The machine is of nodes, taken whole.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The first so many jobs.")] = None,
+    limit: Limit = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
     ] = OnError.REFUSE,
@@ -115,7 +124,7 @@ def simulate(
     from simulator.reports.comparison import Shaking
     from simulator.reports.schedule_report import tables, write_report
     from simulator.scheduling.schedule_file import write_csv, write_result
-    from simulator.scheduling.workload import prepare
+    from simulator.scheduling.workload import first_jobs, prepare
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
@@ -139,7 +148,8 @@ def simulate(
     )
     if output and (len(combinations) > 1 or shake):
         raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
-    log = read_swf(trace, limit=limit, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    log = read_swf(trace, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    log = first_jobs(log, limit, processors=processors)
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
         raise CommandError(f"No job can be simulated; {workload.treated()}.", ExitCode.USAGE)

@@ -72,13 +72,13 @@ def note_lows(state: State) -> None:
     low = state.profile[0].free
     for step in range(state.clock[0].steps):
         low = min(low, state.profile[step].free)
-        state.profile[step].low = low
+        state.profile[step].min_free_so_far = low
 
 
 @inlined
 def free_until(state: State, time: int) -> int:
     """How many processors are free from now until ``time``, by the noted lows."""
-    low: int = state.profile[_step_at(state, time - 1)].low
+    low: int = state.profile[_step_at(state, time - 1)].min_free_so_far
     return low
 
 

@@ -103,7 +103,7 @@ def _renew(state: State, place: int) -> None:
 def _sort(state: State) -> None:
     clock = state.clock[0]
     queue = state.queue
-    moving = state.hand
+    moving = state.scratch
     for place in range(clock.head + 1, clock.tail):
         if not _is_before(queue[place], queue[place - 1]):
             continue

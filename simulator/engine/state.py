@@ -5,13 +5,10 @@ but these arrays is kept, so a simulation can be stopped before any event, looke
 and continued, and can begin with jobs that already run.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from simulator.scheduling.semantics import Semantics
-    from simulator.scheduling.workload import Workload
 
 NEVER = 2**62
 """A time after every event."""
@@ -62,8 +59,8 @@ RUNNING = _record(end=np.int64, processors=np.int64, job=np.int64)
 EVENT = _record(time=np.int64, serial=np.int64, job=np.int64)
 """Something that will happen to a job; heaps of them are in the order of (time, serial)."""
 
-STEP = _record(time=np.int64, free=np.int64, low=np.int64)
-"""From ``time`` on so many processors are free; ``low`` is the least number up to there."""
+STEP = _record(time=np.int64, free=np.int64, min_free_so_far=np.int64)
+"""``free`` processors from ``time`` on; ``min_free_so_far`` is the least of all up to there."""
 
 NODE = _record(
     job=np.int64,  # the last one that was started on it
@@ -130,7 +127,7 @@ class State(NamedTuple):
     profile: Any
     places: Any
     sorting: Any
-    hand: Any
+    scratch: Any
     nodes: Any
     node_lists: Any
     groups: Any
@@ -138,18 +135,28 @@ class State(NamedTuple):
     rules: Any
 
 
-def new_state(workload: "Workload", semantics: "Semantics") -> State:
-    """An empty machine before the first submission."""
-    jobs = np.zeros(len(workload), JOB)
-    for name in ("submit", "processors", "runtime", "request"):
-        jobs[name] = getattr(workload, name)
+def new_state(
+    columns: Mapping[str, Any], *, processors: int, rules: Mapping[str, int], named_nodes: bool
+) -> State:
+    """An empty machine before the first submission.
+
+    Args:
+        columns: ``submit``, ``processors``, ``runtime`` and ``request`` of the jobs, which stand
+            in the order of their submission.
+        processors: of the machine, or its nodes.
+        rules: a number for each field of ``RULES``.
+        named_nodes: whether the policy plans on named nodes.
+    """
+    jobs = np.zeros(len(columns["submit"]), JOB)
+    for name, column in columns.items():
+        jobs[name] = column
     for name in ("estimate", "start", "promise", "nodes_since"):
         jobs[name] = UNKNOWN
     jobs["first_node"] = np.cumsum(jobs["processors"]) - jobs["processors"]
     size = len(jobs)
-    nodes = workload.processors_of_machine if semantics.names_nodes else 0
+    nodes = processors if named_nodes else 0
     clock = np.zeros(1, CLOCK)
-    clock["free"] = workload.processors_of_machine
+    clock["free"] = processors
     clock["pause_at"] = size
     clock["steps"] = 1
     clock["next_planned"] = NEVER
@@ -165,16 +172,16 @@ def new_state(workload: "Workload", semantics: "Semantics") -> State:
         profile=np.zeros(4 * size + 4, STEP),  # a job begins and ends, before it moves and after
         places=np.zeros(size, np.int64),
         sorting=np.zeros(max(size, nodes), EVENT),
-        hand=np.zeros(1, WAITING),
+        scratch=np.zeros(1, WAITING),
         nodes=np.zeros(nodes, NODE),
         node_lists=np.full(int(jobs["processors"].sum()) if nodes else 0, UNKNOWN),
         groups=np.zeros(nodes, EVENT),
         clock=clock,
         rules=np.zeros(1, RULES),
     )
-    for name, number in semantics.numbers().items():
+    for name, number in rules.items():
         state.rules[name] = number
-    state.profile["free"][0] = workload.processors_of_machine
+    state.profile["free"][0] = processors
     state.nodes["job"] = UNKNOWN
     clock["disturbed"] = 1 if nodes else 0
     return state

@@ -11,12 +11,12 @@ import numpy as np
 from predictors.correction import CORRECTIONS
 from predictors.memory.error_ratios import KEPT
 from simulator.engine.loop import DONE, run
-from simulator.engine.state import State, new_state
-from simulator.scheduling.estimates import Estimates, Forecaster
+from simulator.engine.state import State
+from simulator.scheduling.estimates import EstimateFeed, Estimates
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast
 from simulator.scheduling.futures import futures
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.simulate import Feed
+from simulator.scheduling.simulate import empty_machine
 from simulator.scheduling.workload import Workload
 from simulator.traces.trace import Integers
 
@@ -57,8 +57,8 @@ def waits_at_arrival(
         samples: futures that each interval comes from.
         every: how many arrivals there are to one that gets an interval.
     """
-    state = new_state(workload, semantics)
-    feed = Feed(state, Forecaster(workload, estimates, priorities=semantics.needs_priorities))
+    state = empty_machine(workload, semantics)
+    feed = EstimateFeed(state, workload, estimates, priorities=semantics.needs_priorities)
     predicted, lower, upper = (np.full(len(workload), -1) for _ in range(3))
     owners = workload.trace.user
     arrivals = 0

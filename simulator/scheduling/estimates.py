@@ -8,6 +8,7 @@ from typing import Self
 
 from predictors.accuracy_groups import Accuracies
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
+from simulator.engine.state import State
 from simulator.replay.loop import InProcess, Player
 from simulator.replay.method_spec import MethodSpec
 from simulator.scheduling.workload import Workload
@@ -55,50 +56,74 @@ class Estimates:
         return workload.runtime if self.name == EXACT else workload.request
 
 
-class Forecaster:
-    """Estimates, and priorities by accuracy, from what has happened so far in a simulation.
+class EstimateFeed:
+    """Gives a simulation its estimates, and priorities by accuracy, from what has ended in it.
 
     Submissions are asked about at the second in which they are made, with everything told
     that has ended before; under ``batch`` also what ends in that second.
+
+    Args:
+        state: of the simulation; the loop stops where ``give`` is to be called.
+        workload: whose jobs are submitted and end.
+        estimates: what to ask.
+        priorities: whether priorities are wanted.
     """
 
-    def __init__(self, workload: Workload, estimates: Estimates, *, priorities: bool) -> None:
-        """Begin with no history.
-
-        Args:
-            workload: whose jobs will be submitted and end.
-            estimates: what to ask.
-            priorities: whether priorities are wanted.
-        """
-        self._begin = workload.trace.unix_start + workload.origin
+    def __init__(
+        self, state: State, workload: Workload, estimates: Estimates, *, priorities: bool
+    ) -> None:
         self._known = estimates.beforehand(workload)
         self._player = estimates.player
         self._method = estimates.name if self._player is None else self._player.methods[0]
         self._accuracies = Accuracies() if priorities else None
+        self._begin = workload.trace.unix_start + workload.origin
         self._upcoming: Iterator[Completion] = completions(
             workload.trace, cluster=estimates.cluster
         )
         self._logged: dict[int, Completion] = {}
+        self._ended = state.finished
+        self._observed = 0
+        # Looking a column up once, and not for each job, is half of the time.
+        self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
+        self._priority = state.jobs["priority"]
+        self._finished = state.clock["finished"]
+        self._submitted, self._wanted = state.clock["submitted"], state.clock["wanted"]
 
-    def estimate(self, first: int, behind: int) -> Iterator[tuple[int, float]]:
-        """Estimates in whole seconds, and priorities, of the jobs that are submitted now."""
+    def give(self) -> None:
+        """Give estimates to the submissions of this second, after all that has ended."""
+        finished = self._finished.item()
+        if finished > self._observed:
+            ended = self._ended[self._observed : finished]
+            self._observe(ended.tolist(), self._start[ended].tolist())
+            self._observed = finished
+        first, behind = self._submitted.item(), self._wanted.item()
+        submissions = self._submissions(first, behind)
+        for job, estimate in enumerate(self._estimates(first, behind, submissions), first):
+            self._estimate[job] = estimate
+        if self._accuracies is not None:
+            for job, submission in enumerate(submissions, first):
+                self._priority[job] = self._priority_of(submission)
+
+    def _submissions(self, first: int, behind: int) -> list[Submission]:
         logged = list(islice(self._upcoming, behind - first))
         self._logged.update(zip(range(first, behind), logged, strict=True))
-        submissions = [completion.submission for completion in logged]
-        if self._player is None or self._known is not None:
-            estimates = [] if self._known is None else self._known[first:behind].tolist()
-        else:
-            predictions = self._player.predict(self._method, submissions)
-            estimates = [whole_seconds(each.predicted_walltime) for each in predictions]
-        return zip(estimates, map(self._priority, submissions), strict=True)
+        return [completion.submission for completion in logged]
 
-    def _priority(self, submission: Submission) -> float:
-        if self._accuracies is None:
-            return 0.0
+    def _estimates(
+        self, first: int, behind: int, submissions: Sequence[Submission]
+    ) -> Sequence[int]:
+        """Estimates in whole seconds of the jobs from ``first`` on and before ``behind``."""
+        if self._known is not None or self._player is None:
+            return [] if self._known is None else self._known[first:behind].tolist()
+        predictions = self._player.predict(self._method, submissions)
+        return [whole_seconds(each.predicted_walltime) for each in predictions]
+
+    def _priority_of(self, submission: Submission) -> float:
+        assert self._accuracies is not None  # noqa: S101 - asked only where there are priorities
         accuracy = self._accuracies.of(submission.user)
         return (accuracy or self._accuracies.default_group).priority
 
-    def observe(self, ended: Sequence[int], starts: Sequence[int]) -> None:
+    def _observe(self, ended: Sequence[int], starts: Sequence[int]) -> None:
         """Learn from jobs that have ended, in this order."""
         seen = [self._seen(job, start) for job, start in zip(ended, starts, strict=True)]
         if self._player is not None:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from simulator.engine.loop import run
 from simulator.engine.state import EVENT, State, new_state
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.workload import EMPTY
 from simulator.traces.trace import Integers
 
 
@@ -149,15 +148,18 @@ def _state(snapshot: Snapshot, semantics: Semantics) -> State:
     running = snapshot.running.take(_by_start(snapshot.running))
     jobs = running + snapshot.waiting
     now = int(jobs.age.max(initial=0))
-    workload = replace(
-        EMPTY,
-        submit=now - jobs.age,
-        processors=jobs.processors,
-        runtime=jobs.runtime,
-        request=jobs.request,
-        processors_of_machine=snapshot.processors,
+    columns = {
+        "submit": now - jobs.age,
+        "processors": jobs.processors,
+        "runtime": jobs.runtime,
+        "request": jobs.request,
+    }
+    state = new_state(
+        columns,
+        processors=snapshot.processors,
+        rules=semantics.numbers(),
+        named_nodes=semantics.names_nodes,
     )
-    state = new_state(workload, semantics)
     state.jobs["estimate"] = jobs.estimate
     state.jobs["priority"] = jobs.priority
     state.clock["now"] = now

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from simulator.engine.loop import DONE, ESTIMATES_WANTED, run
 from simulator.engine.state import UNKNOWN, State, new_state
-from simulator.scheduling.estimates import Estimates, Forecaster
+from simulator.scheduling.estimates import EstimateFeed, Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import EMPTY, Workload
 from simulator.traces.trace import Integers
@@ -87,11 +87,10 @@ def simulate(
     """
     warm_up()
     began = perf_counter()
-    state = new_state(workload, semantics)
+    state = empty_machine(workload, semantics)
     known = estimates.beforehand(workload)
     if known is None or semantics.needs_priorities:
-        forecaster = Forecaster(workload, estimates, priorities=semantics.needs_priorities)
-        feed = Feed(state, forecaster)
+        feed = EstimateFeed(state, workload, estimates, priorities=semantics.needs_priorities)
     else:
         state.jobs["estimate"] = known
         feed = None
@@ -101,9 +100,20 @@ def simulate(
     return _schedule(workload, semantics, estimates.name, state, perf_counter() - began)
 
 
+def empty_machine(workload: Workload, semantics: Semantics) -> State:
+    """The state of a simulation before the first submission."""
+    columns = ("submit", "processors", "runtime", "request")
+    return new_state(
+        {name: getattr(workload, name) for name in columns},
+        processors=workload.processors_of_machine,
+        rules=semantics.numbers(),
+        named_nodes=semantics.names_nodes,
+    )
+
+
 def warm_up() -> None:
     """Compile the scheduling loop, or load it from the cache, so that no simulation pays for it."""
-    run(new_state(EMPTY, Semantics()))
+    run(empty_machine(EMPTY, Semantics()))
 
 
 def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[int]:
@@ -121,32 +131,6 @@ def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[i
             pause_at[0] = reported + SLICE
     if progress:
         progress(int(submitted[0]) - reported)
-
-
-class Feed:
-    """Tells a forecaster what has ended, and gives its estimates to the scheduling loop."""
-
-    def __init__(self, state: State, forecaster: Forecaster) -> None:
-        self._forecaster = forecaster
-        self._ended = state.finished
-        self._observed = 0
-        # Looking a column up once, and not for each job, is half of the time.
-        self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
-        self._priority = state.jobs["priority"]
-        self._finished = state.clock["finished"]
-        self._submitted, self._wanted = state.clock["submitted"], state.clock["wanted"]
-
-    def give(self) -> None:
-        """Give estimates to the submissions of this second, after all that has ended."""
-        finished = self._finished.item()
-        if finished > self._observed:
-            ended = self._ended[self._observed : finished]
-            self._forecaster.observe(ended.tolist(), self._start[ended].tolist())
-            self._observed = finished
-        first, behind = self._submitted.item(), self._wanted.item()
-        for job, (estimate, priority) in enumerate(self._forecaster.estimate(first, behind), first):
-            self._estimate[job] = estimate
-            self._priority[job] = priority
 
 
 def _schedule(

@@ -117,8 +117,7 @@ def prepare(
         raise WorkloadError(f"cores_per_node must be between 1 and {size}, not {cores}.")
     if overrun not in OVERRUNS:
         raise WorkloadError(f"There is no treatment {overrun!r}; there are {', '.join(OVERRUNS)}.")
-    left_out_of = replace(trace, header={**trace.header, "MaxProcs": str(size // cores * cores)})
-    jobs, counts = clean(left_out_of, SIMULATION_RULES)
+    jobs, counts = clean(_on_machine(trace, size // cores * cores), SIMULATION_RULES)
     counts[f"beyond-request ({overrun})"] = int(np.count_nonzero(jobs.run > jobs.requested_time))
     counts["late-submission (sorted)"] = int(np.count_nonzero(np.diff(jobs.submit) < 0))
     jobs = OVERRUNS[overrun](_sorted(jobs))
@@ -135,6 +134,29 @@ def prepare(
         overrun=overrun,
         counts=counts,
     )
+
+
+def first_jobs(trace: Trace, limit: int | None, *, processors: int | None = None) -> Trace:
+    """The lines of ``trace`` up to the last of the first ``limit`` jobs that can be simulated.
+
+    Args:
+        trace: as it was read.
+        limit: jobs after cleaning; None takes the whole trace.
+        processors: of the machine; else the trace's header says it.
+
+    Raises:
+        WorkloadError: the machine's size is not known.
+    """
+    if limit is None:
+        return trace
+    jobs, _ = clean(_on_machine(trace, _machine_size(trace, processors)), SIMULATION_RULES)
+    if len(jobs) <= limit:
+        return trace
+    return trace.select(trace.line <= jobs.line[limit - 1])
+
+
+def _on_machine(trace: Trace, processors: int) -> Trace:
+    return replace(trace, header={**trace.header, "MaxProcs": str(processors)})
 
 
 def _machine_size(trace: Trace, processors: int | None) -> int:

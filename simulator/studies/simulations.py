@@ -13,7 +13,7 @@ import numpy as np
 from simulator.reports.comparison import Outcome, outcome
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.workload import Workload, prepare
+from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
 
@@ -30,7 +30,7 @@ class Run:
         semantics: the rules.
         estimates: as ``Estimates.named`` reads them.
         processors: of the machine, if not as the header says.
-        limit: the first so many jobs of the log.
+        limit: only the first ``limit`` jobs of the log that can be simulated.
         year: only jobs submitted in this calendar year (UTC).
         days: only so many days in a row, those whose work comes nearest to ``load``.
         load: work as a multiple of what the machine can do in these days.
@@ -51,7 +51,7 @@ class Run:
 
     def workload(self) -> Workload:
         """The jobs that are simulated."""
-        trace = _log(self.trace, self.limit)
+        trace = first_jobs(_log(self.trace), self.limit, processors=self.processors)
         trace = trace.select(trace.processors >= self.least_processors)
         if self.year is not None:
             trace = trace.select(_years(trace) == self.year)
@@ -113,8 +113,8 @@ def play_all(runs: Sequence[Run], executor: Executor) -> Iterator[tuple[Run, Out
 
 
 @lru_cache(LOGS_KEPT)
-def _log(path: str, limit: int | None) -> Trace:
-    return read_swf(path, limit=limit)
+def _log(path: str) -> Trace:
+    return read_swf(path)
 
 
 def _years(trace: Trace) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -17,7 +17,7 @@ from simulator.reports.tables import text_table
 from simulator.scheduling.arrival_forecasts import Told, waits_at_arrival
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.workload import prepare
+from simulator.scheduling.workload import first_jobs, prepare
 from simulator.traces.swf import read_swf
 
 POLICIES = ("easy", "conservative")
@@ -34,7 +34,7 @@ class Case(NamedTuple):
 
     Attributes:
         trace: a file.
-        limit: the first so many jobs, or all.
+        limit: jobs after cleaning, or all.
         policy: of the scheduler.
         plans_by: ``REQUESTS`` or ``ESTIMATES``.
         estimates: that the forecasts go by.
@@ -102,7 +102,7 @@ def run_cases(
 
 def wait_errors(case: Case) -> WaitErrors:
     """Simulate a log, and compare what jobs are told with what comes."""
-    workload = prepare(read_swf(case.trace, limit=case.limit))
+    workload = prepare(first_jobs(read_swf(case.trace), case.limit))
     acts = case.plans_by == ESTIMATES
     semantics = Semantics(
         policy=case.policy,

@@ -6,7 +6,6 @@ of parallel job schedulers", JSSPP 1999, and version 2.2 of the format.
 """
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import islice
@@ -45,14 +44,12 @@ class MalformedLineError(ValueError):
 def read_swf(
     source: str | Path | BinaryIO,
     *,
-    limit: int | None = None,
     on_error: Literal["raise", "skip"] = "raise",
 ) -> Trace:
     """Read a trace: plain, gzip or xz, from a path, an open binary file or ``-`` (stdin).
 
     Args:
         source: where the trace is.
-        limit: read no more than this many job lines.
         on_error: ``skip`` leaves malformed lines out and lists them in ``rejects``.
 
     Raises:
@@ -61,9 +58,7 @@ def read_swf(
         OSError: the file cannot be read.
     """
     comments: list[str] = []
-    jobs = _job_lines(source, comments)
-    values, numbers, rejects = _parse(islice(jobs, limit))
-    deque(jobs, maxlen=0)  # comments may stand behind the last job that is wanted
+    values, numbers, rejects = _parse(_job_lines(source, comments))
     if rejects and on_error == "raise":
         raise MalformedLineError(rejects[0])
     return Trace(

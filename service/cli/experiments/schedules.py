@@ -21,7 +21,9 @@ Processes = Annotated[int | None, typer.Option(min=1, help="By default one per c
 Dask = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Of a Dask scheduler, to run on its workers.")
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many jobs of each log.")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Only the first jobs of each log, after cleaning.")
+]
 
 
 def experiment_of(name: str, explanation: str) -> Callable[..., None]:

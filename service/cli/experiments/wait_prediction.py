@@ -23,7 +23,9 @@ def wait_prediction(
     samples: Annotated[
         int, typer.Option(min=0, help="Futures that intervals come from, for one job in ten.")
     ] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="The first so many jobs.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")
+    ] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="By default one per core.")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,13 +8,12 @@ from workloads import Given, workload_of
 
 from simulator.engine.loop import DONE, run
 from simulator.engine.policies import POLICIES
-from simulator.engine.state import new_state
 from simulator.scheduling.arrival_forecasts import snapshot, waits_at_arrival
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, SnapshotError, forecast
 from simulator.scheduling.futures import futures
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.simulate import simulate
+from simulator.scheduling.simulate import empty_machine, simulate
 
 
 def jobs(*rows):
@@ -110,7 +109,7 @@ def logs(draw):
 
 def state_at_the_last_arrival(workload, semantics, estimates):
     """The simulation, stopped when the last jobs have been submitted but not looked at."""
-    state = new_state(workload, semantics)
+    state = empty_machine(workload, semantics)
     state.jobs["estimate"] = estimates
     state.jobs["estimate"][workload.submit == workload.submit[-1]] = -1
     assert run(state) != DONE

@@ -16,7 +16,7 @@ from simulator.scheduling.schedule_file import NoResultError, Result, write_resu
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.verify import verify
-from simulator.scheduling.workload import prepare
+from simulator.scheduling.workload import first_jobs, prepare
 from simulator.traces.swf import read_swf
 
 TRACES = Path(__file__).parents[4] / "shared/traces"
@@ -175,6 +175,6 @@ def test_schedules_of_real_logs_pass_their_checks(name, rules, estimates, writte
     path = TRACES / f"{name}.swf.gz"
     if not path.exists():
         pytest.skip(f"the real traces are not in {TRACES}")
-    workload = prepare(read_swf(path, limit=2000))
+    workload = prepare(first_jobs(read_swf(path), 2000))
     schedule = simulate(workload, Semantics(**rules), Estimates.named(estimates))
     assert violated(written(schedule)) == []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from workloads import log_of, workload_of
 
-from simulator.scheduling.workload import WorkloadError, prepare
+from simulator.scheduling.workload import WorkloadError, first_jobs, prepare
 from simulator.traces.shake import Spread, shaken
 from simulator.traces.swf import read_swf
 
@@ -34,6 +34,16 @@ def test_what_no_scheduler_can_run_is_left_out_and_counted():
         "too-wide": 1,
         "beyond-request (kill)": 1,
     }
+
+
+def test_a_limit_counts_the_jobs_that_can_be_simulated():
+    log = log_of([(0, 1, 10, 20), (1, 1, 0, 20), (2, 9, 10, 20), (3, 1, 10, 20), (4, 1, 9, 9)], 8)
+    workload = prepare(first_jobs(log, 2))
+    assert workload.trace.job.tolist() == [1, 4]
+    assert workload.counts["zero-run"] == workload.counts["too-wide"] == 1
+    assert len(prepare(first_jobs(log, 9))) == len(prepare(log)) == 3
+    wider = first_jobs(log, 2, processors=9)
+    assert prepare(wider, processors=9).trace.job.tolist() == [1, 3]
 
 
 def test_a_job_takes_what_was_allocated_or_what_was_requested_if_only_that_is_known():

@@ -140,10 +140,6 @@ def test_a_file_without_jobs_is_an_empty_trace():
     assert trace.header == {"Version": "2.2"}
 
 
-def test_the_limit_counts_job_lines():
-    assert trace_of(FILE, limit=1).job.tolist() == [1]
-
-
 def test_select_keeps_header_and_line_numbers():
     trace = trace_of(FILE)
     chosen = trace.select(trace.job == 2)
