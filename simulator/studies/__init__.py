@@ -1,13 +1,19 @@
-"""The scheduling studies of the papers, on real logs: a study is a module and one line here."""
+"""The studies of the papers and our own: a study is a module and one line here."""
 
 from collections.abc import Mapping
 
-from simulator.studies import klusacek, rocchetti, tang, xu_schedules
-from simulator.studies.simulations import Study
+from simulator.studies import klusacek, least_cost, rocchetti, tang, wait_prediction, xu_schedules
+from simulator.studies.hanzich import study as hanzich
+from simulator.studies.study import Study
+from simulator.studies.xu import study as xu
 
 STUDIES: Mapping[str, Study] = {
+    "hanzich": hanzich.STUDY,
     "klusacek": klusacek.STUDY,
-    "tang": tang.STUDY,
-    "xu-schedules": xu_schedules.STUDY,
+    "least-cost": least_cost.STUDY,
     "rocchetti": rocchetti.STUDY,
+    "tang": tang.STUDY,
+    "wait-prediction": wait_prediction.STUDY,
+    "xu": xu.STUDY,
+    "xu-schedules": xu_schedules.STUDY,
 }

@@ -9,7 +9,7 @@ from simulator.reports.comparison import Outcome
 from simulator.reports.tables import text_table
 from simulator.scheduling.measures import node_notice, wait_error
 from simulator.scheduling.semantics import Semantics
-from simulator.studies.simulations import Results, Run, Study
+from simulator.studies.simulations import Results, Run, scheduling_study
 
 LOGS = (
     "CTC-SP2-1996-3.1-cln.swf.gz",
@@ -141,7 +141,7 @@ def _name(log: str) -> str:
     return "-".join(log.split("-")[:2])
 
 
-STUDY = Study(
+STUDY = scheduling_study(
     "Three estimates under conservative backfilling, and on named nodes (Klusáček & Soysal 2020)",
     LOGS,
     runs,

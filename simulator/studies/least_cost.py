@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from predictors.methods.percentile import Percentile
 from simulator.replay.loop import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
+from simulator.studies.study import Played, Study, Takes, runs_of
 
 if TYPE_CHECKING:
     from predictors.base import Predictor
@@ -29,7 +31,7 @@ DEFAULT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PriceStudy:
+class PriceComparison:
     """What one log showed.
 
     Attributes:
@@ -56,9 +58,9 @@ class PriceStudy:
         return asdict(self)
 
 
-def study(
+def compare(
     runs: Sequence[Completion], *, progress: Callable[[int], object] | None = None
-) -> PriceStudy:
+) -> PriceComparison:
     """Play a log to all methods.
 
     Args:
@@ -80,7 +82,7 @@ def study(
     predicted = {"requested": played.requested}
     predicted |= {name: answers.predicted for name, answers in played.answers.items()}
     points = {name: point_of(name, seconds, actual) for name, seconds in predicted.items()}
-    return PriceStudy(
+    return PriceComparison(
         jobs=len(runs),
         published=[points[name] for name in published],
         curve=curve_of("least-cost", [points[_setting(price)] for price in PRICES]),
@@ -95,8 +97,8 @@ def _or_none(value: float, style: str) -> str:
     return "-" if np.isnan(value) else format(value, style)
 
 
-def report(found: PriceStudy) -> str:
-    """The study as tables of text."""
+def tables(found: PriceComparison) -> str:
+    """The comparison as tables of text."""
     lines = [
         (
             other.setting,
@@ -119,3 +121,45 @@ def report(found: PriceStudy) -> str:
             text_table(("least-cost", "underestimated", "error"), ours),
         ]
     )
+
+
+class Part(NamedTuple):
+    """One log.
+
+    Attributes:
+        trace: path of the log.
+        limit: jobs after cleaning, or all.
+    """
+
+    trace: str
+    limit: int | None
+
+
+def runs(paths: Sequence[Path], limit: int | None) -> Sequence[Part]:
+    """A part for each log."""
+    return [Part(str(path), limit) for path in paths]
+
+
+def play(part: Part) -> PriceComparison:
+    """Compare the methods on a log."""
+    return compare(runs_of(part.trace, part.limit))
+
+
+def report(played: Played) -> str:
+    """The tables of every log."""
+    return "\n".join(f"{part.trace}\n{tables(found)}" for part, found in played)
+
+
+def records(played: Played) -> dict[str, Any]:
+    """The comparisons by log."""
+    return {part.trace: found.as_dict() for part, found in played}
+
+
+STUDY = Study(
+    title="least-cost beside the methods of the papers, where they underestimate equally often",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=play,
+    report=report,
+    records=records,
+)

@@ -10,7 +10,7 @@ from predictors.accuracy_groups import GROUPS
 from simulator.reports.comparison import Outcome
 from simulator.reports.tables import text_table
 from simulator.scheduling.semantics import Semantics
-from simulator.studies.simulations import Results, Run, Study
+from simulator.studies.simulations import Results, Run, scheduling_study
 
 LOG = "CEA-Curie-2011-2.1-cln.swf.gz"
 
@@ -124,6 +124,6 @@ def _shares(results: Results) -> str:
     return text_table(("group", "priority", "jobs", "paper"), lines)
 
 
-STUDY = Study(
+STUDY = scheduling_study(
     "Six scenarios of priorities by accuracy (Rocchetti et al. 2017)", (LOG,), runs, report
 )

@@ -1,12 +1,11 @@
 """What a study is made of: simulations that need nothing of each other, wherever they run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from simulator.reports.comparison import Outcome, outcome
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, first_jobs, prepare
+from simulator.studies.study import Played, Study, Takes
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
 
@@ -66,22 +66,6 @@ class Run:
         return outcome(self.workload(), self.semantics, lambda: Estimates.named(self.estimates))
 
 
-class Study(NamedTuple):
-    """A study of a paper.
-
-    Attributes:
-        title: what is studied, and in which paper.
-        logs: names of the logs that it takes.
-        runs: the simulations, given the directory of the logs and a limit on their jobs.
-        report: the tables, with the paper's figures and what to think of the difference.
-    """
-
-    title: str
-    logs: Sequence[str]
-    runs: Callable[[Path, int | None], Sequence[Run]]
-    report: Callable[["Results"], str]
-
-
 @dataclass(frozen=True, slots=True)
 class Results:
     """What came out of the runs of a study, in their order."""
@@ -104,12 +88,30 @@ class Results:
         ]
 
 
-def play_all(runs: Sequence[Run], executor: Executor) -> Iterator[tuple[Run, Outcome]]:
-    """Simulate everything on an executor: processes of this machine, or a cluster's workers.
+def scheduling_study(
+    title: str,
+    logs: Sequence[str],
+    runs: Callable[[Path, int | None], Sequence[Run]],
+    report: Callable[[Results], str],
+) -> Study:
+    """A study whose parts are simulations of the ``logs``, which lie in one directory."""
+    return Study(
+        title=title,
+        takes=Takes.DIRECTORY,
+        logs=logs,
+        runs=lambda paths, limit: runs(paths[0], limit),
+        play=Run.play,
+        report=lambda played: report(Results(played)),
+        records=lambda played: {"title": title, "simulations": Results(played).records()},
+        write=write_study,
+    )
 
-    The results come in the order of the runs, and are the same wherever they were made.
-    """
-    yield from zip(runs, executor.map(Run.play, runs), strict=True)
+
+def write_study(directory: Path, title: str, text: str, played: Played) -> None:
+    """Write the tables, and one set of pictures for each group of runs."""
+    from simulator.studies.study_page import write_pages  # noqa: PLC0415 - pictures need matplotlib
+
+    write_pages(directory, title, text, Results(played))
 
 
 @lru_cache(LOGS_KEPT)

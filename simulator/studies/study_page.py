@@ -7,7 +7,7 @@ from simulator.reports.schedule_report import PICTURES
 from simulator.studies.simulations import Results
 
 
-def write_study(directory: Path, title: str, text: str, results: Results) -> None:
+def write_pages(directory: Path, title: str, text: str, results: Results) -> None:
     """Write ``table.txt``, ``index.html`` and one set of pictures for each group of runs."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "table.txt").write_text(f"{title}\n\n{text}", encoding="utf-8")

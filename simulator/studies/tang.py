@@ -10,7 +10,7 @@ from simulator.reports.comparison import Outcome
 from simulator.reports.tables import text_table
 from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
 from simulator.scheduling.semantics import Semantics
-from simulator.studies.simulations import Results, Run, Study
+from simulator.studies.simulations import Results, Run, scheduling_study
 
 LOGS = {
     "Intrepid": "ANL-Intrepid-2009-1.swf.gz",
@@ -142,7 +142,7 @@ def _percent(gain: float) -> str:
     return f"{gain:+.0f}" if np.isfinite(gain) else "-"
 
 
-STUDY = Study(
+STUDY = scheduling_study(
     "Adjusted requests under WFP and FCFS, regular and selective (Tang et al. 2013)",
     tuple(LOGS.values()),
     runs,

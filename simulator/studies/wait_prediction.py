@@ -5,11 +5,10 @@ today; and what becomes of it when the scheduler plans by the same estimates (Kl
 2020, section 4.1 and Fig. 9).
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +17,13 @@ from simulator.scheduling.arrival_forecasts import Told, waits_at_arrival
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import first_jobs, prepare
+from simulator.studies.study import Played, Study, StudyError, Takes
 from simulator.traces.swf import read_swf
 
 POLICIES = ("easy", "conservative")
+
+METHODS = ("max-usage", "last-two")
+"""Estimate, where no others are asked for."""
 
 ARRIVALS_PER_INTERVAL = 10
 """An interval costs as much as its samples: not every job has to have one."""
@@ -71,33 +74,36 @@ class WaitErrors(NamedTuple):
     within: float = 0.0
 
 
-def cases(
-    traces: Sequence[str],
-    methods: Sequence[str],
+def runs(
+    paths: Sequence[Path],
     limit: int | None,
-    policies: Sequence[str] = POLICIES,
+    *,
+    method: Sequence[str] = (),
+    policy: Sequence[str] = (),
     samples: int = 0,
 ) -> list[Case]:
-    """Every simulation; with requests as estimates the two ways to plan are one."""
-    sources = [REQUESTED, *methods, EXACT]
+    """Every simulation; with requests as estimates the two ways to plan are one.
+
+    Args:
+        paths: of the logs.
+        limit: jobs of each after cleaning, or all.
+        method: methods that estimate; by default ``METHODS``.
+        policy: of the scheduler; by default all of ``POLICIES``.
+        samples: futures that intervals come from.
+
+    Raises:
+        StudyError: a policy is not one of ``POLICIES``.
+    """
+    if unknown := set(policy) - set(POLICIES):
+        raise StudyError(f"There is no policy {min(unknown)} here.")
+    sources = [REQUESTED, *(method or METHODS), EXACT]
     return [
-        Case(trace, limit, policy, plans_by, estimates, samples)
-        for trace, policy, plans_by, estimates in product(
-            traces, policies, (REQUESTS, ESTIMATES), sources
+        Case(str(path), limit, policy, plans_by, estimates, samples)
+        for path, policy, plans_by, estimates in product(
+            paths, policy or POLICIES, (REQUESTS, ESTIMATES), sources
         )
         if (plans_by, estimates) != (ESTIMATES, REQUESTED)
     ]
-
-
-def run_cases(
-    executor: Executor, wanted: Sequence[Case], progress: Callable[[int], object]
-) -> list[WaitErrors]:
-    """The errors of each case, in order."""
-    found = []
-    for errors in executor.map(wait_errors, wanted):
-        found.append(errors)
-        progress(1)
-    return found
 
 
 def wait_errors(case: Case) -> WaitErrors:
@@ -135,11 +141,11 @@ def compare(told: Told) -> WaitErrors:
     )
 
 
-def table(wanted: Sequence[Case], found: Sequence[WaitErrors]) -> str:
+def report(played: Played) -> str:
     """A line for each case; the ratio is of the median by requests to this one."""
     by_requests = {
         (case.trace, case.policy): errors.median
-        for case, errors in zip(wanted, found, strict=True)
+        for case, errors in played
         if case.estimates == REQUESTED
     }
     rows = [
@@ -156,11 +162,26 @@ def table(wanted: Sequence[Case], found: Sequence[WaitErrors]) -> str:
             f"{errors.early:.1%}",
             f"{errors.within:.1%}" if errors.asked else "-",
         ]
-        for case, errors in zip(wanted, found, strict=True)
+        for case, errors in played
     ]
     heads = ("log", "policy", "plans by", "told by", "jobs", "queued", "median s", "better")
     return text_table((*heads, "mean s", "later than told", "in interval"), rows)
 
 
+def records(played: Played) -> list[dict[str, Any]]:
+    """Every case with its errors."""
+    return [{**case._asdict(), **errors._asdict()} for case, errors in played]
+
+
 def _times(by_requests: float, median: float) -> str:
     return f"{by_requests / median:.2f} x" if median else "exact"
+
+
+STUDY = Study(
+    title="Waits told at arrival, by requests, predictions and exact runtimes",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=wait_errors,
+    report=report,
+    records=records,
+)

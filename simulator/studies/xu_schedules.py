@@ -6,7 +6,7 @@ from pathlib import Path
 from simulator.reports.comparison import Outcome
 from simulator.reports.tables import text_table
 from simulator.scheduling.semantics import Semantics
-from simulator.studies.simulations import Results, Run, Study
+from simulator.studies.simulations import Results, Run, scheduling_study
 
 LOGS = (
     ("SDSC04", "SDSC-DS-2004-2.1-cln.swf.gz", None),
@@ -77,7 +77,7 @@ def _line(group: str, estimates: str, each: Outcome, base: Outcome) -> tuple[str
     )
 
 
-STUDY = Study(
+STUDY = scheduling_study(
     "EASY and EASY-SJBF with requested and predicted times (Xu et al. 2019)",
     tuple(dict.fromkeys(log for _, log, _ in LOGS)),
     runs,

@@ -1,22 +1,13 @@
-"""``walltimed experiment``: each study is a module and one line here."""
+"""``walltimed experiment NAME``: one command for each study, all of them alike."""
 
 import typer
 
-from service.cli.experiments.hanzich import hanzich
-from service.cli.experiments.least_cost import least_cost
-from service.cli.experiments.schedules import klusacek, rocchetti, tang, xu_schedules
-from service.cli.experiments.wait_prediction import wait_prediction
-from service.cli.experiments.xu import xu
+from service.cli.experiments.command import command_of
+from service.cli.experiments.table import EXPERIMENTS
 
 experiment = typer.Typer(
     name="experiment", no_args_is_help=True, help="Run a study, of the papers or our own."
 )
 
-experiment.command()(hanzich)
-experiment.command()(xu)
-experiment.command()(klusacek)
-experiment.command()(tang)
-experiment.command()(xu_schedules)
-experiment.command()(rocchetti)
-experiment.command()(wait_prediction)
-experiment.command()(least_cost)
+for each in EXPERIMENTS:
+    experiment.command(each.name)(command_of(each))

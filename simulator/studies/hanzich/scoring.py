@@ -32,11 +32,13 @@ class Setting(NamedTuple):
         policy: a name in ``SHARED_POLICIES``.
         local_share: fraction of the nodes that have a local user.
         scale: how many times longer the benchmarks run than supposed.
+        jobs: of a workload; None takes the paper's number.
     """
 
     policy: str
     local_share: float
     scale: float = 1.0
+    jobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def learned(setting: Setting) -> Predictor:
     """What the hybrid goes by: runtimes of the same application on shared nodes."""
     predictor = Knn(template=("application",), neighbours=10)
     for seed in range(FIRST_SEED_OF_HISTORY, FIRST_SEED_OF_HISTORY + WORKLOADS_OF_HISTORY):
-        arrivals = workload(seed, scale=setting.scale)
+        arrivals = workload(seed, scale=setting.scale)[: setting.jobs]
         truth = _truth(setting, seed, arrivals)
         for arrival in arrivals:
             truth.run(arrival.time)
@@ -85,7 +87,7 @@ def learned(setting: Setting) -> Predictor:
 
 def _score_workload(setting: Setting, seed: int, history: Predictor) -> Mapping[str, Deviation]:
     """Play the truth; at each arrival let every combination estimate when all jobs will end."""
-    arrivals = workload(seed, scale=setting.scale)
+    arrivals = workload(seed, scale=setting.scale)[: setting.jobs]
     policy = SHARED_POLICIES[setting.policy]
     truth = _truth(setting, seed, arrivals)
     estimates: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in SCORED}

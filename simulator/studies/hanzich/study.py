@@ -1,15 +1,16 @@
 """Every estimator in every setting against the truth, as Fig. 3 and Table 1 of Hanzich et al."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from simulator.reports.tables import text_table
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.studies.hanzich.findings import Cell, Scores, Verdict, by_cell, mean, verdicts
 from simulator.studies.hanzich.nas import LOCAL_SHARES
 from simulator.studies.hanzich.scoring import SCORED, Deviation, Setting, score
+from simulator.studies.study import Played, Study, Takes
 
 SEEDS_AT_ONCE = 10
 """Played by a process before it takes others."""
@@ -25,39 +26,55 @@ PAPER = {
 """Its values in the paper, by local share, in the order of ``COLUMNS``."""
 
 
-def run_study(
-    executor: Executor, *, seeds: int, scale: float, progress: Callable[[int], object]
-) -> Scores:
-    """Play so many workloads in each setting.
+class Part(NamedTuple):
+    """A few workloads in one setting."""
+
+    setting: Setting
+    seeds: range
+
+
+def parts(
+    paths: Sequence[Path], limit: int | None, *, seeds: int = 100, scale: float = 1.0
+) -> list[Part]:
+    """Every setting with every workload.
 
     Args:
-        executor: plays them, in any order; the scores do not depend on it.
-        seeds: from 0; at least 2.
+        paths: none are taken.
+        limit: jobs of each workload, or all.
+        seeds: workloads in each setting; at least 2.
         scale: how many times longer the benchmarks run than supposed.
-        progress: called with the number of workloads that were just played.
     """
-    settings = [Setting(*each, scale) for each in product(SHARED_POLICIES, LOCAL_SHARES)]
-    scored: dict[Setting, list[Mapping[str, Deviation]]] = {each: [] for each in settings}
-    parts = list(product(settings, _parts(seeds)))
-    for (setting, _), found in zip(
-        parts, executor.map(score, *zip(*parts, strict=True)), strict=True
-    ):
-        scored[setting] += found
-        progress(len(found))
-    return by_cell(scored)
+    assert not paths  # noqa: S101 - the study takes nothing
+    settings = [Setting(*each, scale, limit) for each in product(SHARED_POLICIES, LOCAL_SHARES)]
+    return [Part(setting, chosen) for setting, chosen in product(settings, _chunks(seeds))]
 
 
-def workloads(seeds: int) -> int:
-    """How many ``run_study`` plays."""
-    return len(SHARED_POLICIES) * len(LOCAL_SHARES) * seeds
-
-
-def _parts(seeds: int) -> Iterator[range]:
+def _chunks(seeds: int) -> Iterator[range]:
     for first in range(0, seeds, SEEDS_AT_ONCE):
         yield range(first, min(seeds, first + SEEDS_AT_ONCE))
 
 
-def report(scores: Scores) -> str:
+def play(part: Part) -> list[Mapping[str, Deviation]]:
+    """The deviations of every combination, workload by workload."""
+    return score(*part)
+
+
+def scores_of(played: Played) -> Scores:
+    """The deviations of all workloads by cell."""
+    scored: dict[Setting, list[Mapping[str, Deviation]]] = {}
+    for part, found in played:
+        scored.setdefault(part.setting, []).extend(found)
+    return by_cell(scored)
+
+
+def records(played: Played) -> dict[str, Any]:
+    """Every cell, and which findings of the paper hold."""
+    scores = scores_of(played)
+    seeds = sum(len(part.seeds) for part, _ in played) // len({part.setting for part, _ in played})
+    return {"seeds": seeds, "cells": as_records(scores), "findings": verdicts(scores)}
+
+
+def tables(scores: Scores) -> str:
     """The tables, and which findings of the paper hold."""
     return "\n".join(
         [
@@ -131,3 +148,13 @@ def _findings(found: Sequence[Verdict]) -> str:
 def _with_margin(values: Sequence[float]) -> str:
     value, margin = mean(values)
     return f"{value:.1f}+-{margin:.1f}"
+
+
+STUDY = Study(
+    title="Turnarounds on shared nodes, estimated and true (Hanzich et al. 2005)",
+    takes=Takes.NOTHING,
+    runs=parts,
+    play=play,
+    report=lambda played: tables(scores_of(played)),
+    records=records,
+)

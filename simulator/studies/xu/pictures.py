@@ -16,7 +16,7 @@ from simulator.reports.replay_pictures import (
     REQUEST_COLOUR,
     STYLE,
 )
-from simulator.studies.xu.study import STEPS, TUNED, Study
+from simulator.studies.xu.study import STEPS, TUNED, TuningComparison
 
 Curves = Mapping[str, Sequence[float]]
 """By method."""
@@ -25,7 +25,7 @@ SHORTEST = 10.0
 """Seconds at which the axis of errors begins."""
 
 
-def write_pictures(found: Study, directory: Path, name: str) -> list[Path]:
+def write_pictures(found: TuningComparison, directory: Path, name: str) -> list[Path]:
     """Draw a study; ``name`` begins the names of the files."""
     directory.mkdir(parents=True, exist_ok=True)
     drawn = []
@@ -41,7 +41,7 @@ def write_pictures(found: Study, directory: Path, name: str) -> list[Path]:
     return drawn
 
 
-def trade_off(axes: Axes, found: Study) -> None:
+def trade_off(axes: Axes, found: TuningComparison) -> None:
     """Error against the share of underestimated jobs; nearer to the corner is better."""
     for curve, colour in zip(found.curves, METHOD_COLOURS, strict=False):
         shares = [point.underestimation_rate for point in curve.points]
@@ -57,7 +57,7 @@ def trade_off(axes: Axes, found: Study) -> None:
     axes.set_title(f"Error against underestimation, {found.jobs:,} jobs")
 
 
-def errors(axes: Axes, found: Study) -> None:
+def errors(axes: Axes, found: TuningComparison) -> None:
     """Distribution of absolute errors (Fig. 2)."""
     for (name, values), colour in _coloured(found.errors_at):
         shares = np.linspace(0, 1, len(values))
@@ -72,7 +72,7 @@ def errors(axes: Axes, found: Study) -> None:
     axes.set_title("How large errors are")
 
 
-def course(axes: Axes, found: Study) -> None:
+def course(axes: Axes, found: TuningComparison) -> None:
     """Error over the number of predicted jobs (Fig. 3)."""
     jobs = np.linspace(0, found.jobs, STEPS + 1)[1:]
     for (name, values), colour in _coloured(found.running):

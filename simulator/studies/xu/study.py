@@ -7,7 +7,9 @@ Reference:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,6 +24,7 @@ from predictors.tuning.plan import TuningPlan
 from simulator.replay.loop import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
+from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
 from simulator.studies.xu.retuning import Retuning
 
 PENALTIES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -40,7 +43,7 @@ STEPS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
+class TuningComparison:
     """What one log showed.
 
     Attributes:
@@ -69,13 +72,13 @@ class Study:
         return asdict(self)
 
 
-def study(
+def compare(
     runs: Sequence[Completion],
     plan: TuningPlan,
     *,
     penalties: Sequence[float] = PENALTIES,
     progress: Callable[[], object] | None = None,
-) -> Study:
+) -> TuningComparison:
     """Compare the methods on one log.
 
     Args:
@@ -119,7 +122,7 @@ def study(
             actual,
         ),
     ]
-    return Study(
+    return TuningComparison(
         jobs=len(actual),
         rounds=len(retuning.rounds(plan)),
         adopted={penalty: tuned[penalty].adopted for penalty in penalties},
@@ -168,8 +171,8 @@ def running_error(predicted: Seconds, actual: Seconds) -> list[float]:
     return [float(errors[:stop].mean()) for stop in stops]
 
 
-def report(found: Study) -> str:
-    """The study as tables of text."""
+def tables(found: TuningComparison) -> str:
+    """The comparison as tables of text."""
     heading = (
         f"{found.jobs:,} jobs scored; {found.rounds} rounds per penalty, adopted: "
         + ", ".join(f"{count} at {penalty:g}" for penalty, count in found.adopted.items())
@@ -177,7 +180,7 @@ def report(found: Study) -> str:
     return "\n".join([heading, "", equal_shares(found), all_points(found), errors_within(found)])
 
 
-def equal_shares(found: Study) -> str:
+def equal_shares(found: TuningComparison) -> str:
     """Error of every curve where it underestimates as many jobs as a reference does."""
     settings = {point.setting: point for point in found.settings}
     heads = ["underestimated as by", "share", "its error", *(one.name for one in found.curves)]
@@ -189,7 +192,7 @@ def equal_shares(found: Study) -> str:
     return text_table(heads, rows)
 
 
-def all_points(found: Study) -> str:
+def all_points(found: TuningComparison) -> str:
     """Every method at every setting."""
     rows = [[p.setting, share(p.underestimation_rate), seconds(p.error)] for p in found.settings]
     for one in found.curves:
@@ -200,7 +203,7 @@ def all_points(found: Study) -> str:
     return text_table(["method", "underestimated", "mean absolute error"], rows)
 
 
-def errors_within(found: Study) -> str:
+def errors_within(found: TuningComparison) -> str:
     """The paper's Figures 2 and 3 in numbers."""
     within = text_table(
         ["share of errors within", *(f"{limit:,} s" for limit in WITHIN_SECONDS)],
@@ -222,3 +225,86 @@ def seconds(value: float) -> str:
 def share(value: float) -> str:
     """A share in percent."""
     return f"{value:.1%}"
+
+
+class Part(NamedTuple):
+    """One log.
+
+    Attributes:
+        trace: path of the log.
+        limit: jobs after cleaning, or all.
+        year: only jobs submitted in this calendar year (UTC), or all.
+        plan: of the rounds.
+    """
+
+    trace: str
+    limit: int | None
+    year: int | None
+    plan: TuningPlan
+
+
+def parts(
+    paths: Sequence[Path], limit: int | None, *, year: int | None = None, **plan: Any
+) -> list[Part]:
+    """A part for each log.
+
+    Args:
+        paths: of the logs.
+        limit: jobs of each after cleaning, or all.
+        year: only jobs submitted in this calendar year (UTC), or all.
+        plan: fields of TuningPlan.
+
+    Raises:
+        StudyError: the plan makes no sense.
+    """
+    try:
+        return [Part(str(path), limit, year, TuningPlan(**plan)) for path in paths]
+    except ValueError as error:
+        raise StudyError(str(error)) from error
+
+
+def play(part: Part) -> TuningComparison:
+    """Compare the methods on a log.
+
+    Raises:
+        StudyError: the log is too short for one round.
+    """
+    runs = [run for run in runs_of(part.trace, part.limit) if _in_year(run, part.year)]
+    if len(runs) <= part.plan.fewest_jobs:
+        raise StudyError(f"{part.trace}: only {len(runs)} jobs.")
+    return compare(runs, part.plan)
+
+
+def _in_year(run: Completion, year: int | None) -> bool:
+    submitted = datetime.fromtimestamp(run.submission.submit_time, UTC)
+    return year is None or submitted.year == year
+
+
+def report(played: Played) -> str:
+    """The tables of every log."""
+    return "\n".join(f"{part.trace}\n{tables(found)}" for part, found in played)
+
+
+def records(played: Played) -> dict[str, Any]:
+    """The comparisons by log."""
+    return {part.trace: found.as_dict() for part, found in played}
+
+
+def write(directory: Path, title: str, text: str, played: Played) -> None:
+    """Write the tables, and the curves of every log as SVG."""
+    from simulator.studies.xu.pictures import write_pictures  # noqa: PLC0415 - needs matplotlib
+
+    write_text(directory, title, text, played)
+    for part, found in played:
+        write_pictures(found, directory, Path(part.trace).name.split(".")[0])
+
+
+STUDY = Study(
+    title="Tuned knn beside untuned knn and other methods (Xu et al. 2019, section 3)",
+    takes=Takes.TRACES,
+    runs=parts,
+    play=play,
+    report=report,
+    records=records,
+    write=write,
+)

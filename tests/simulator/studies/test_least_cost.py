@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from service.cli import app
 from simulator.replay.tradeoff import Point, curve_of
-from simulator.studies.least_cost import PRICES, PriceStudy, report, study
+from simulator.studies.least_cost import PRICES, PriceComparison, compare, tables
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import write_swf
@@ -18,12 +18,12 @@ from simulator.traces.synth import Workload, synthesise
 @pytest.fixture(scope="module")
 def found():
     jobs, _ = clean(synthesise(Workload(jobs=600, processors=64, seed=5)), REPLAY_RULES)
-    return study(list(completions(jobs)))
+    return compare(list(completions(jobs)))
 
 
 def test_methods_are_compared_where_they_underestimate_equally_often():
     curve = curve_of("least-cost", [Point("price=1", 0.2, 300.0), Point("price=0", 0.4, 100.0)])
-    there = PriceStudy(jobs=1, published=[], curve=curve)
+    there = PriceComparison(jobs=1, published=[], curve=curve)
     assert there.ratio(Point("a", 0.3, 400.0)) == pytest.approx(0.5)
     assert there.ratio(Point("b", 0.5, 200.0)) == pytest.approx(0.5)
     assert isnan(there.ratio(Point("c", 0.1, 400.0)))
@@ -38,7 +38,7 @@ def test_a_higher_price_underestimates_fewer_jobs(found):
 
 
 def test_every_method_and_price_is_told(found):
-    text = report(found)
+    text = tables(found)
     for point in [*found.published, *found.curve.points]:
         assert point.setting in text
     assert found.jobs == 600

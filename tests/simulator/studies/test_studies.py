@@ -7,17 +7,19 @@ import pytest
 
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
-from simulator.studies.simulations import Results, Run, play_all
-from simulator.studies.study_page import write_study
+from simulator.studies.simulations import Results, Run
+from simulator.studies.study import Takes, play_all
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import Workload, synthesise
+
+ON_LOGS = {name: study for name, study in STUDIES.items() if study.takes is Takes.DIRECTORY}
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
     """Generated logs under the names of the real ones; six months, so that there are months."""
     directory = tmp_path_factory.mktemp("logs")
-    for seed, name in enumerate(sorted({log for study in STUDIES.values() for log in study.logs})):
+    for seed, name in enumerate(sorted({log for study in ON_LOGS.values() for log in study.logs})):
         trace = synthesise(Workload(jobs=300, seed=seed))
         others = [line for line in trace.comments if "UnixStartTime" not in line]
         stretched = replace(
@@ -29,23 +31,23 @@ def logs(tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", ON_LOGS)
 def test_a_study_plays_its_runs_and_reports_every_one(name, logs):
     study = STUDIES[name]
-    runs = study.runs(logs, 250)
+    runs = study.runs([logs], 250)
     with ThreadPoolExecutor(1) as executor:
-        results = Results(list(play_all(runs, executor)))
-    report = study.report(results)
+        results = Results(list(play_all(study, runs, executor)))
+    report = study.report(results.outcomes)
     assert len(results.outcomes) == len(runs)
     assert all(group.split(",")[0] in report for group in results.groups())
     assert "paper" in report
 
 
 def test_the_same_runs_have_the_same_results_wherever_they_run(logs):
-    runs = STUDIES["klusacek"].runs(logs, 100)[:4]
+    runs = STUDIES["klusacek"].runs([logs], 100)[:4]
     here = [run.play() for run in runs]
     with ThreadPoolExecutor(2) as executor:
-        elsewhere = [each for _, each in play_all(runs, executor)]
+        elsewhere = [each for _, each in play_all(STUDIES["klusacek"], runs, executor)]
     for one, other in zip(here, elsewhere, strict=True):
         assert one.measures == other.measures
         assert (one.schedule.start == other.schedule.start).all()
@@ -53,9 +55,8 @@ def test_the_same_runs_have_the_same_results_wherever_they_run(logs):
 
 def test_a_study_is_written_with_pictures_for_each_comparison(logs, tmp_path):
     study = STUDIES["tang"]
-    runs = study.runs(logs, 250)[:4]
-    results = Results([(run, run.play()) for run in runs])
-    write_study(tmp_path, "tang", "a table\n", results)
+    runs = study.runs([logs], 250)[:4]
+    study.write(tmp_path, "tang", "a table\n", [(run, run.play()) for run in runs])
     assert (tmp_path / "table.txt").read_text() == "tang\n\na table\n"
     assert (tmp_path / "intrepid-wfp-regular-gains-by-month.png").exists()
     assert 'src="intrepid-wfp-regular-waits.png"' in (tmp_path / "index.html").read_text()

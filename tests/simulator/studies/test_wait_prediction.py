@@ -1,5 +1,4 @@
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ from simulator.scheduling.arrival_forecasts import Told
 from simulator.studies.wait_prediction import (
     Case,
     WaitErrors,
-    cases,
     compare,
-    run_cases,
-    table,
+    report,
+    runs,
     wait_errors,
 )
 from simulator.traces.swf import write_swf
@@ -52,13 +50,10 @@ def test_requests_tell_too_long_waits_and_exact_runtimes_the_true_ones(trace):
 
 
 def test_every_case_is_a_line_of_the_table(trace):
-    wanted = cases([trace], ["last-two"], None)
+    wanted = runs([trace], None, method=["last-two"])
     assert len(wanted) == len(set(wanted)) == 2 * 5
-    played = []
-    with ThreadPoolExecutor(1) as executor:
-        found = run_cases(executor, wanted, played.append)
-    lines = table(wanted, found).splitlines()[2:]
-    assert len(lines) == len(played) == 10
+    lines = report([(case, wait_errors(case)) for case in wanted]).splitlines()[2:]
+    assert len(lines) == 10
     assert all(line.startswith("small") for line in lines)
     assert [line.split()[-4] for line in lines if "exact" in line.split()[3]] == ["exact"] * 4
 

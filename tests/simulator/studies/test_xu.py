@@ -14,7 +14,13 @@ from predictors.tuning.round import tune
 from service.cli import app
 from simulator.replay.tradeoff import Point, curve_of, point_of
 from simulator.studies.xu.retuning import Retuning
-from simulator.studies.xu.study import error_quantiles, report, running_error, shares_within, study
+from simulator.studies.xu.study import (
+    compare,
+    error_quantiles,
+    running_error,
+    shares_within,
+    tables,
+)
 
 PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
 
@@ -98,7 +104,7 @@ def test_errors_are_summed_up_as_the_figures_do():
 def test_a_study_scores_every_method_on_the_same_jobs():
     steps = []
     runs = log(1500)
-    found = study(runs, PLAN, penalties=(0.0, 4.0), progress=lambda: steps.append(1))
+    found = compare(runs, PLAN, penalties=(0.0, 4.0), progress=lambda: steps.append(1))
     first_round = sorted(run.end_time for run in runs)[PLAN.fewest_jobs - 1]
     assert found.jobs == sum(run.submission.submit_time >= first_round for run in runs)
     assert len(steps) == found.rounds * 3 + 1
@@ -106,7 +112,7 @@ def test_a_study_scores_every_method_on_the_same_jobs():
     assert settings["knn, tuned"].error < settings["knn, untuned"].error
     tuned, *_ = found.curves
     assert tuned.points[0].underestimation_rate <= tuned.points[-1].underestimation_rate
-    text = report(found)
+    text = tables(found)
     assert "underestimated as by" in text
     assert "knn, tuned once" in text
 

@@ -1,0 +1,154 @@
+"""The one command behind every ``walltimed experiment``."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.console import (
+    AsJson,
+    CommandError,
+    ExitCode,
+    Limit,
+    err,
+    out,
+    print_json,
+    progress_bar,
+)
+from service.cli.experiments.table import Experiment
+
+if TYPE_CHECKING:
+    from simulator.studies.study import Study
+
+COMMON = {
+    "output": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                "--output", "--pictures", metavar="DIR", help="Write the tables and pictures there."
+            ),
+        ],
+        None,
+    ),
+    "limit": (Limit, None),
+    "processes": (
+        Annotated[int | None, typer.Option(min=1, help="By default one per core.")],
+        None,
+    ),
+    "dask": (
+        Annotated[
+            str | None,
+            typer.Option(metavar="ADDRESS", help="Of a Dask scheduler, to run on its workers."),
+        ],
+        None,
+    ),
+    "as_json": (AsJson, False),
+}
+"""Options of every study: annotation and default by parameter."""
+
+
+def command_of(experiment: Experiment) -> Callable[..., None]:
+    """The command that runs a study, with the study's options and those of all."""
+
+    def command(**given: Any) -> None:
+        taken = given.pop("given", ())
+        paths = [taken] if isinstance(taken, Path) else list(taken)
+        common = {name: given.pop(name) for name in COMMON}
+        run(experiment.name, paths, given, **common)
+
+    command.__name__ = experiment.name.replace("-", "_")
+    command.__doc__ = inspect.cleandoc(experiment.explanation)
+    argument = [] if experiment.takes is None else [("given", experiment.takes)]
+    options = {**experiment.options, **COMMON}
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            *(_parameter(name, takes, inspect.Parameter.empty) for name, takes in argument),
+            *(_parameter(name, *option) for name, option in options.items()),
+        ]
+    )
+    return command
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
+
+
+def run(
+    name: str,
+    paths: Sequence[Path],
+    options: dict[str, Any],
+    *,
+    output: Path | None,
+    limit: int | None,
+    processes: int | None,
+    dask: str | None,
+    as_json: bool,
+) -> None:
+    """Play every part of a study, print its tables, and write them with pictures."""
+    from simulator.studies import STUDIES
+    from simulator.studies.study import StudyError, play_all
+
+    study = STUDIES[name]
+    _refuse_missing(study, paths)
+    try:
+        parts = study.runs([path.resolve() if dask else path for path in paths], limit, **options)
+        with (
+            executor_of(processes, dask) as executor,
+            progress_bar("parts", quiet=as_json) as progress,
+        ):
+            task = progress.add_task(name, total=len(parts))
+            played = []
+            for each in play_all(study, parts, executor):
+                played.append(each)
+                progress.advance(task)
+    except StudyError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+    text = study.report(played)
+    if as_json:
+        records = study.records(played)
+        print_json({"study": name, **records} if "simulations" in records else records)
+    else:
+        out.print(f"{study.title}\n\n{text}", soft_wrap=True, end="", markup=False)
+    if output:
+        study.write(output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played)
+        err.print(f"The report is {output / 'index.html'}.", soft_wrap=True, markup=False)
+
+
+def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:
+    """Name the files that are not there, before any work.
+
+    Raises:
+        CommandError: a trace, or a log of the directory, does not exist.
+    """
+    if study.logs:
+        missing = [log for log in study.logs if not (paths[0] / log).exists()]
+        if missing:
+            raise CommandError(f"{paths[0]} lacks {', '.join(missing)}.", ExitCode.USAGE)
+    for path in paths:
+        if not path.exists():
+            raise CommandError(f"There is no file {path}.", ExitCode.USAGE)
+
+
+@contextmanager
+def executor_of(processes: int | None, dask: str | None) -> Iterator[Executor]:
+    """Processes of this machine, or the workers of a Dask cluster."""
+    if dask is None:
+        # A fresh process each: a fork of one with compiled code and threads may hang.
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as executor:
+            yield executor
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise CommandError(
+            "--dask needs the package distributed; install it beside walltimed.", ExitCode.USAGE
+        ) from None
+    with Client(dask) as client:
+        yield client.get_executor()

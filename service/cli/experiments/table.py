@@ -1,0 +1,195 @@
+"""The studies as commands: what they explain of themselves, take, and can be asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+DIRECTORY = Annotated[
+    Path, typer.Argument(metavar="DIRECTORY", help="Where the logs are, by their archive's names.")
+]
+TRACES = Annotated[
+    list[Path], typer.Argument(metavar="TRACE...", help="SWF files, also gzip or xz.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A study as a command.
+
+    Attributes:
+        name: of the study in ``simulator.studies.STUDIES``.
+        explanation: what ``--help`` says; its first line is the summary.
+        takes: annotation of the argument, or None.
+        options: of this study alone: annotation and default by parameter.
+    """
+
+    name: str
+    explanation: str
+    takes: Any
+    options: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+EXPERIMENTS = (
+    Experiment(
+        "hanzich",
+        """Score the turnaround estimates of Hanzich et al. 2005 against simulated shared nodes.
+
+        30 NAS-like jobs arrive every 15 s or so at 16 nodes that are shared fairly by up to four
+        of them and by local users. At each arrival every combination of the paper's estimators
+        says when every job will end. The tables are those of the paper's Fig. 3 and Table 1.
+
+        For example:
+
+            walltimed experiment hanzich
+            walltimed experiment hanzich --seeds 30 --scale 2
+        """,
+        None,
+        {
+            "seeds": (Annotated[int, typer.Option(min=2, help="Workloads in each setting.")], 100),
+            "scale": (
+                Annotated[
+                    float,
+                    typer.Option(min=0.01, max=100, help="Benchmarks run so many times longer."),
+                ],
+                1.0,
+            ),
+        },
+    ),
+    Experiment(
+        "klusacek",
+        """Three estimates under conservative backfilling; how early nodes are known, and the price.
+
+        Klusáček & Soysal 2020, Figs. 5 to 7, 9 and 11 to 14, on CTC-SP2, SDSC-SP2, CERIT-SC.
+
+        For example:
+
+            walltimed experiment klusacek traces --output results/klusacek
+        """,
+        DIRECTORY,
+    ),
+    Experiment(
+        "least-cost",
+        """Compare least-cost with the methods of the papers where they underestimate equally often.
+
+        The price of an underestimate moves least-cost along its trade-off. Percentiles are those
+        of the user's usages within 30 days, without a lower bound; knn is not tuned
+        (walltimed experiment xu tunes it). All jobs count, those of new users too.
+
+        For example:
+
+            walltimed experiment least-cost SDSC-SP2-1998-4.2-cln.swf.gz
+        """,
+        TRACES,
+    ),
+    Experiment(
+        "rocchetti",
+        """Priorities by the accuracy of requests: the six scenarios, on CEA-Curie.
+
+        Rocchetti et al. 2017, Tables 3 to 6.
+
+        For example:
+
+            walltimed experiment rocchetti traces --dask tcp://head:8786
+        """,
+        DIRECTORY,
+    ),
+    Experiment(
+        "tang",
+        """Adjusted requests under WFP and FCFS, for all jobs or not for running ones.
+
+        Tang et al. 2013, Figs. 14 to 17, on ANL-Intrepid and ALCF-Theta.
+
+        For example:
+
+            walltimed experiment tang traces --output results/tang
+        """,
+        DIRECTORY,
+    ),
+    Experiment(
+        "wait-prediction",
+        """Forecast every job's wait when it arrives, by requests, predictions and exact runtimes.
+
+        Under EASY and conservative backfilling, once with a scheduler that plans by requests,
+        once with one that plans by the estimates that the forecasts go by (Klusáček & Soysal,
+        Fig. 9).
+
+        For example:
+
+            walltimed experiment wait-prediction SDSC-SP2-1998-4.2-cln.swf.gz
+            walltimed experiment wait-prediction *.swf.gz --limit 20000 --method knn
+        """,
+        TRACES,
+        {
+            "method": (
+                Annotated[
+                    list[str], typer.Option("--method", "-m", help="Such as max-usage or knn.")
+                ],
+                (),
+            ),
+            "policy": (
+                Annotated[
+                    list[str],
+                    typer.Option("--policy", "-p", help="easy or conservative; else both."),
+                ],
+                (),
+            ),
+            "samples": (
+                Annotated[
+                    int, typer.Option(min=0, help="Futures of an interval, for one job in ten.")
+                ],
+                0,
+            ),
+        },
+    ),
+    Experiment(
+        "xu",
+        """Compare tuned knn with untuned knn, requests, last-two, max-usage and percentile.
+
+        After every t2 jobs that have ended, parameters are searched on the t1 jobs before the
+        last t2, and adopted if they beat those in force on these. Methods are compared where they
+        underestimate equally often, as the penalty on underestimates moves the tuned one along
+        its trade-off. The other tables are Figures 2 and 3 of Xu et al. 2019 in numbers.
+
+        For example:
+
+            walltimed experiment xu SDSC-SP2-1998-4.2-cln.swf.gz
+            walltimed experiment xu --year 2004 --test 1000 HPC2N-2002-2.2-cln.swf.gz
+        """,
+        TRACES,
+        {
+            "year": (
+                Annotated[int | None, typer.Option(help="Only jobs submitted in this year.")],
+                None,
+            ),
+            "history": (
+                Annotated[int, typer.Option(help="h, jobs that only serve as neighbours.")],
+                5_000,
+            ),
+            "training": (
+                Annotated[int, typer.Option(help="t1, jobs that parameters are tried on.")],
+                20_000,
+            ),
+            "test": (Annotated[int, typer.Option(help="t2, jobs between rounds.")], 2_000),
+            "penalty": (
+                Annotated[float, typer.Option(help="Of the tuned knn of Figs. 2 and 3.")],
+                1.0,
+            ),
+            "search": (Annotated[str, typer.Option(help="exhaustive or genetic.")], "exhaustive"),
+        },
+    ),
+    Experiment(
+        "xu-schedules",
+        """EASY and EASY-SJBF with requested and with predicted times.
+
+        Xu et al. 2019, Tables 5 and 6, on SDSC-DS and HPC2N.
+
+        For example:
+
+            walltimed experiment xu-schedules traces --output results/xu
+        """,
+        DIRECTORY,
+    ),
+)

@@ -1,0 +1,77 @@
+"""What every study is: parts that need nothing of each other, and what is made of their results."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from predictors.jobs import Completion
+from simulator.reports.page import page, preformatted, section
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions
+from simulator.traces.swf import read_swf
+
+Played = Sequence[tuple[Any, Any]]
+"""The parts of a study with their results, in the order of the parts."""
+
+
+class Takes(StrEnum):
+    """What a study is given."""
+
+    DIRECTORY = "a directory with the logs that the study names"
+    TRACES = "traces"
+    NOTHING = "nothing: it generates its workloads"
+
+
+class StudyError(ValueError):
+    """A study cannot be made of what it was given; the message says why."""
+
+
+def write_text(directory: Path, title: str, text: str, played: Played) -> None:  # noqa: ARG001
+    """Write the tables as ``table.txt`` and ``index.html``: a study without pictures."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "table.txt").write_text(f"{title}\n\n{text}", encoding="utf-8")
+    shown = page(title, {}, [section("Tables", preformatted(text))])
+    (directory / "index.html").write_text(shown, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A study: ``walltimed experiment`` has a command of the same name for each.
+
+    Attributes:
+        title: what is studied, and in which paper.
+        takes: what the study is given.
+        logs: file names that must lie in the directory, for studies that take one.
+        runs: the parts, given the paths (of the directory or the traces), a limit on the jobs of
+            each log after cleaning, and the study's own options by name.
+        play: the result of one part; both can be sent to another process.
+        report: the tables, with a paper's figures and what to think of the difference.
+        records: the same for machines, as JSON values.
+        write: writes title, tables and pictures into a directory.
+    """
+
+    title: str
+    takes: Takes
+    runs: Callable[..., Sequence[Any]]
+    play: Callable[[Any], Any]
+    report: Callable[[Played], str]
+    records: Callable[[Played], Any]
+    logs: Sequence[str] = ()
+    write: Callable[[Path, str, str, Played], None] = write_text
+
+
+def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator[tuple[Any, Any]]:
+    """Play every part on an executor: processes of this machine, or a cluster's workers.
+
+    The results come in the order of the parts, and are the same wherever they were made.
+    """
+    yield from zip(parts, executor.map(study.play, parts), strict=True)
+
+
+def runs_of(trace: str | Path, limit: int | None = None) -> list[Completion]:
+    """The first ``limit`` jobs of a trace that can be learned from; all without a limit."""
+    jobs, _ = clean(read_swf(str(trace)), REPLAY_RULES)
+    return list(completions(jobs.select(slice(limit))))
