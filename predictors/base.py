@@ -9,6 +9,9 @@ from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
 SHORTEST = 1.0
 """No prediction is shorter than this many seconds (unless the request is): it must be positive."""
 
+DEFAULT_METHOD = "max-usage"
+"""Answers where neither the caller nor the settings name a method."""
+
 COLD_START = Basis(jobs=0, reason="cold-start")
 """The basis of an answer for want of any usable history."""
 

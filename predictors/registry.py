@@ -13,14 +13,13 @@ from predictors.methods.requested import Requested
 
 PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "requested": Requested,
+    "last-two": LastTwo,
     "max-usage": MaxUsage,
     "percentile": Percentile,
-    "last-two": LastTwo,
     "knn": Knn,
     "least-cost": LeastCost,
 }
-
-DEFAULT_METHOD = "max-usage"
+"""In the order in which tables show them, requests first."""
 
 
 class UnknownMethodError(ValueError):

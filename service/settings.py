@@ -13,6 +13,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from predictors.base import DEFAULT_METHOD
+
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -40,7 +42,9 @@ class Settings(BaseSettings):
     insecure: bool = Field(
         default=False, description="Listen beyond loopback although no token has been issued."
     )
-    method: str = Field("max-usage", description="Method that answers when a request names none.")
+    method: str = Field(
+        DEFAULT_METHOD, description="Method that answers when a request names none."
+    )
     predictors: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description="Parameters by method, for example {'percentile': {'percentile': 90}}.",

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from simulator.traces.trace import Trace
 
-METHODS = ("max-usage", "percentile", "last-two", "least-cost")
-"""Compared unless the caller says which."""
-
 KNOWN = frozenset({"requested", "exact"})
 """Always there."""
 
@@ -86,6 +83,7 @@ def backtest(
         walltimed backtest log.swf.gz --order wfp -m max-usage -m percentile:percentile=90
         walltimed backtest --format sacct --time-zone Europe/Berlin sacct.txt --processors 4096
     """
+    from predictors.registry import PREDICTORS
     from simulator.reports.backtest import backtest as test
     from simulator.reports.backtest import verdict, write_page
     from simulator.scheduling.semantics import Semantics
@@ -93,7 +91,7 @@ def backtest(
     from simulator.traces.files import name_of
 
     semantics = Semantics.adjusted(adjust, policy=policy, order=order)
-    methods = tuple(name for name in dict.fromkeys(method or METHODS) if name not in KNOWN)
+    methods = tuple(name for name in dict.fromkeys(method or PREDICTORS) if name not in KNOWN)
     if not methods:
         raise CommandError("Name a method that predicts.", ExitCode.USAGE)
     log, users, unlearned = read_log(file, format_, cluster, time_zone, on_error)

@@ -13,7 +13,7 @@ from service.cli.console import Limit, out, progress_bar
 from service.cli.importing import OnError
 from service.cli.players import private_settings
 from service.cli.private_service import PrivateService, private_service
-from service.cli.replay import METHODS, Log, read_log
+from service.cli.replay import Log, default_methods, read_log
 
 if TYPE_CHECKING:
     from simulator.replay.loop import Replay
@@ -56,7 +56,7 @@ def demo(
     from simulator.replay.remote import Client
     from simulator.reports.method_summary import LEGEND, summarise, summary_table
 
-    specs = [MethodSpec.parse(text) for text in METHODS]
+    specs = [MethodSpec.parse(text) for text in default_methods(None)]
     log = sample(limit)
     with (
         TemporaryDirectory(prefix="walltimed-demo-") as directory,

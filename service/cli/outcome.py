@@ -11,8 +11,8 @@ from service.cli.console import out
 from service.cli.importing import LISTED
 from service.cli.replay import Log
 from simulator.replay.loop import Replay
-from simulator.replay.percentile_schemes import Swept, as_records, sweep_table
-from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table
+from simulator.replay.percentile_schemes import Swept, as_records
+from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table, sweep_table
 
 
 @dataclass(frozen=True, kw_only=True)

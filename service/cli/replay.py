@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.percentile_schemes import Swept
 
-METHODS = (
-    *("requested", "last-two", "max-usage", "percentile:key=user+walltime", "knn"),
-    "least-cost",
-)
-"""Asked unless the caller says which. SWF has no projects, so this key is what the triple is."""
-
 
 @dataclass(frozen=True)
 class Log:
@@ -115,7 +109,10 @@ def replay(
 
 def default_methods(url: str | None) -> list[str]:
     """Every usual method; a running service has its own parameters."""
-    return [method.partition(":")[0] for method in METHODS] if url else list(METHODS)
+    from predictors.registry import PREDICTORS
+    from simulator.replay.method_spec import usual_methods
+
+    return list(PREDICTORS) if url else usual_methods()
 
 
 def cluster_of(url: str | None, cluster: str | None) -> str:

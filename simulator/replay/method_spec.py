@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from predictors.base import Predictor
-from predictors.registry import UnknownMethodError, create
+from predictors.registry import PREDICTORS, UnknownMethodError, create
+
+WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
+"""Methods whose default asks for a project, which SWF logs do not have."""
+
+
+def usual_methods() -> list[str]:
+    """Every registered method, as it is asked in a log without projects."""
+    return [WITHOUT_PROJECTS.get(name, name) for name in PREDICTORS]
 
 
 class MethodSpecError(ValueError):

@@ -14,7 +14,6 @@ from predictors.jobs import Completion
 from predictors.measures import PredictionMeasures, measure
 from predictors.methods.percentile import KEYS, Percentile
 from simulator.replay.loop import InProcess, replay
-from simulator.reports.tables import text_table
 
 PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 """The paper's median, percentiles and maximum."""
@@ -104,27 +103,6 @@ def sweep(
         scheme: measure(played.answers[scheme.label].predicted, requested, actual)
         for scheme in compared
     }
-
-
-def sweep_table(swept: Swept) -> str:
-    """A line for each scheme."""
-    heads = ("key", "window d", "bound", "percentile", "accuracy", "median acc", "NA", "OE", "UE")
-    rows = [
-        [
-            scheme.key,
-            "all" if scheme.window_days is None else f"{scheme.window_days:g}",
-            f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
-            f"{scheme.percentile:g}",
-            f"{measures.accuracy:.3f}",
-            f"{measures.median_accuracy:.3f}",
-            f"{measures.not_adjusted:.2%}",
-            f"{measures.overestimated:.2%}",
-            f"{measures.underestimated:.2%}",
-            f"{measures.badly_underestimated:.2%}",
-        ]
-        for scheme, measures in swept.items()
-    ]
-    return text_table((*heads, "BE"), rows)
 
 
 def as_records(swept: Swept) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from predictors.measures import PredictionMeasures, measure
 from simulator.replay.loop import Replay
+from simulator.replay.percentile_schemes import Swept
 from simulator.reports.tables import text_table
 
 HEADS = (
@@ -102,6 +103,27 @@ def summary_table(summaries: Sequence[MethodSummary]) -> str:
         for row, coverage in zip(rows, coverages, strict=True):
             row.insert(10, "" if coverage is None else f"{coverage:.2%}")
     return text_table(heads, rows)
+
+
+def sweep_table(swept: Swept) -> str:
+    """A line for each scheme."""
+    heads = ("key", "window d", "bound", "percentile", "accuracy", "median acc", "NA", "OE", "UE")
+    rows = [
+        [
+            scheme.key,
+            "all" if scheme.window_days is None else f"{scheme.window_days:g}",
+            f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
+            f"{scheme.percentile:g}",
+            f"{measures.accuracy:.3f}",
+            f"{measures.median_accuracy:.3f}",
+            f"{measures.not_adjusted:.2%}",
+            f"{measures.overestimated:.2%}",
+            f"{measures.underestimated:.2%}",
+            f"{measures.badly_underestimated:.2%}",
+        ]
+        for scheme, measures in swept.items()
+    ]
+    return text_table((*heads, "BE"), rows)
 
 
 def user_numbers(played: Replay) -> tuple[NDArray[np.int64], int]:

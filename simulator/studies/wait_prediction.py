@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator.replay.method_spec import usual_methods
 from simulator.reports.tables import text_table
 from simulator.scheduling.arrival_forecasts import Told, waits_at_arrival
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
@@ -22,7 +23,7 @@ from simulator.traces.swf import read_swf
 
 POLICIES = ("easy", "conservative")
 
-METHODS = ("max-usage", "last-two")
+METHODS = tuple(method for method in usual_methods() if method != REQUESTED)
 """Estimate, where no others are asked for."""
 
 ARRIVALS_PER_INTERVAL = 10

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from predictors.base import SHORTEST, Predictor
+from predictors.base import DEFAULT_METHOD, SHORTEST, Predictor
 from predictors.jobs import Completion, Submission
 from predictors.memory.user_runs import SLACK
-from predictors.registry import DEFAULT_METHOD, PREDICTORS, UnknownMethodError, create
+from predictors.registry import PREDICTORS, UnknownMethodError, create
 
 DAY = 86400.0
 
@@ -218,6 +218,5 @@ def test_an_unknown_method_is_named_with_those_there_are():
         create("magic")
 
 
-def test_the_default_method_exists_and_is_max_usage():
-    assert DEFAULT_METHOD == "max-usage"
+def test_the_default_method_is_registered_and_bounded_in_what_it_remembers():
     assert create(DEFAULT_METHOD).memory.window_seconds < inf

@@ -12,11 +12,16 @@ from simulator.replay.percentile_schemes import (
     as_records,
     schemes,
     sweep,
-    sweep_table,
     usable_keys,
 )
 from simulator.replay.predictions_file import write_predictions
-from simulator.reports.method_summary import HEADS, summarise, summary_table, user_numbers
+from simulator.reports.method_summary import (
+    HEADS,
+    summarise,
+    summary_table,
+    sweep_table,
+    user_numbers,
+)
 from simulator.reports.replay_report import Report
 from simulator.reports.tables import text_table
 
