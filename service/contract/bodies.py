@@ -25,13 +25,13 @@ from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
 
 
-class Taken(BaseModel):
+class RequestBody(BaseModel):
     """What every request body keeps to: no field it does not know, no text for a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class SubmissionBody(Taken):
+class SubmissionBody(RequestBody):
     """A job as it is submitted. Only `requested_walltime` is required."""
 
     requested_walltime: PositiveDuration = Field(description="Seconds.")
@@ -69,14 +69,14 @@ class PredictionRequest(SubmissionBody):
     method: Method | None = Field(None, description="The service's default, if it is left out.")
 
 
-class PredictionBatch(Taken):
+class PredictionBatch(RequestBody):
     """Several submissions for one method."""
 
     submissions: Annotated[list[SubmissionBody], FailFast()]
     method: Method | None = Field(None, description="The service's default, if it is left out.")
 
 
-class ExtensionRequest(Taken):
+class ExtensionRequest(RequestBody):
     """A job that outlived its prediction. All in seconds."""
 
     requested_walltime: PositiveDuration
@@ -141,7 +141,7 @@ class CompletionBody(SubmissionBody):
         return start, runtime
 
 
-class CompletionBatch(Taken):
+class CompletionBatch(RequestBody):
     """Several runs that have ended."""
 
     completions: Annotated[list[CompletionBody], FailFast()]
@@ -161,7 +161,7 @@ class CompletionBatch(Taken):
         return reports
 
 
-class OnErrorQuery(Taken):
+class OnErrorQuery(RequestBody):
     """What is to happen to lines of NDJSON that are no completions."""
 
     on_error: Literal["refuse", "skip"] = Field(
@@ -171,7 +171,7 @@ class OnErrorQuery(Taken):
     )
 
 
-class WaitingJob(Taken):
+class WaitingJob(RequestBody):
     """A job in the queue."""
 
     job_id: JobId
@@ -180,13 +180,13 @@ class WaitingJob(Taken):
     submit_time: Time
 
 
-class ClusterQuery(Taken):
+class ClusterQuery(RequestBody):
     """The query of calls about one cluster."""
 
     cluster: Text = Field(DEFAULT_CLUSTER, description="History never leaves its cluster.")
 
 
-class PriorityRequest(Taken):
+class PriorityRequest(RequestBody):
     """The jobs that wait."""
 
     now: Time | None = Field(None, description="The service's clock, if it is left out.")
@@ -194,7 +194,7 @@ class PriorityRequest(Taken):
     jobs: Annotated[list[WaitingJob], FailFast()]
 
 
-class TuningRequest(Taken):
+class TuningRequest(RequestBody):
     """A round of tuning; what is left out is as the service's settings have it."""
 
     cluster: Text = DEFAULT_CLUSTER

@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from service.http import error_answers, openapi
-from service.http.bytes_route import FastRoute, QuickRoute, to_json
+from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
 from service.http.gate import Gate
 from service.http.routes import (
     adapters,
@@ -79,7 +79,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.worker = worker
-    app.router.route_class = FastRoute
+    app.router.route_class = BytesRoute
     app.router.max_body_size = settings.max_body_bytes
     add_routes(app, worker)
     error_answers.install(app)
@@ -96,10 +96,10 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
     limit = worker.settings.max_body_bytes
     reporting = Reporting(worker)
-    quick = APIRouter(route_class=QuickRoute)
-    quick.max_body_size = limit
-    predictions.add(quick, Predicting(worker))
-    app.router.routes.extend(quick.routes)
+    by_msgspec = APIRouter(route_class=MsgspecRoute)
+    by_msgspec.max_body_size = limit
+    predictions.add(by_msgspec, Predicting(worker))
+    app.router.routes.extend(by_msgspec.routes)
     completing = Completing(worker)
     completions.add(app.router, completing)
     adapters.add(app.router, Adapting(worker, completing), limit=limit)

@@ -11,13 +11,13 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.contract.bodies import refusal
-from service.contract.decoding import quick_validator
+from service.contract.decoding import msgspec_first
 from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
 
 to_json = msgspec.json.Encoder().encode
 
 
-class FastRoute(APIRoute):
+class BytesRoute(APIRoute):
     """Serves ``async def endpoint(body: Model) -> Answer`` without FastAPI's machinery.
 
     FastAPI describes such a route like any other, OpenAPI included; but a request is validated
@@ -39,9 +39,9 @@ class FastRoute(APIRoute):
         super().__init__(path, endpoint, **options)
         self.max_body_size = limit
         if self._takes_one_body():
-            self.app = self.fast = self.fast_app()
+            self.app = self.bytes_app = self.make_bytes_app()
 
-    def fast_app(self) -> ASGIApp:
+    def make_bytes_app(self) -> ASGIApp:
         """What serves the route."""
         return partial(
             answer_bytes,
@@ -76,12 +76,12 @@ class FastRoute(APIRoute):
         return len(wanted.body_params) == 1 and not any(others)
 
 
-class QuickRoute(FastRoute):
-    """A fast route whose body is one model of plain fields; see ``quick_validator``."""
+class MsgspecRoute(BytesRoute):
+    """A fast route whose body is one model of plain fields; see ``msgspec_first``."""
 
     def validator(self) -> Callable[[bytes], Any]:
         """What decodes most bodies at once, and leaves the others to the model."""
-        return quick_validator(self.body_type)
+        return msgspec_first(self.body_type)
 
 
 async def answer_bytes(  # noqa: PLR0913 - three of them are ASGI's, the rest the route's own

@@ -16,7 +16,7 @@ from service.worker.worker import Worker
 GROUP = 1000
 """Completions of a stream that are stored together; others' commits pass in between."""
 
-SLICE = 64
+LINES_PER_TURN = 64
 """Completions that are checked at a time, so that other requests pass in between."""
 
 BLOCK_BYTES = 1 << 16
@@ -104,7 +104,7 @@ class Completing:
         """Durably, in one transaction, after the predictions that they may answer."""
         if not reports:
             return NOTHING
-        reports = self._worker.names.reports(reports)
+        reports = self._worker.pseudonyms.reports(reports)
         self._worker.recorder.flush()
         self._worker.storing += len(reports)
         try:
@@ -130,7 +130,7 @@ async def _groups(
                 group.append(report_of(line))
             except InvalidLineError as error:
                 on_error(error)
-            if place % SLICE == SLICE - 1:
+            if place % LINES_PER_TURN == LINES_PER_TURN - 1:
                 await asyncio.sleep(0)
         if len(group) >= GROUP:
             yield group

@@ -16,9 +16,9 @@ from service.errors import InvalidFieldError, QueueTooLargeError
 from service.operations.node_notes import NodeNotes
 from service.operations.playing import SharedQueue, play_dedicated, play_shared
 from service.operations.snapshots import (
+    JobEstimate,
+    JobEstimates,
     JobName,
-    Knowledge,
-    Known,
     check_queue,
     dedicated,
     most_tasks,
@@ -41,7 +41,7 @@ NODES_PER_JOB = 100
 MOST_PLACES = 10**7
 """Processors of the machine and of all jobs, where each of them is named."""
 
-SLICE = 16
+PREDICTIONS_PER_TURN = 16
 """Jobs that are predicted at a time, so that other requests pass in between."""
 
 
@@ -73,9 +73,9 @@ class Forecasting:
         if method not in PREDICTORS:
             raise InvalidFieldError("There is no such method.", "method")
         check_queue(body, now)
-        known = await self._known(body, method)
+        estimates = await self._estimates(body, method)
         play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
-        jobs = await play(body, now, known)
+        jobs = await play(body, now, estimates)
         self._note_nodes(body, now, jobs)
         return ForecastAnswer(
             cluster=body.cluster, now=now, policy=body.policy, method=method, jobs=jobs
@@ -89,33 +89,35 @@ class Forecasting:
         if body.policy == "fcfs-pinned" and places > MOST_PLACES:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
-    async def _known(self, body: ForecastRequest, method: str) -> Knowledge:
+    async def _estimates(self, body: ForecastRequest, method: str) -> JobEstimates:
         """Predictions and priorities of all jobs."""
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
-        known: dict[JobName, Known] = {}
-        for start in range(0, len(jobs), SLICE):
+        estimates: dict[JobName, JobEstimate] = {}
+        for start in range(0, len(jobs), PREDICTIONS_PER_TURN):
             self._worker.follower.look()
             state = self._worker.live.of(body.cluster)
-            for job in jobs[start : start + SLICE]:
-                known[job.job_id] = self._know(job, body.cluster, method, state)
+            for job in jobs[start : start + PREDICTIONS_PER_TURN]:
+                estimates[job.job_id] = self._estimate(job, body.cluster, method, state)
             await asyncio.sleep(0)
-        return known
+        return estimates
 
-    def _know(self, job: QueuedJobBody, cluster: str, method: str, state: ClusterState) -> Known:
+    def _estimate(
+        self, job: QueuedJobBody, cluster: str, method: str, state: ClusterState
+    ) -> JobEstimate:
         runtime = job.predicted_walltime
         if runtime is None:
-            submission = self._worker.names.submission(job.within(cluster))
+            submission = self._worker.pseudonyms.submission(job.within(cluster))
             runtime = state.predictors[method].predict(submission).predicted_walltime
-        ranked = state.accuracies.of(self._worker.names.user(job.user))
-        return Known(
+        ranked = state.accuracies.of(self._worker.pseudonyms.user(job.user))
+        return JobEstimate(
             runtime=min(runtime, job.requested_walltime),
             priority=ranked.priority if ranked else self._default_priority,
         )
 
     async def _dedicated(
-        self, body: ForecastRequest, now: float, known: Knowledge
+        self, body: ForecastRequest, now: float, estimates: JobEstimates
     ) -> list[JobForecastAnswer]:
-        snapshot = dedicated(body, now, known)
+        snapshot = dedicated(body, now, estimates)
         played, futures = await self._worker.forecasts.run(
             play_dedicated, snapshot, semantics_of(body), *self._variety(body)
         )
@@ -143,9 +145,9 @@ class Forecasting:
         return self._worker.live.of(body.cluster).errors.quantiles(), wanted
 
     async def _shared(
-        self, body: ForecastRequest, now: float, known: Knowledge
+        self, body: ForecastRequest, now: float, estimates: JobEstimates
     ) -> list[JobForecastAnswer]:
-        cluster, waiting_jobs = shared(body, now, known)
+        cluster, waiting_jobs = shared(body, now, estimates)
         queue = SharedQueue(
             cluster=cluster,
             waiting=waiting_jobs,

@@ -26,12 +26,12 @@ from service.contract.bodies import (
 )
 from service.errors import InvalidFieldError
 from service.worker.live_state import ClusterState
-from service.worker.prediction_recorder import Answered
+from service.worker.prediction_recorder import AnsweredPrediction
 from service.worker.worker import Worker
 
 log = structlog.get_logger()
 
-SLICE = 16
+PREDICTIONS_PER_TURN = 16
 """Predictions of a batch that are made at a time, so that other requests pass in between."""
 
 _FAILED = Basis(jobs=0, reason="failure")
@@ -44,7 +44,7 @@ class Predicting:
         self._worker = worker
         self._records = worker.settings.record_predictions
         self._default = worker.settings.method
-        self._hide = worker.names.submission
+        self._hide = worker.pseudonyms.submission
         self._prefix = secrets.token_hex(8)
         self._serial = count(1)
 
@@ -68,9 +68,9 @@ class Predicting:
         check_length(body.submissions, "submissions", self._worker.settings.max_batch)
         now = self._worker.clock()
         answers: list[PredictionAnswer] = []
-        for start in range(0, len(body.submissions), SLICE):
+        for start in range(0, len(body.submissions), PREDICTIONS_PER_TURN):
             self._worker.follower.look()
-            jobs = body.submissions[start : start + SLICE]
+            jobs = body.submissions[start : start + PREDICTIONS_PER_TURN]
             answers += [self._answer(job, method, now) for job in jobs]
             await asyncio.sleep(0)
         return PredictionsAnswer(predictions=answers)
@@ -122,7 +122,7 @@ class Predicting:
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
         if self._records:
             self._worker.recorder.later(
-                Answered(
+                AnsweredPrediction(
                     state=state,
                     submission=submission,
                     prediction=prediction,

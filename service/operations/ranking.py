@@ -17,7 +17,7 @@ from service.errors import UnknownUserError
 from service.operations.predicting import check_length
 from service.worker.worker import Worker
 
-SLICE = 256
+JOBS_PER_TURN = 256
 """Jobs that are ranked at a time, so that other requests pass in between."""
 
 
@@ -27,7 +27,7 @@ class Ranking:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._default = group_named(worker.settings.default_group)
-        self._pseudonym = worker.names.user
+        self._pseudonym = worker.pseudonyms.user
 
     def user(self, user: str, cluster: str) -> UserAnswer:
         """One user's accuracy.
@@ -77,9 +77,10 @@ class Ranking:
         accuracies = self._accuracies(body.cluster)
         oldest_first = sorted(body.jobs, key=lambda job: unix_seconds(job.submit_time))
         ranked: list[PriorityAnswer] = []
-        for start in range(0, len(oldest_first), SLICE):
+        for start in range(0, len(oldest_first), JOBS_PER_TURN):
             ranked += [
-                self._rank(job, accuracies, now) for job in oldest_first[start : start + SLICE]
+                self._rank(job, accuracies, now)
+                for job in oldest_first[start : start + JOBS_PER_TURN]
             ]
             await asyncio.sleep(0)
         # The sort is stable: among equal priorities the older submission stays first.

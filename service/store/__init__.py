@@ -8,15 +8,15 @@ from service.store.errors import (
     StoreUnavailableError,
 )
 from service.store.log import LogReader
-from service.store.records import (
+from service.store.store import Store, open_store
+from service.store.tunings import Tuning, TuningLostError, Tunings, TuningState
+from service.store.types import (
     Ingested,
     MethodScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
 )
-from service.store.store import Store, open_store
-from service.store.tunings import Tuning, TuningLostError, Tunings, TuningState
 
 __all__ = [
     "Ingested",

@@ -68,7 +68,7 @@ def _has_window(predictor: Predictor) -> bool:
     return predictor.memory.window_seconds > 0
 
 
-class Live:
+class LiveState:
     """The state of all clusters.
 
     A cluster appears with its first completion. Any other name shares one empty state, so that
@@ -99,7 +99,7 @@ class Live:
         """What is known of a cluster."""
         return self._clusters.get(cluster, self._unknown)
 
-    def adopt(self, other: "Live") -> None:
+    def adopt(self, other: "LiveState") -> None:
         """Take over all that the other has learned."""
         self._clusters = other._clusters  # noqa: SLF001 - it is one of us
 

@@ -15,9 +15,9 @@ from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
 from service.store import LogReader, RecordedPrediction, Store, StoreError, open_store
 from service.worker.forecast_process import ForecastProcess
-from service.worker.live_state import Live
-from service.worker.log_follower import Follower
-from service.worker.prediction_recorder import Recorder
+from service.worker.live_state import LiveState
+from service.worker.log_follower import LogFollower
+from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import take_short_slices
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -64,18 +64,18 @@ class Worker:
         self.settings = settings
         self.clock = clock
         self.owns_process = owns_process
-        self.names = read_pseudonyms(settings.pseudonym_key_file)
+        self.pseudonyms = read_pseudonyms(settings.pseudonym_key_file)
         self.metrics = Metrics()
         self.guard = Guard(always=not (settings.is_loopback or settings.insecure))
         self.store: Store = open_store(
             settings.database_url.get_secret_value(),
             sqlite_synchronous=settings.sqlite_synchronous,
         )
-        self.live = Live(settings, self.metrics)
-        self.recorder = Recorder(
+        self.live = LiveState(settings, self.metrics)
+        self.recorder = PredictionRecorder(
             record=self._record, share=settings.shadow_share, metrics=self.metrics, clock=clock
         )
-        self.follower = Follower(
+        self.follower = LogFollower(
             self.live,
             before_learning=self.recorder.flush,
             has_to_store=lambda: self.storing > 0,
@@ -168,7 +168,7 @@ class Worker:
         log.info("ready", seconds=round(time.perf_counter() - started, 3))
         await self.follower.run()
 
-    async def _fold_until_it_works(self) -> tuple[Live, LogReader]:
+    async def _fold_until_it_works(self) -> tuple[LiveState, LogReader]:
         while True:
             try:
                 return await asyncio.to_thread(self._fold)
@@ -176,13 +176,13 @@ class Worker:
                 log.warning("the history cannot be folded yet", reason=str(error))
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
 
-    def _fold(self) -> tuple[Live, LogReader]:
+    def _fold(self) -> tuple[LiveState, LogReader]:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
-        live = Live(self.settings, self.metrics)
+        live = LiveState(self.settings, self.metrics)
         live.rehearse()
         reader, (recent, windows) = self.store.warm_start(live.memories, self.clock())
         live.remember(recent, windows)
-        live.retune(in_force.of_store(self.store))
+        live.retune(in_force.from_store(self.store))
         return live, reader
 
     async def _keep_house(self) -> None:

@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 0.25
 _COMPLETIONS_AT_ONCE = 1000  # in a transaction, unless one group alone is larger
 _HOUSEKEEPING_SECONDS = 3600.0
 
-Outcome = Ingested | Exception
+Acknowledgement = Ingested | Exception
 
 
 class _Waiting(Struct, frozen=True):
@@ -225,17 +225,17 @@ class Writer:
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
 
 
-def _tell(outcomes: Sequence[tuple[_Waiting, Outcome]]) -> None:
+def _tell(acknowledgements: Sequence[tuple[_Waiting, Acknowledgement]]) -> None:
     """Hand over the outcomes, waking each event loop once."""
     by_loop = defaultdict(list)
-    for waiting, outcome in outcomes:
+    for waiting, outcome in acknowledgements:
         by_loop[waiting.loop].append((waiting.future, outcome))
     for loop, settled in by_loop.items():
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_settle, settled)
 
 
-def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Outcome]]) -> None:
+def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Acknowledgement]]) -> None:
     for future, outcome in settled:
         if future.done():  # whoever waited has gone
             continue

@@ -12,7 +12,7 @@ import structlog
 from predictors.tuning.plan import TuningPlan
 from service.settings import Settings
 from service.store import Store, StoreError, Tuning
-from service.worker.live_state import Live
+from service.worker.live_state import LiveState
 from service.worker.tuning import in_force
 from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 
@@ -48,7 +48,7 @@ class TuningKeeper:
     def __init__(
         self,
         store: Store,
-        live: Live,
+        live: LiveState,
         settings: Settings,
         *,
         is_catching_up: Callable[[], bool],
@@ -70,7 +70,7 @@ class TuningKeeper:
         """Use, for ever, what rounds adopt in whatever process."""
         while True:
             with suppress(StoreError):
-                self._live.retune(await asyncio.to_thread(in_force.of_store, self._store))
+                self._live.retune(await asyncio.to_thread(in_force.from_store, self._store))
             await asyncio.sleep(PARAMETER_SECONDS)
 
     async def run_rounds(self) -> None:

@@ -228,17 +228,13 @@ def test_a_method_that_fails_is_replaced_by_the_request(broken):
     assert answer["method"] == "requested"
     assert answer["basis"] == {"jobs": 0, "reason": "failure"}
     assert answer["predicted_walltime"] == 3600.0
-    failures = broken.metric(
-        "walltimed_method_failures_total", method="max-usage", **{"while": "answer"}
-    )
+    failures = broken.metric("walltimed_method_failures_total", method="max-usage", phase="answer")
     assert failures == 1
 
 
 def test_a_method_that_fails_in_shadow_does_not_fail_the_answer(broken):
     assert broken.predict(user="ada", method="last-two")["method"] == "last-two"
-    failures = broken.metric(
-        "walltimed_method_failures_total", method="max-usage", **{"while": "shadow"}
-    )
+    failures = broken.metric("walltimed_method_failures_total", method="max-usage", phase="shadow")
     assert failures == 1
 
 
