@@ -28,10 +28,10 @@ class BytesRoute(APIRoute):
     An endpoint with any other signature stays an ordinary route.
 
     Attributes:
-        fast: what serves the route; None if it is an ordinary one.
+        bytes_app: what serves the route; None if it is an ordinary one.
     """
 
-    fast: ASGIApp | None = None
+    bytes_app: ASGIApp | None = None
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         # FastAPI's own limit answers plain text, and is in the way of routes that take no body.
@@ -77,7 +77,7 @@ class BytesRoute(APIRoute):
 
 
 class MsgspecRoute(BytesRoute):
-    """A fast route whose body is one model of plain fields; see ``msgspec_first``."""
+    """A bytes route whose body is one model of plain fields; see ``msgspec_first``."""
 
     def validator(self) -> Callable[[bytes], Any]:
         """What decodes most bodies at once, and leaves the others to the model."""
@@ -94,7 +94,7 @@ async def answer_bytes(  # noqa: PLR0913 - three of them are ASGI's, the rest th
     status: int,
     limit: int | None,
 ) -> None:
-    """Serve one request of a fast route."""
+    """Serve one request of a bytes route."""
     check_is_json(scope)
     body = await read_body(scope, receive, limit)
     if body is None:

@@ -59,7 +59,7 @@ def needs(scope: Scope | None = None) -> dict[str, Any]:
 class Gate:
     """Finds a request's route, admits it by its token, and counts and times its answer.
 
-    Fast routes are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
+    Bytes routes are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
     prediction. All others are found by FastAPI as usual.
     """
 

@@ -58,7 +58,7 @@ _EXTRA = {
 
 
 class CompletionsRoute(BytesRoute):
-    """A fast route that takes NDJSON too, as a stream."""
+    """A bytes route that takes NDJSON too, as a stream."""
 
     def __init__(
         self, path: str, endpoint: Callable[..., Any], *, completing: Completing, **options: Any
