@@ -1,12 +1,13 @@
 """The JSON that the service takes, once for validation, documentation and the domain."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
+from predictors.registry import PREDICTORS
 from predictors.tuning.plan import TuningPlan
 from service.contract.fields import (
     LONGEST,
@@ -219,6 +220,38 @@ class TuningRequest(RequestBody):
         """The domain's word for it."""
         given = self.model_dump(exclude={"cluster"}, exclude_none=True)
         return replace(usual, **given)
+
+
+class NamesMethod(Protocol):
+    """A body that may name the method that is to answer."""
+
+    @property
+    def method(self) -> str | None:
+        """Its name; None for the service's default."""
+
+
+def method_of(body: NamesMethod, default: str) -> str:
+    """The method that is to answer the body.
+
+    Raises:
+        InvalidFieldError: the body names a method that does not exist.
+    """
+    if body.method is None:
+        return default
+    if body.method not in PREDICTORS:
+        methods = ", ".join(sorted(PREDICTORS))
+        raise InvalidFieldError(f"There is no such method; there are {methods}.", "method")
+    return body.method
+
+
+def check_length(items: Sequence[object], field: str, limit: int) -> None:
+    """Refuse a list of more than ``limit`` items.
+
+    Raises:
+        InvalidFieldError: ``items``, the list in this field of the body, is longer.
+    """
+    if len(items) > limit:
+        raise InvalidFieldError(f"There must be at most {limit} in one request.", field)
 
 
 def refusal(error: ValidationError) -> RequestError:

@@ -134,21 +134,21 @@ async def read_body(scope: Scope, receive: Receive, limit: int | None) -> bytes 
     body: bytes = message.get("body", b"")
     if message.get("more_body", False):
         announced = Headers(scope=scope).get("content-length", "0")
-        check_length(int(announced) if announced.isdecimal() else 0, limit)
+        check_size(int(announced) if announced.isdecimal() else 0, limit)
         chunks = [body]
         length = len(body)
         while message.get("more_body", False):
             message = await receive()
             chunks.append(message.get("body", b""))
             length += len(chunks[-1])
-            check_length(length, limit)
+            check_size(length, limit)
         body = b"".join(chunks)
-    check_length(len(body), limit)
+    check_size(len(body), limit)
     return None if message["type"] == "http.disconnect" else body
 
 
-def check_length(length: int, limit: int | None) -> None:
-    """Refuse a body of more than ``limit`` bytes."""
+def check_size(length: int, limit: int | None) -> None:
+    """Refuse a body of `length` bytes if that is more than ``limit``."""
     if limit is not None and length > limit:
         raise BodyTooLargeError(f"The body must not be longer than {limit} bytes.")
 

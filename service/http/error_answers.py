@@ -19,7 +19,7 @@ from service.errors import (
     MethodNotAllowedError,
     NotFoundError,
     RequestError,
-    answer_to,
+    body_of,
     headers_of,
     status_of,
 )
@@ -30,13 +30,13 @@ log = structlog.get_logger()
 
 async def send_error(send: Send, error: Exception) -> None:
     """Answer an error of the table."""
-    await send_json(send, status_of(error), to_json(answer_to(error)), headers_of(error))
+    await send_json(send, status_of(error), to_json(body_of(error)), headers_of(error))
 
 
 def error_response(error: Exception) -> Response:
     """The answer to an error of the table."""
     return Response(
-        to_json(answer_to(error)),
+        to_json(body_of(error)),
         status_code=status_of(error),
         headers=headers_of(error),
         media_type="application/json",

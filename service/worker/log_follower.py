@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 from service.store import LogReader, StoreError
-from service.worker.live_state import LiveState
+from service.worker.live_state import ClusterState, LiveState
 
 COMPLETIONS_PER_TURN = 16
 """Completions folded at a time: about half a millisecond, in which no request is answered."""
@@ -93,6 +93,11 @@ class LogFollower:
         self._has_looked = True
         self._loop.call_soon(self._next_turn)
         self.step()
+
+    def state_of(self, cluster: str) -> ClusterState:
+        """What is known of a cluster, after a ``look``; from this an operation answers."""
+        self.look()
+        return self._live.of(cluster)
 
     def _next_turn(self) -> None:
         self._has_looked = False

@@ -4,15 +4,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-import structlog
 from msgspec import Struct
 
 from predictors.jobs import Prediction, Submission
-from service.metrics import Metrics
 from service.store import RecordedPrediction
-from service.worker.live_state import ClusterState
-
-log = structlog.get_logger()
+from service.worker.live_state import FAILED, ClusterState
 
 DELAY_SECONDS = 0.01
 """How long predictions gather: asking about many at once takes half the time for each."""
@@ -52,13 +48,11 @@ class PredictionRecorder:
         *,
         record: Callable[[RecordedPrediction], None],
         share: float,
-        metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
         self._loop: asyncio.AbstractEventLoop
         self._record = record
         self._share = share
-        self._metrics = metrics
         self._clock = clock
         self._due = 0.0
         self._waiting: deque[AnsweredPrediction] = deque()
@@ -111,12 +105,10 @@ class PredictionRecorder:
         if self._due < 1.0:
             return estimates
         self._due -= 1.0
-        for method, predictor in answered.state.predictors.items():
+        for method in answered.state.predictors:
             if method == answer.method:
                 continue
-            try:
-                estimates[method] = predictor.predict(answered.submission).predicted_walltime
-            except Exception:
-                self._metrics.failed(method, "shadow")
-                log.exception("a method failed in shadow", method=method)
+            estimate = answered.state.ask(method, answered.submission, phase="shadow")
+            if estimate.basis is not FAILED:  # else the request would be scored as the method's
+                estimates[method] = estimate.predicted_walltime
         return estimates

@@ -13,9 +13,10 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
 from service.auth import Scope
-from service.contract.answers import FieldErrorBody, IngestionAnswer, LineErrorBody, SkippingAnswer
+from service.contract.answers import IngestionAnswer, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, OnErrorQuery, refusal
 from service.contract.decoding import msgspec_first
+from service.errors import FieldErrorBody, LineErrorBody
 from service.http.bytes_route import BytesRoute, content_type, send_json, to_json
 from service.http.gate import needs
 from service.http.openapi import refusals

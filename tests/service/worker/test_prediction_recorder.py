@@ -29,9 +29,7 @@ def test_predictions_never_gather_faster_than_they_are_recorded():
 
     async def still_waiting():
         recorded = []
-        recorder = PredictionRecorder(
-            record=recorded.append, share=0.0, metrics=metrics, clock=lambda: 0.0
-        )
+        recorder = PredictionRecorder(record=recorded.append, share=0.0, clock=lambda: 0.0)
         recorder.start(asyncio.get_running_loop())
         made = turns = 0
         while turns < 1000:
