@@ -87,9 +87,9 @@ def slurm_updater(
     """
     from service import logs
     from service.slurm_updater.queries import ServiceQueries
-    from service.slurm_updater.reaching import client_of
     from service.slurm_updater.slurm import Slurm
     from service.slurm_updater.updater import Options, Updater
+    from simulator.replay.remote import Client
 
     if mode is Mode.OFF and order is Order.NONE:
         raise CommandError("With --mode off there is nothing to do but --order.", ExitCode.USAGE)
@@ -108,7 +108,7 @@ def slurm_updater(
         again_after=predict_again_after,
     )
     token = token_file.read_text().strip() if token_file else None
-    with client_of(url, token=token, timeout=timeout) as client:
+    with Client(url, token=token, timeout=timeout) as client:
         updater = Updater(Slurm(slurm_bin, timeout=timeout), ServiceQueries(client), options)
         if once or dry_run:
             show(one_round(updater, dry_run=dry_run), dry_run=dry_run, as_json=as_json)

@@ -6,16 +6,19 @@ from service.store.errors import (
     StoreError,
     StoreFullError,
     StoreUnavailableError,
+    TuningLostError,
 )
 from service.store.log import LogReader
 from service.store.store import Store, open_store
-from service.store.tunings import Tuning, TuningLostError, Tunings, TuningState
+from service.store.tunings import Tunings
 from service.store.types import (
     Ingested,
     MethodScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
+    Tuning,
+    TuningState,
 )
 
 __all__ = [

@@ -544,7 +544,7 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     command, slurm, monkeypatch, client
 ):
     reached = nullcontext(client)
-    monkeypatch.setattr("service.slurm_updater.reaching.client_of", lambda *_, **__: reached)
+    monkeypatch.setattr("simulator.replay.remote.Client", lambda *_, **__: reached)
     code, told, _ = command("--dry-run", "--json", "--order", "shortest-first")
     planned = {change["target"]: change["settings"] for change in json.loads(told)["planned"]}
     assert code == 0
