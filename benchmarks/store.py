@@ -137,6 +137,7 @@ def post_singly(store: Store, runs: Sequence[Completion]) -> None:
 
     async def all_posters() -> None:
         writer = Writer(store)
+        writer.start()
         await asyncio.gather(*(poster(writer) for _ in range(POSTERS)))
         await asyncio.to_thread(writer.close)
 

@@ -1,9 +1,11 @@
 """What a caller can be told is wrong, and the one table that maps it to a status."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType
+from pydantic import Field
 
 from predictors.tuning.plan import TooShortHistoryError
 from service.store import (
@@ -149,23 +151,58 @@ def status_of(error: Exception) -> HTTPStatus:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-class ErrorAnswer(Struct, frozen=True, kw_only=True):
-    """The one shape of every error; ``field`` and ``line`` only where there is one."""
+DESCRIPTIONS: Mapping[HTTPStatus, str] = {
+    HTTPStatus.BAD_REQUEST: "The body is not JSON.",
+    HTTPStatus.UNAUTHORIZED: "The call needs a valid token.",
+    HTTPStatus.FORBIDDEN: "The token does not have the scope.",
+    HTTPStatus.NOT_FOUND: "Unknown.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "The path does not take this method.",
+    HTTPStatus.CONFLICT: "The history is too short.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is of another type.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "A field is missing, unknown, of the wrong type or out of "
+    "range.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The service failed.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The history store cannot be reached, or has no room.",
+}
+"""What each status of the table means, for the OpenAPI document."""
+
+
+@dataclass(slots=True)
+class ErrorBody:
+    """What is wrong."""
 
     error: str
     detail: str
-    field: str | UnsetType = UNSET
-    line: int | UnsetType = UNSET
 
 
-def answer_to(error: Exception) -> ErrorAnswer:
-    """What the caller reads."""
-    return ErrorAnswer(
-        error=type(error).__name__,
-        detail=str(error),
-        field=getattr(error, "field", UNSET),
-        line=getattr(error, "line", UNSET),
-    )
+@dataclass(slots=True)
+class FieldErrorBody(ErrorBody):
+    """What is wrong, and with which field."""
+
+    field: Annotated[str, Field(description="A path such as completions.3.user.")]
+
+
+@dataclass(slots=True)
+class LineErrorBody(FieldErrorBody):
+    """What is wrong, with which field of which line of NDJSON."""
+
+    line: Annotated[int, Field(description="The first is 1.")]
+
+
+def body_of(error: Exception) -> ErrorBody:
+    """What the caller reads, with the field and the line where the error has them."""
+    name, detail = type(error).__name__, str(error)
+    if isinstance(error, InvalidLineError):
+        return LineErrorBody(name, detail, error.field, error.line)
+    if isinstance(error, InvalidFieldError):
+        return FieldErrorBody(name, detail, error.field)
+    return ErrorBody(name, detail)
+
+
+def documented_body(status: HTTPStatus) -> type[ErrorBody]:
+    """The shape of the answers of a status, for the OpenAPI document."""
+    return FieldErrorBody if STATUSES[InvalidFieldError] is status else ErrorBody
 
 
 def headers_of(error: Exception) -> dict[str, str]:

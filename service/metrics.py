@@ -65,7 +65,7 @@ class Metrics:
             "method_failures",
             "Errors of a method: when it was to answer (the request was answered instead), "
             "when it was asked in shadow, or when it was to learn.",
-            "method while",
+            "method phase",
         )
         completions = self._counter(
             "completions", "Completions received: accepted, duplicate or rejected.", "result"
@@ -115,9 +115,9 @@ class Metrics:
             counter = self._by_method[method] = self._predictions.labels(method)
         counter.inc()
 
-    def failed(self, method: str, while_: str) -> None:
-        """Count an error of a method, while it was to ``answer``, ``shadow`` or ``observe``."""
-        self._failures.labels(method, while_).inc()
+    def failed(self, method: str, phase: str) -> None:
+        """Count an error of a method, in the phase ``answer``, ``shadow`` or ``observe``."""
+        self._failures.labels(method, phase).inc()
 
     def ingested(self, counts: Ingested) -> None:
         """Count completions that are durable."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.values import clock, count, kibibytes, moment, number, text
-from service.store.records import ReportedCompletion
+from service.store.types import ReportedCompletion
 
 ENDED, RERUN = "E", "R"
 

@@ -4,7 +4,7 @@ import math
 from enum import StrEnum
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
-from service.store.records import ReportedCompletion
+from service.store.types import ReportedCompletion
 
 LATEST_TIME = 1e11
 """Unix seconds; a later one (after the year 5000) is a sentinel or a clock gone wild."""

@@ -13,9 +13,10 @@ from service.cli.console import Limit, out, progress_bar
 from service.cli.importing import OnError
 from service.cli.players import private_settings
 from service.cli.private_service import PrivateService, private_service
-from service.cli.replay import Log, default_methods, read_log
+from service.cli.replay import default_methods, read_log
 
 if TYPE_CHECKING:
+    from service.cli.replay_result import PlayedLog
     from simulator.replay.loop import Replay
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.remote import Client
@@ -78,13 +79,13 @@ def demo(
             serve_on(service)
 
 
-def sample(limit: int | None) -> Log:
+def sample(limit: int | None) -> "PlayedLog":
     """The trace that is shipped, or only its first ``limit`` jobs."""
     with as_file(files("simulator") / "data" / "synthetic.swf.gz") as file:
         return read_log(str(file), limit, [], OnError.REFUSE, DEFAULT_CLUSTER)
 
 
-def play(log: Log, client: "Client", specs: "list[MethodSpec]") -> "Replay":
+def play(log: "PlayedLog", client: "Client", specs: "list[MethodSpec]") -> "Replay":
     """Play the log with a progress bar."""
     from simulator.replay.loop import replay
     from simulator.replay.remote import RemotePlayer

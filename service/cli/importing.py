@@ -33,7 +33,7 @@ class OnError(StrEnum):
     SKIP = "skip"
 
 
-class Report(Struct):
+class FileCounts(Struct):
     """What became of one file; ``left_out`` counts jobs that nothing can be learned from."""
 
     file: str
@@ -139,11 +139,11 @@ def store_history(
     hide: "Callable[[Completion], Completion]",
     *,
     quiet: bool,
-) -> Report:
+) -> FileCounts:
     """Store one file's runs, batch by durable batch; ``hide`` replaces names."""
     from service.store import StoreError
 
-    report = Report(
+    report = FileCounts(
         file=name,
         rejected=[{"line": reject.line, "reason": reject.reason} for reject in history.rejected],
         left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
@@ -167,7 +167,7 @@ def store_history(
     return report
 
 
-def show(report: Report) -> None:
+def show(report: FileCounts) -> None:
     """One line for what was stored, one for each kind of what was not."""
     out.print(
         f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} accepted, "

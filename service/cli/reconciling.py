@@ -29,7 +29,7 @@ BATCH = 1000
 DAY = 86400.0
 
 
-class Report(Struct):
+class ReconcileCounts(Struct):
     """What came of it; ``left_out`` counts rows that nothing can be learned from."""
 
     accepted: int = 0
@@ -95,7 +95,9 @@ def rows_of(sacct: str, *, since: float) -> list[str]:
     return [f"{line}\n" for line in done.stdout.decode("utf-8", "replace").split("\n") if line]
 
 
-def fill(store: "Store", lines: list[str], cluster: str | None, names: "Pseudonyms") -> Report:
+def fill(
+    store: "Store", lines: list[str], cluster: str | None, names: "Pseudonyms"
+) -> ReconcileCounts:
     """Store the runs of these rows, batch by durable batch."""
     from service.adapters.runs import SkippedError
     from service.adapters.slurm.sacct_text import read_sacct
@@ -107,7 +109,7 @@ def fill(store: "Store", lines: list[str], cluster: str | None, names: "Pseudony
             left_out[str(outcome)] += 1
         else:
             runs.append(outcome)
-    report = Report(left_out=dict(left_out))
+    report = ReconcileCounts(left_out=dict(left_out))
     for batch in batches(runs):
         (stored,) = store.write([names.reports(batch)])
         report.accepted += stored.accepted

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,20 +14,10 @@ from service.cli.importing import OnError
 from service.cli.players import opened
 
 if TYPE_CHECKING:
-    from predictors.jobs import Completion
+    from service.cli.replay_result import PlayedLog
     from simulator.replay.loop import Replay
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.percentile_schemes import Swept
-
-
-@dataclass(frozen=True)
-class Log:
-    """What is played: the usable jobs of a trace, and why the others are not."""
-
-    name: str
-    runs: "Sequence[Completion]"
-    left_out: dict[str, int]
-    rejected: list[dict[str, str | int]]
 
 
 def replay(
@@ -82,7 +71,7 @@ def replay(
         walltimed replay ANL-Intrepid-2009-1.swf.gz --in-process --sweep
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
-    from service.cli.outcome import Outcome
+    from service.cli.replay_result import ReplayResult
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.predictions_file import write_predictions
     from simulator.reports.method_summary import summarise
@@ -90,7 +79,7 @@ def replay(
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
     played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)
-    outcome = Outcome(
+    result = ReplayResult(
         log=log,
         way="in process" if in_process else f"over HTTP, {url or 'private'}",
         played=played,
@@ -100,9 +89,9 @@ def replay(
     if predictions:
         write_predictions(played, predictions)
     if report:
-        outcome.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
+        result.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    print_json(outcome.as_data()) if as_json else outcome.show()
+    print_json(result.as_data()) if as_json else result.show()
     if log.rejected:
         raise typer.Exit(ExitCode.PARTIAL)
 
@@ -124,19 +113,20 @@ def cluster_of(url: str | None, cluster: str | None) -> str:
 
 def read_log(
     file: str, limit: int | None, further_rules: Sequence[str], on_error: OnError, cluster: str
-) -> Log:
+) -> "PlayedLog":
     """Read and clean a trace.
 
     Raises:
         CommandError: nothing is left to play.
     """
+    from service.cli.replay_result import PlayedLog
     from simulator.traces.cleaning import REPLAY_RULES, clean
     from simulator.traces.completions import completions
     from simulator.traces.swf import read_swf
 
     trace = read_swf(file, on_error="raise" if on_error is OnError.REFUSE else "skip")
     cleaned, removed = clean(trace, (*REPLAY_RULES, *further_rules))
-    log = Log(
+    log = PlayedLog(
         name=Path(file).name if file != "-" else "standard input",
         runs=list(completions(cleaned.select(slice(limit)), cluster=cluster)),
         left_out={rule: jobs for rule, jobs in removed.items() if jobs},
@@ -148,7 +138,7 @@ def read_log(
 
 
 def play(
-    log: Log,
+    log: "PlayedLog",
     specs: "Sequence[MethodSpec]",
     *,
     url: str | None,
@@ -167,7 +157,7 @@ def play(
         return play_to(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
 
 
-def compare_schemes(log: Log, *, quiet: bool, figure_only: bool = False) -> "Swept":
+def compare_schemes(log: "PlayedLog", *, quiet: bool, figure_only: bool = False) -> "Swept":
     """Play the log to the percentile method's schemes, in process."""
     from simulator.replay import percentile_schemes
 

@@ -18,7 +18,7 @@ from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from service.slurm_updater.updater import Options, Round, Updater
+    from service.slurm_updater.updater import Options, QueueUpdate, Updater
 
 Names = Annotated[
     list[str] | None,
@@ -86,10 +86,10 @@ def slurm_updater(
         walltimed slurm-updater --mode soft --order psp --partition short
     """
     from service import logs
-    from service.slurm_updater.asking import Asking
-    from service.slurm_updater.reaching import client_of
+    from service.slurm_updater.queries import ServiceQueries
     from service.slurm_updater.slurm import Slurm
     from service.slurm_updater.updater import Options, Updater
+    from simulator.replay.remote import Client
 
     if mode is Mode.OFF and order is Order.NONE:
         raise CommandError("With --mode off there is nothing to do but --order.", ExitCode.USAGE)
@@ -108,8 +108,8 @@ def slurm_updater(
         again_after=predict_again_after,
     )
     token = token_file.read_text().strip() if token_file else None
-    with client_of(url, token=token, timeout=timeout) as client:
-        updater = Updater(Slurm(slurm_bin, timeout=timeout), Asking(client), options)
+    with Client(url, token=token, timeout=timeout) as client:
+        updater = Updater(Slurm(slurm_bin, timeout=timeout), ServiceQueries(client), options)
         if once or dry_run:
             show(one_round(updater, dry_run=dry_run), dry_run=dry_run, as_json=as_json)
         else:
@@ -121,13 +121,13 @@ def named(names: list[str] | None) -> frozenset[str] | None:
     return frozenset(names) if names else None
 
 
-def one_round(updater: "Updater", *, dry_run: bool) -> "Round":
+def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
     """A round.
 
     Raises:
         CommandError: Slurm or the service is not there.
     """
-    from service.slurm_updater.asking import NonsenseError
+    from service.slurm_updater.queries import NonsenseError
     from service.slurm_updater.slurm import SlurmError
 
     try:
@@ -142,7 +142,7 @@ def follow(
     """Rounds until SIGTERM or ctrl-C; one that fails is logged, and the next is tried."""
     import structlog
 
-    from service.slurm_updater.asking import NonsenseError
+    from service.slurm_updater.queries import NonsenseError
     from service.slurm_updater.slurm import SlurmError
     from simulator.replay.remote import RemoteError
 
@@ -177,7 +177,7 @@ def follow(
             sleep(max(1.0, options.interval - (time.monotonic() - began)))
 
 
-def show(done: "Round", *, dry_run: bool, as_json: bool) -> None:
+def show(done: "QueueUpdate", *, dry_run: bool, as_json: bool) -> None:
     """What was changed, or would be."""
     if as_json:
         print_json(done)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 5.0
 """How often ``--follow`` looks for a round to run."""
 
-LOWEST_PRIORITY = 19
-
 
 def tune(
     *,
@@ -125,6 +123,7 @@ def run_shown(store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: 
 
 def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
     """Run rounds until SIGTERM or ctrl-C; what ends is the process, not the round's chances."""
+    from service.worker.priority import LOWEST_PRIORITY
     from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 
     os.nice(LOWEST_PRIORITY)

@@ -216,33 +216,6 @@ class TuningsAnswer:
     tunings: list[TuningAnswer]
 
 
-@dataclass(slots=True)
-class ErrorBody:
-    """What is wrong."""
-
-    error: str
-    detail: str
-
-
-@dataclass(slots=True)
-class FieldErrorBody:
-    """What is wrong, and with which field."""
-
-    error: str
-    detail: str
-    field: Annotated[str, Field(description="A path such as completions.3.user.")]
-
-
-@dataclass(slots=True)
-class LineErrorBody:
-    """What is wrong, with which field of which line of NDJSON."""
-
-    error: str
-    detail: str
-    field: str
-    line: Annotated[int, Field(description="The first is 1.")]
-
-
 Status = Literal["starting", "ready", "stale", "failed"]
 
 

@@ -1,12 +1,13 @@
 """The JSON that the service takes, once for validation, documentation and the domain."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
+from predictors.registry import PREDICTORS
 from predictors.tuning.plan import TuningPlan
 from service.contract.fields import (
     LONGEST,
@@ -25,13 +26,13 @@ from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
 
 
-class Taken(BaseModel):
+class RequestBody(BaseModel):
     """What every request body keeps to: no field it does not know, no text for a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class SubmissionBody(Taken):
+class SubmissionBody(RequestBody):
     """A job as it is submitted. Only `requested_walltime` is required."""
 
     requested_walltime: PositiveDuration = Field(description="Seconds.")
@@ -69,14 +70,14 @@ class PredictionRequest(SubmissionBody):
     method: Method | None = Field(None, description="The service's default, if it is left out.")
 
 
-class PredictionBatch(Taken):
+class PredictionBatch(RequestBody):
     """Several submissions for one method."""
 
     submissions: Annotated[list[SubmissionBody], FailFast()]
     method: Method | None = Field(None, description="The service's default, if it is left out.")
 
 
-class ExtensionRequest(Taken):
+class ExtensionRequest(RequestBody):
     """A job that outlived its prediction. All in seconds."""
 
     requested_walltime: PositiveDuration
@@ -141,7 +142,7 @@ class CompletionBody(SubmissionBody):
         return start, runtime
 
 
-class CompletionBatch(Taken):
+class CompletionBatch(RequestBody):
     """Several runs that have ended."""
 
     completions: Annotated[list[CompletionBody], FailFast()]
@@ -161,7 +162,7 @@ class CompletionBatch(Taken):
         return reports
 
 
-class OnErrorQuery(Taken):
+class OnErrorQuery(RequestBody):
     """What is to happen to lines of NDJSON that are no completions."""
 
     on_error: Literal["refuse", "skip"] = Field(
@@ -171,7 +172,7 @@ class OnErrorQuery(Taken):
     )
 
 
-class WaitingJob(Taken):
+class WaitingJob(RequestBody):
     """A job in the queue."""
 
     job_id: JobId
@@ -180,13 +181,13 @@ class WaitingJob(Taken):
     submit_time: Time
 
 
-class ClusterQuery(Taken):
+class ClusterQuery(RequestBody):
     """The query of calls about one cluster."""
 
     cluster: Text = Field(DEFAULT_CLUSTER, description="History never leaves its cluster.")
 
 
-class PriorityRequest(Taken):
+class PriorityRequest(RequestBody):
     """The jobs that wait."""
 
     now: Time | None = Field(None, description="The service's clock, if it is left out.")
@@ -194,7 +195,7 @@ class PriorityRequest(Taken):
     jobs: Annotated[list[WaitingJob], FailFast()]
 
 
-class TuningRequest(Taken):
+class TuningRequest(RequestBody):
     """A round of tuning; what is left out is as the service's settings have it."""
 
     cluster: Text = DEFAULT_CLUSTER
@@ -219,6 +220,38 @@ class TuningRequest(Taken):
         """The domain's word for it."""
         given = self.model_dump(exclude={"cluster"}, exclude_none=True)
         return replace(usual, **given)
+
+
+class NamesMethod(Protocol):
+    """A body that may name the method that is to answer."""
+
+    @property
+    def method(self) -> str | None:
+        """Its name; None for the service's default."""
+
+
+def method_of(body: NamesMethod, default: str) -> str:
+    """The method that is to answer the body.
+
+    Raises:
+        InvalidFieldError: the body names a method that does not exist.
+    """
+    if body.method is None:
+        return default
+    if body.method not in PREDICTORS:
+        methods = ", ".join(sorted(PREDICTORS))
+        raise InvalidFieldError(f"There is no such method; there are {methods}.", "method")
+    return body.method
+
+
+def check_length(items: Sequence[object], field: str, limit: int) -> None:
+    """Refuse a list of more than ``limit`` items.
+
+    Raises:
+        InvalidFieldError: ``items``, the list in this field of the body, is longer.
+    """
+    if len(items) > limit:
+        raise InvalidFieldError(f"There must be at most {limit} in one request.", field)
 
 
 def refusal(error: ValidationError) -> RequestError:

@@ -18,7 +18,7 @@ _SUSPICIOUS = (b"\\", b"\x7f", b"\xc2", b"\xe2\x80")
 """Without any of these, JSON holds none of the characters that ``fields.Text`` refuses."""
 
 
-def quick_validator(model: type[BaseModel]) -> Callable[[bytes], Any]:
+def msgspec_first(model: type[BaseModel]) -> Callable[[bytes], Any]:
     """What ``TypeAdapter(model).validate_json`` does, but faster for most bodies.
 
     A msgspec struct is derived from the model's fields and bounds. It takes less than the model
@@ -55,7 +55,7 @@ def struct_of(model: type[BaseModel]) -> type[msgspec.Struct]:
         if isinstance(value, types.FunctionType)
     }
     return msgspec.defstruct(
-        f"Quick{model.__name__}",
+        f"Decoded{model.__name__}",
         fields,
         namespace=methods,
         forbid_unknown_fields=True,

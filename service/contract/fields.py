@@ -17,7 +17,7 @@ LATEST = 1e11
 
 
 @dataclass(frozen=True)
-class Says:
+class UnionMessage:
     """Makes a union fail with one sentence about its field, not one complaint per member."""
 
     sentence: str
@@ -71,7 +71,7 @@ Text = Annotated[
 ]
 JobId = Annotated[
     Text | Annotated[int, Whole(0, 2**53 - 1)],
-    Says("Input should be a string of 1 to 256 printable characters or a whole number"),
+    UnionMessage("Input should be a string of 1 to 256 printable characters or a whole number"),
 ]
 Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(PREDICTORS)})]
 Duration = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
@@ -82,7 +82,7 @@ Time = Annotated[
         AwareDatetime,
         Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.fromtimestamp(LATEST, UTC)),
     ],
-    Says("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
+    UnionMessage("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 Processors = Annotated[int, Whole(1, 2**31 - 1)]
 Kibibytes = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]

@@ -8,16 +8,16 @@ from pydantic import FailFast, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from predictors.jobs import DEFAULT_CLUSTER, Submission
-from service.contract.bodies import SubmissionBody, Taken
+from service.contract.bodies import RequestBody, SubmissionBody
 from service.contract.fields import (
     LONGEST,
     Duration,
     JobId,
     PositiveDuration,
     Processors,
-    Says,
     Text,
     Time,
+    UnionMessage,
     Whole,
 )
 from service.contract.fields import Method as MethodName
@@ -54,7 +54,7 @@ RemainingTimeName = Annotated[str, OneOf(tuple(REMAINING_TIMES))]
 CpuTimeName = Annotated[str, OneOf(tuple(USED_CPU_TIMES))]
 
 
-class NodeBody(Taken):
+class NodeBody(RequestBody):
     """A node; its local load matters on shared nodes only."""
 
     name: Text
@@ -65,13 +65,13 @@ class NodeBody(Taken):
     )
 
 
-class PoolBody(Taken):
+class PoolBody(RequestBody):
     """A machine whose processors are only counted."""
 
     processors: Processors
 
 
-class NodesBody(Taken):
+class NodesBody(RequestBody):
     """A machine of named nodes, which the policies of shared nodes need."""
 
     nodes: Annotated[list[NodeBody], FailFast(), Field(min_length=1)]
@@ -81,7 +81,7 @@ class NodesBody(Taken):
 
 
 MachineBody = Annotated[
-    PoolBody | NodesBody, Says("Input should be a number of processors or a list of nodes")
+    PoolBody | NodesBody, UnionMessage("Input should be a number of processors or a list of nodes")
 ]
 
 
@@ -119,7 +119,7 @@ class RunningJobBody(QueuedJobBody):
     )
 
 
-class ForecastRequest(Taken):
+class ForecastRequest(RequestBody):
     """A queue as the resource manager sees it, and the rules of its scheduler."""
 
     cluster: Text = Field(DEFAULT_CLUSTER, description="Whose history predicts the jobs.")

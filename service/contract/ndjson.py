@@ -6,14 +6,14 @@ from typing import NamedTuple, cast
 from pydantic import ValidationError
 
 from service.contract.bodies import CompletionBody, refusal
-from service.contract.decoding import quick_validator
+from service.contract.decoding import msgspec_first
 from service.errors import InvalidFieldError, InvalidLineError
 from service.store import ReportedCompletion
 
 LONGEST_LINE = 1 << 16
 """Bytes of a line; a completion of the longest fields takes less than half of that."""
 
-_validate = quick_validator(CompletionBody)
+_validate = msgspec_first(CompletionBody)
 
 
 class Line(NamedTuple):

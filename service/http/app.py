@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from service.http import error_answers, openapi
-from service.http.bytes_route import FastRoute, QuickRoute, to_json
+from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
 from service.http.gate import Gate
 from service.http.routes import (
     adapters,
@@ -79,7 +79,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.worker = worker
-    app.router.route_class = FastRoute
+    app.router.route_class = BytesRoute
     app.router.max_body_size = settings.max_body_bytes
     add_routes(app, worker)
     error_answers.install(app)
@@ -94,20 +94,78 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
 
 def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
-    limit = worker.settings.max_body_bytes
-    reporting = Reporting(worker)
-    quick = APIRouter(route_class=QuickRoute)
-    quick.max_body_size = limit
-    predictions.add(quick, Predicting(worker))
-    app.router.routes.extend(quick.routes)
-    completing = Completing(worker)
+    by_msgspec = APIRouter(route_class=MsgspecRoute)
+    by_msgspec.max_body_size = worker.settings.max_body_bytes
+    predictions.add(by_msgspec, predicting_of(worker))
+    app.router.routes.extend(by_msgspec.routes)
+    completing, reporting = completing_of(worker), reporting_of(worker)
     completions.add(app.router, completing)
-    adapters.add(app.router, Adapting(worker, completing), limit=limit)
-    ranking.add(app.router, Ranking(worker), reporting)
-    forecasts.add(app.router, Forecasting(worker))
-    tunings.add(app.router, TuningRounds(worker))
-    health.add(app.router, reporting)
+    adapters.add(
+        app.router, Adapting(completing, worker.metrics), limit=worker.settings.max_body_bytes
+    )
+    ranking.add(app.router, ranking_of(worker), reporting)
+    forecasts.add(app.router, forecasting_of(worker))
+    tunings.add(
+        app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
+    )
+    health.add(app.router, reporting, worker.health)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def document(_request: Request) -> Response:
         return Response(to_json(openapi.describe(app)), media_type="application/json")
+
+
+def predicting_of(worker: Worker) -> Predicting:
+    """The operation, with the parts of the worker that it uses; so are the others."""
+    return Predicting(
+        worker.settings,
+        follower=worker.follower,
+        recorder=worker.recorder,
+        pseudonyms=worker.pseudonyms,
+        metrics=worker.metrics,
+        clock=worker.clock,
+    )
+
+
+def completing_of(worker: Worker) -> Completing:
+    """The operation that stores completions."""
+    return Completing(
+        worker.settings,
+        writer=worker.writer,
+        recorder=worker.recorder,
+        follower=worker.follower,
+        pseudonyms=worker.pseudonyms,
+        metrics=worker.metrics,
+    )
+
+
+def ranking_of(worker: Worker) -> Ranking:
+    """The operation that ranks users and waiting jobs."""
+    return Ranking(
+        worker.settings,
+        follower=worker.follower,
+        pseudonyms=worker.pseudonyms,
+        clock=worker.clock,
+    )
+
+
+def forecasting_of(worker: Worker) -> Forecasting:
+    """The operation that plays queues forward."""
+    return Forecasting(
+        worker.settings,
+        follower=worker.follower,
+        pseudonyms=worker.pseudonyms,
+        process=worker.forecasts,
+        clock=worker.clock,
+    )
+
+
+def reporting_of(worker: Worker) -> Reporting:
+    """The operation that reports scores and metrics."""
+    return Reporting(
+        worker.settings,
+        store=worker.store,
+        live=worker.live,
+        metrics=worker.metrics,
+        set_gauges=worker.set_gauges,
+    )

@@ -11,13 +11,13 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.contract.bodies import refusal
-from service.contract.decoding import quick_validator
+from service.contract.decoding import msgspec_first
 from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
 
 to_json = msgspec.json.Encoder().encode
 
 
-class FastRoute(APIRoute):
+class BytesRoute(APIRoute):
     """Serves ``async def endpoint(body: Model) -> Answer`` without FastAPI's machinery.
 
     FastAPI describes such a route like any other, OpenAPI included; but a request is validated
@@ -28,10 +28,10 @@ class FastRoute(APIRoute):
     An endpoint with any other signature stays an ordinary route.
 
     Attributes:
-        fast: what serves the route; None if it is an ordinary one.
+        bytes_app: what serves the route; None if it is an ordinary one.
     """
 
-    fast: ASGIApp | None = None
+    bytes_app: ASGIApp | None = None
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         # FastAPI's own limit answers plain text, and is in the way of routes that take no body.
@@ -39,9 +39,9 @@ class FastRoute(APIRoute):
         super().__init__(path, endpoint, **options)
         self.max_body_size = limit
         if self._takes_one_body():
-            self.app = self.fast = self.fast_app()
+            self.app = self.bytes_app = self.make_bytes_app()
 
-    def fast_app(self) -> ASGIApp:
+    def make_bytes_app(self) -> ASGIApp:
         """What serves the route."""
         return partial(
             answer_bytes,
@@ -76,12 +76,12 @@ class FastRoute(APIRoute):
         return len(wanted.body_params) == 1 and not any(others)
 
 
-class QuickRoute(FastRoute):
-    """A fast route whose body is one model of plain fields; see ``quick_validator``."""
+class MsgspecRoute(BytesRoute):
+    """A bytes route whose body is one model of plain fields; see ``msgspec_first``."""
 
     def validator(self) -> Callable[[bytes], Any]:
         """What decodes most bodies at once, and leaves the others to the model."""
-        return quick_validator(self.body_type)
+        return msgspec_first(self.body_type)
 
 
 async def answer_bytes(  # noqa: PLR0913 - three of them are ASGI's, the rest the route's own
@@ -94,7 +94,7 @@ async def answer_bytes(  # noqa: PLR0913 - three of them are ASGI's, the rest th
     status: int,
     limit: int | None,
 ) -> None:
-    """Serve one request of a fast route."""
+    """Serve one request of a bytes route."""
     check_is_json(scope)
     body = await read_body(scope, receive, limit)
     if body is None:
@@ -134,21 +134,21 @@ async def read_body(scope: Scope, receive: Receive, limit: int | None) -> bytes 
     body: bytes = message.get("body", b"")
     if message.get("more_body", False):
         announced = Headers(scope=scope).get("content-length", "0")
-        check_length(int(announced) if announced.isdecimal() else 0, limit)
+        check_size(int(announced) if announced.isdecimal() else 0, limit)
         chunks = [body]
         length = len(body)
         while message.get("more_body", False):
             message = await receive()
             chunks.append(message.get("body", b""))
             length += len(chunks[-1])
-            check_length(length, limit)
+            check_size(length, limit)
         body = b"".join(chunks)
-    check_length(len(body), limit)
+    check_size(len(body), limit)
     return None if message["type"] == "http.disconnect" else body
 
 
-def check_length(length: int, limit: int | None) -> None:
-    """Refuse a body of more than ``limit`` bytes."""
+def check_size(length: int, limit: int | None) -> None:
+    """Refuse a body of `length` bytes if that is more than ``limit``."""
     if limit is not None and length > limit:
         raise BodyTooLargeError(f"The body must not be longer than {limit} bytes.")
 

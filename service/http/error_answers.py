@@ -19,7 +19,7 @@ from service.errors import (
     MethodNotAllowedError,
     NotFoundError,
     RequestError,
-    answer_to,
+    body_of,
     headers_of,
     status_of,
 )
@@ -30,20 +30,20 @@ log = structlog.get_logger()
 
 async def send_error(send: Send, error: Exception) -> None:
     """Answer an error of the table."""
-    await send_json(send, status_of(error), to_json(answer_to(error)), headers_of(error))
+    await send_json(send, status_of(error), to_json(body_of(error)), headers_of(error))
 
 
 def error_response(error: Exception) -> Response:
     """The answer to an error of the table."""
     return Response(
-        to_json(answer_to(error)),
+        to_json(body_of(error)),
         status_code=status_of(error),
         headers=headers_of(error),
         media_type="application/json",
     )
 
 
-def of_framework(request: Request, error: HTTPException) -> RequestError:
+def from_framework(request: Request, error: HTTPException) -> RequestError:
     """Starlette's own complaint in our words: it knows of paths and methods only."""
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allow = ", ".join(sorted(methods_of(request)))
@@ -61,7 +61,7 @@ def methods_of(request: Request) -> set[str]:
     }
 
 
-def of_parameters(error: RequestValidationError) -> InvalidFieldError:
+def from_parameters(error: RequestValidationError) -> InvalidFieldError:
     """A bad query or path parameter in our words."""
     first = error.errors()[0]
     return invalid_field(first["type"], first["msg"], first["loc"][1:])
@@ -79,12 +79,12 @@ async def _known(_request: Request, error: Exception) -> Response:
 
 async def _framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
-    return error_response(of_framework(request, error))
+    return error_response(from_framework(request, error))
 
 
 async def _parameters(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for nothing else
-    return error_response(of_parameters(error))
+    return error_response(from_parameters(error))
 
 
 async def _bug(request: Request, error: Exception) -> Response:

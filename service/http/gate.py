@@ -12,7 +12,7 @@ from starlette.types import Scope as Connection
 
 from service.auth import Guard, Scope
 from service.errors import STATUSES
-from service.http.bytes_route import FastRoute
+from service.http.bytes_route import BytesRoute
 from service.http.error_answers import failure, send_error
 from service.metrics import Metrics, RouteMetrics
 
@@ -27,17 +27,17 @@ CALLER_LEFT = 499
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Endpoint:
     """What it takes to reach one route.
 
     Attributes:
-        leads_to: the application behind it.
+        app: the application behind it.
         is_open: nobody is asked for a token.
         scope: that a token must have; None if any valid one will do.
         metrics: where passages are counted.
     """
 
-    leads_to: ASGIApp
+    app: ASGIApp
     is_open: bool
     scope: str | None
     metrics: RouteMetrics
@@ -59,7 +59,7 @@ def needs(scope: Scope | None = None) -> dict[str, Any]:
 class Gate:
     """Finds a request's route, admits it by its token, and counts and times its answer.
 
-    Fast routes are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
+    Bytes routes are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
     prediction. All others are found by FastAPI as usual.
     """
 
@@ -69,10 +69,10 @@ class Gate:
         self._app = app
         self._guard = guard
         self._metrics = metrics
-        self._doors: dict[tuple[str, str], Door] = {}
-        self._templates: list[tuple[APIRoute, Door]] = []
-        self._elsewhere = Door(
-            leads_to=app, is_open=False, scope=None, metrics=metrics.route("none")
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._templates: list[tuple[APIRoute, Endpoint]] = []
+        self._elsewhere = Endpoint(
+            app=app, is_open=False, scope=None, metrics=metrics.route("none")
         )
         for route in routes:
             if isinstance(route, APIRoute):
@@ -81,31 +81,31 @@ class Gate:
     def _add(self, route: APIRoute) -> None:
         security = (route.openapi_extra or needs())["security"]
         scopes = security[0][SCHEME] if security else []
-        door = Door(
-            leads_to=route.fast if isinstance(route, FastRoute) and route.fast else self._app,
+        endpoint = Endpoint(
+            app=route.bytes_app if isinstance(route, BytesRoute) and route.bytes_app else self._app,
             is_open=not security,
             scope=scopes[0] if scopes else None,
             metrics=self._metrics.route(route.path_format),
         )
         if route.param_convertors:
-            self._templates.append((route, door))
+            self._templates.append((route, endpoint))
             return
         for method in route.methods or ():
-            self._doors[method, route.path_format] = door
+            self._endpoints[method, route.path_format] = endpoint
 
-    def _door(self, method: str, path: str) -> Door:
-        door = self._doors.get((method, path))
-        if door is not None:
-            return door
-        for route, door in self._templates:
+    def _endpoint_of(self, method: str, path: str) -> Endpoint:
+        endpoint = self._endpoints.get((method, path))
+        if endpoint is not None:
+            return endpoint
+        for route, endpoint in self._templates:
             if method in (route.methods or ()) and route.path_regex.match(path):
-                return door
+                return endpoint
         return self._elsewhere
 
     async def __call__(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request."""
         started = perf_counter()
-        door = self._door(connection["method"], connection["path"])
+        endpoint = self._endpoint_of(connection["method"], connection["path"])
         status = CALLER_LEFT
 
         async def watched(message: Message) -> None:
@@ -115,9 +115,9 @@ class Gate:
             await send(message)
 
         try:
-            if not door.is_open:
-                self._guard.admit(authorization(connection), door.scope)
-            await door.leads_to(connection, receive, watched)
+            if not endpoint.is_open:
+                self._guard.admit(authorization(connection), endpoint.scope)
+            await endpoint.app(connection, receive, watched)
         except ANSWERED as error:
             await send_error(watched, error)
         except Exception as bug:
@@ -125,7 +125,7 @@ class Gate:
                 await send_error(watched, failure(connection["path"], bug))
             raise  # uvicorn logs it, and ends the connection if the answer is not whole
         finally:
-            door.metrics.observe(status, perf_counter() - started)
+            endpoint.metrics.observe(status, perf_counter() - started)
 
 
 def authorization(connection: Connection) -> bytes | None:

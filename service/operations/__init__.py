@@ -1,1 +1,1 @@
-"""The use cases: predict, complete, rank, report. No HTTP here, and no SQL."""
+"""The use cases: predict, complete, rank, report. No ASGI here, and no SQL."""

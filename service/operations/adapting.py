@@ -11,6 +11,7 @@ from service.adapters import pbs
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm import jobcomp
 from service.contract.answers import RecordsAnswer
+from service.metrics import Metrics
 from service.operations.completing import NOTHING, Completing
 from service.store import (
     Ingested,
@@ -18,7 +19,6 @@ from service.store import (
     ReportedCompletion,
     StoreUnavailableError,
 )
-from service.worker.worker import Worker
 
 log = structlog.get_logger()
 
@@ -35,9 +35,9 @@ class Adapting:
     is durable: what the store cannot take now will come again.
     """
 
-    def __init__(self, worker: Worker, completing: Completing) -> None:
-        self._worker = worker
+    def __init__(self, completing: Completing, metrics: Metrics) -> None:
         self._completing = completing
+        self._metrics = metrics
 
     async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
         """Take a document of jobcomp/elasticsearch; None was too large to be one.
@@ -70,7 +70,7 @@ class Adapting:
             else:
                 reports.append(outcome)
         if skipped:
-            self._worker.metrics.rejected(skipped.total())
+            self._metrics.rejected(skipped.total())
             log.info("records tell of no run", reasons=dict(skipped))
         stored = await self._stored(reports)
         return RecordsAnswer(

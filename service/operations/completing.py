@@ -6,17 +6,21 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
-from service.contract.bodies import CompletionBatch, CompletionBody
+from service.contract.bodies import CompletionBatch, CompletionBody, check_length
 from service.contract.ndjson import lines_of, report_of
 from service.errors import InvalidLineError
-from service.operations.predicting import check_length
+from service.metrics import Metrics
+from service.pseudonyms import Pseudonyms
+from service.settings import Settings
 from service.store import Ingested, ReportedCompletion, StoreFullError
-from service.worker.worker import Worker
+from service.worker.log_follower import LogFollower
+from service.worker.prediction_recorder import PredictionRecorder
+from service.worker.writer import Writer
 
 GROUP = 1000
 """Completions of a stream that are stored together; others' commits pass in between."""
 
-SLICE = 64
+LINES_PER_TURN = 64
 """Completions that are checked at a time, so that other requests pass in between."""
 
 BLOCK_BYTES = 1 << 16
@@ -31,8 +35,22 @@ NOTHING = Ingested(accepted=0, duplicates=0)
 class Completing:
     """Stores completions durably, lets this process learn from them, then answers."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over
+        self,
+        settings: Settings,
+        *,
+        writer: Writer,
+        recorder: PredictionRecorder,
+        follower: LogFollower,
+        pseudonyms: Pseudonyms,
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._writer = writer
+        self._recorder = recorder
+        self._follower = follower
+        self._pseudonyms = pseudonyms
+        self._metrics = metrics
 
     async def complete(self, body: CompletionBody | CompletionBatch) -> IngestionAnswer:
         """Store one or several completions in one transaction.
@@ -72,7 +90,7 @@ class Completing:
         def skip(error: InvalidLineError) -> None:
             nonlocal rejected
             rejected += 1
-            self._worker.metrics.rejected(1)
+            self._metrics.rejected(1)
             if rejected <= LISTED_REJECTIONS:
                 rejections.append(Rejection(error.line, error.field, str(error)))
 
@@ -87,11 +105,11 @@ class Completing:
     def _reports(self, body: CompletionBody | CompletionBatch) -> list[ReportedCompletion]:
         """What the body reports, if all of it can be."""
         reports = body.reports()
-        check_length(reports, "completions", self._worker.settings.max_batch)
+        check_length(reports, "completions", self._settings.max_batch)
         return reports
 
     def _refuse(self, error: InvalidLineError) -> None:
-        self._worker.metrics.rejected(1)
+        self._metrics.rejected(1)
         raise error
 
     async def _store_groups(self, groups: AsyncIterator[list[ReportedCompletion]]) -> Ingested:
@@ -104,18 +122,13 @@ class Completing:
         """Durably, in one transaction, after the predictions that they may answer."""
         if not reports:
             return NOTHING
-        reports = self._worker.names.reports(reports)
-        self._worker.recorder.flush()
-        self._worker.storing += len(reports)
-        try:
-            stored = await self._worker.writer.acknowledged(reports)
-        finally:
-            self._worker.storing -= len(reports)
-        self._worker.metrics.ingested(stored)
+        self._recorder.flush()
+        stored = await self._writer.acknowledged(self._pseudonyms.reports(reports))
+        self._metrics.ingested(stored)
         return stored
 
     async def _answer(self, stored: Ingested) -> IngestionAnswer:
-        await self._worker.follower.settle()
+        await self._follower.settle()
         return IngestionAnswer(accepted=stored.accepted, duplicates=stored.duplicates)
 
 
@@ -130,7 +143,7 @@ async def _groups(
                 group.append(report_of(line))
             except InvalidLineError as error:
                 on_error(error)
-            if place % SLICE == SLICE - 1:
+            if place % LINES_PER_TURN == LINES_PER_TURN - 1:
                 await asyncio.sleep(0)
         if len(group) >= GROUP:
             yield group

@@ -1,14 +1,14 @@
 """Telling when the jobs of a queue will start and end, and where."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.accuracy_groups import group_named
-from predictors.registry import PREDICTORS
 from service.contract.answers import IntervalAnswer
+from service.contract.bodies import method_of
 from service.contract.fields import unix_seconds
 from service.contract.forecast_answers import ForecastAnswer, JobForecastAnswer
 from service.contract.forecast_bodies import ForecastRequest, QueuedJobBody, RunningJobBody
@@ -16,9 +16,9 @@ from service.errors import InvalidFieldError, QueueTooLargeError
 from service.operations.node_notes import NodeNotes
 from service.operations.playing import SharedQueue, play_dedicated, play_shared
 from service.operations.snapshots import (
+    JobEstimate,
+    JobEstimates,
     JobName,
-    Knowledge,
-    Known,
     check_queue,
     dedicated,
     most_tasks,
@@ -28,8 +28,11 @@ from service.operations.snapshots import (
     processors_of,
     shared,
 )
+from service.pseudonyms import Pseudonyms
+from service.settings import Settings
+from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import ClusterState
-from service.worker.worker import Worker
+from service.worker.log_follower import LogFollower
 from simulator.scheduling.futures import coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
@@ -41,7 +44,7 @@ NODES_PER_JOB = 100
 MOST_PLACES = 10**7
 """Processors of the machine and of all jobs, where each of them is named."""
 
-SLICE = 16
+PREDICTIONS_PER_TURN = 16
 """Jobs that are predicted at a time, so that other requests pass in between."""
 
 
@@ -52,11 +55,22 @@ Times = NDArray[np.int64] | NDArray[np.float64]
 class Forecasting:
     """Plays queues forward, in another process."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._settings = worker.settings
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        follower: LogFollower,
+        pseudonyms: Pseudonyms,
+        process: ForecastProcess,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._follower = follower
+        self._pseudonyms = pseudonyms
+        self._process = process
+        self._clock = clock
         self._notes = NodeNotes()
-        self._default_priority = group_named(worker.settings.default_group).priority
+        self._default_priority = group_named(settings.default_group).priority
 
     async def forecast(self, body: ForecastRequest) -> ForecastAnswer:
         """When every job of the queue will start and end.
@@ -68,14 +82,12 @@ class Forecasting:
             ForecastTooLongError: it takes too long.
         """
         self._check_size(body)
-        now = self._worker.clock() if body.now is None else unix_seconds(body.now)
-        method = body.method or self._settings.method
-        if method not in PREDICTORS:
-            raise InvalidFieldError("There is no such method.", "method")
+        now = self._clock() if body.now is None else unix_seconds(body.now)
+        method = method_of(body, self._settings.method)
         check_queue(body, now)
-        known = await self._known(body, method)
+        estimates = await self._estimates(body, method)
         play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
-        jobs = await play(body, now, known)
+        jobs = await play(body, now, estimates)
         self._note_nodes(body, now, jobs)
         return ForecastAnswer(
             cluster=body.cluster, now=now, policy=body.policy, method=method, jobs=jobs
@@ -89,34 +101,35 @@ class Forecasting:
         if body.policy == "fcfs-pinned" and places > MOST_PLACES:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
-    async def _known(self, body: ForecastRequest, method: str) -> Knowledge:
+    async def _estimates(self, body: ForecastRequest, method: str) -> JobEstimates:
         """Predictions and priorities of all jobs."""
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
-        known: dict[JobName, Known] = {}
-        for start in range(0, len(jobs), SLICE):
-            self._worker.follower.look()
-            state = self._worker.live.of(body.cluster)
-            for job in jobs[start : start + SLICE]:
-                known[job.job_id] = self._know(job, body.cluster, method, state)
+        estimates: dict[JobName, JobEstimate] = {}
+        for start in range(0, len(jobs), PREDICTIONS_PER_TURN):
+            state = self._follower.state_of(body.cluster)
+            for job in jobs[start : start + PREDICTIONS_PER_TURN]:
+                estimates[job.job_id] = self._estimate(job, body.cluster, method, state)
             await asyncio.sleep(0)
-        return known
+        return estimates
 
-    def _know(self, job: QueuedJobBody, cluster: str, method: str, state: ClusterState) -> Known:
+    def _estimate(
+        self, job: QueuedJobBody, cluster: str, method: str, state: ClusterState
+    ) -> JobEstimate:
         runtime = job.predicted_walltime
         if runtime is None:
-            submission = self._worker.names.submission(job.within(cluster))
-            runtime = state.predictors[method].predict(submission).predicted_walltime
-        ranked = state.accuracies.of(self._worker.names.user(job.user))
-        return Known(
+            submission = self._pseudonyms.submission(job.within(cluster))
+            runtime = state.ask(method, submission).predicted_walltime
+        ranked = state.accuracies.of(self._pseudonyms.user(job.user))
+        return JobEstimate(
             runtime=min(runtime, job.requested_walltime),
             priority=ranked.priority if ranked else self._default_priority,
         )
 
     async def _dedicated(
-        self, body: ForecastRequest, now: float, known: Knowledge
+        self, body: ForecastRequest, now: float, estimates: JobEstimates
     ) -> list[JobForecastAnswer]:
-        snapshot = dedicated(body, now, known)
-        played, futures = await self._worker.forecasts.run(
+        snapshot = dedicated(body, now, estimates)
+        played, futures = await self._process.run(
             play_dedicated, snapshot, semantics_of(body), *self._variety(body)
         )
         ends = Ranges([future.running_end for future in futures], now)
@@ -124,7 +137,9 @@ class Forecasting:
             body.running, played.running_end.tolist(), snapshot.running.age.tolist(), strict=True
         )
         answers = [
-            running_answer(job, now + end, end + age, nodes=job.nodes, interval=ends.of(row))
+            running_answer(
+                job, now + end, end + age, nodes=job.nodes, interval=ends.interval_of(row)
+            )
             for row, (job, end, age) in enumerate(running)
         ]
         starts = Ranges([future.start for future in futures], now)
@@ -132,7 +147,10 @@ class Forecasting:
         places = played.nodes if names_nodes(body) else None
         for row, job in enumerate(body.waiting):
             answer = waiting_answer(job, now + int(played.start[row]), now + int(played.end[row]))
-            answer.start_interval, answer.end_interval = starts.of(row), ends.of(row)
+            answer.start_interval, answer.end_interval = (
+                starts.interval_of(row),
+                ends.interval_of(row),
+            )
             answer.nodes = named(body, places[row]) if places else None
             answers.append(answer)
         return answers
@@ -140,12 +158,12 @@ class Forecasting:
     def _variety(self, body: ForecastRequest) -> tuple[Sequence[float], int]:
         """Ratios of runtime to prediction that futures draw from, and how many are drawn."""
         wanted = self._settings.forecast_samples if body.samples is None else body.samples
-        return self._worker.live.of(body.cluster).errors.quantiles(), wanted
+        return self._follower.state_of(body.cluster).errors.quantiles(), wanted
 
     async def _shared(
-        self, body: ForecastRequest, now: float, known: Knowledge
+        self, body: ForecastRequest, now: float, estimates: JobEstimates
     ) -> list[JobForecastAnswer]:
-        cluster, waiting_jobs = shared(body, now, known)
+        cluster, waiting_jobs = shared(body, now, estimates)
         queue = SharedQueue(
             cluster=cluster,
             waiting=waiting_jobs,
@@ -160,20 +178,23 @@ class Forecasting:
             },
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
         )
-        spans, futures = await self._worker.forecasts.run(play_shared, queue, *self._variety(body))
+        spans, futures = await self._process.run(play_shared, queue, *self._variety(body))
         answers = []
         ends = Ranges([ends_of(future, body.running) for future in futures], now)
         for row, job in enumerate(body.running):
             span = spans[str(job.job_id)]
             end, runtime = now + span.end, span.end - span.start
-            interval = ends.of(row)
+            interval = ends.interval_of(row)
             answers.append(running_answer(job, end, runtime, nodes=job.nodes, interval=interval))
         starts = Ranges([starts_of(future, body.waiting) for future in futures], now)
         ends = Ranges([ends_of(future, body.waiting) for future in futures], now)
         for row, waiting in enumerate(body.waiting):
             span = spans[str(waiting.job_id)]
             answer = waiting_answer(waiting, now + span.start, now + span.end)
-            answer.start_interval, answer.end_interval = starts.of(row), ends.of(row)
+            answer.start_interval, answer.end_interval = (
+                starts.interval_of(row),
+                ends.interval_of(row),
+            )
             answer.nodes = named(body, span.nodes)
             answers.append(answer)
         return answers
@@ -243,7 +264,7 @@ class Ranges:
         self._lower = now + np.min(futures, axis=0) if futures else None
         self._upper = now + np.max(futures, axis=0) if futures else None
 
-    def of(self, row: int) -> IntervalAnswer | None:
+    def interval_of(self, row: int) -> IntervalAnswer | None:
         """The range of n futures holds another one with probability (n - 1) / (n + 1)."""
         if self._lower is None or self._upper is None:
             return None

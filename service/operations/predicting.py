@@ -2,15 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable
 from itertools import count
 
-import structlog
-
-from predictors.base import request_of
 from predictors.correction import next_estimate
-from predictors.jobs import Basis, Prediction, Submission
-from predictors.registry import PREDICTORS
+from predictors.jobs import Prediction
 from service.contract.answers import (
     BasisAnswer,
     ExtensionAnswer,
@@ -23,28 +19,39 @@ from service.contract.bodies import (
     PredictionBatch,
     PredictionRequest,
     SubmissionBody,
+    check_length,
+    method_of,
 )
 from service.errors import InvalidFieldError
-from service.worker.live_state import ClusterState
-from service.worker.prediction_recorder import Answered
-from service.worker.worker import Worker
+from service.metrics import Metrics
+from service.pseudonyms import Pseudonyms
+from service.settings import Settings
+from service.worker.log_follower import LogFollower
+from service.worker.prediction_recorder import AnsweredPrediction, PredictionRecorder
 
-log = structlog.get_logger()
-
-SLICE = 16
+PREDICTIONS_PER_TURN = 16
 """Predictions of a batch that are made at a time, so that other requests pass in between."""
-
-_FAILED = Basis(jobs=0, reason="failure")
 
 
 class Predicting:
     """Predicts from memory; nothing here waits for the store."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._records = worker.settings.record_predictions
-        self._default = worker.settings.method
-        self._hide = worker.names.submission
+    def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over
+        self,
+        settings: Settings,
+        *,
+        follower: LogFollower,
+        recorder: PredictionRecorder,
+        pseudonyms: Pseudonyms,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._follower = follower
+        self._recorder = recorder
+        self._hide = pseudonyms.submission
+        self._metrics = metrics
+        self._clock = clock
         self._prefix = secrets.token_hex(8)
         self._serial = count(1)
 
@@ -54,9 +61,7 @@ class Predicting:
         Raises:
             InvalidFieldError: there is no method of that name.
         """
-        method = self._method(body.method)
-        self._worker.follower.look()
-        return self._answer(body, method, self._worker.clock())
+        return self._answer(body, method_of(body, self._settings.method), self._clock())
 
     async def predict_batch(self, body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs, in order.
@@ -64,13 +69,12 @@ class Predicting:
         Raises:
             InvalidFieldError: there is no method of that name, or there are too many jobs.
         """
-        method = self._method(body.method)
-        check_length(body.submissions, "submissions", self._worker.settings.max_batch)
-        now = self._worker.clock()
+        method = method_of(body, self._settings.method)
+        check_length(body.submissions, "submissions", self._settings.max_batch)
+        now = self._clock()
         answers: list[PredictionAnswer] = []
-        for start in range(0, len(body.submissions), SLICE):
-            self._worker.follower.look()
-            jobs = body.submissions[start : start + SLICE]
+        for start in range(0, len(body.submissions), PREDICTIONS_PER_TURN):
+            jobs = body.submissions[start : start + PREDICTIONS_PER_TURN]
             answers += [self._answer(job, method, now) for job in jobs]
             await asyncio.sleep(0)
         return PredictionsAnswer(predictions=answers)
@@ -101,28 +105,19 @@ class Predicting:
             raise InvalidFieldError(
                 "It must be the same as requested_walltime.", "submission.requested_walltime"
             )
-        self._worker.follower.look()
-        submission = self._hide(body.submission.submission(self._worker.clock()))
-        survivors = self._worker.live.of(submission.cluster).survivors
+        submission = self._hide(body.submission.submission(self._clock()))
+        survivors = self._follower.state_of(submission.cluster).survivors
         return survivors.next_estimate(predicted, submission, elapsed)
-
-    def _method(self, name: str | None) -> str:
-        if name is None:
-            return self._default
-        if name not in PREDICTORS:
-            methods = ", ".join(sorted(PREDICTORS))
-            raise InvalidFieldError(f"There is no such method; there are {methods}.", "method")
-        return name
 
     def _answer(self, body: SubmissionBody, method: str, now: float) -> PredictionAnswer:
         submission = self._hide(body.submission(now))
-        state = self._worker.live.of(submission.cluster)
-        prediction = self._ask(state, method, submission)
-        self._worker.metrics.predicted(prediction.method)
+        state = self._follower.state_of(submission.cluster)
+        prediction = state.ask(method, submission)
+        self._metrics.predicted(prediction.method)
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
-        if self._records:
-            self._worker.recorder.later(
-                Answered(
+        if self._settings.record_predictions:
+            self._recorder.later(
+                AnsweredPrediction(
                     state=state,
                     submission=submission,
                     prediction=prediction,
@@ -139,24 +134,6 @@ class Predicting:
             job_id=body.job_id,
             cluster=submission.cluster,
         )
-
-    def _ask(self, state: ClusterState, method: str, submission: Submission) -> Prediction:
-        """The method's answer; the request, as method ``requested``, if it fails.
-
-        A submission must not suffer from a bug in a method.
-        """
-        try:
-            return state.predictors[method].predict(submission)
-        except Exception:
-            self._worker.metrics.failed(method, "answer")
-            log.exception("a method failed; the request was answered", method=method)
-            return request_of(submission, method="requested", basis=_FAILED)
-
-
-def check_length(items: Sequence[object], field: str, limit: int) -> None:
-    """Refuse a list of more than ``limit``."""
-    if len(items) > limit:
-        raise InvalidFieldError(f"There must be at most {limit} in one request.", field)
 
 
 def _interval(prediction: Prediction) -> IntervalAnswer | None:

@@ -1,6 +1,7 @@
 """Ranking users by the accuracy of their requests, and their waiting jobs by priority."""
 
 import asyncio
+from collections.abc import Callable
 from operator import attrgetter
 
 from predictors.accuracy_groups import Accuracies, aged_priority, group_named
@@ -11,23 +12,33 @@ from service.contract.answers import (
     PriorityAnswer,
     UserAnswer,
 )
-from service.contract.bodies import PriorityRequest, WaitingJob
+from service.contract.bodies import PriorityRequest, WaitingJob, check_length
 from service.contract.fields import unix_seconds
 from service.errors import UnknownUserError
-from service.operations.predicting import check_length
-from service.worker.worker import Worker
+from service.pseudonyms import Pseudonyms
+from service.settings import Settings
+from service.worker.log_follower import LogFollower
 
-SLICE = 256
+JOBS_PER_TURN = 256
 """Jobs that are ranked at a time, so that other requests pass in between."""
 
 
 class Ranking:
     """Accuracy groups and aging priorities (Rocchetti et al.), from memory."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._default = group_named(worker.settings.default_group)
-        self._pseudonym = worker.names.user
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        follower: LogFollower,
+        pseudonyms: Pseudonyms,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._follower = follower
+        self._default = group_named(settings.default_group)
+        self._pseudonym = pseudonyms.user
+        self._clock = clock
 
     def user(self, user: str, cluster: str) -> UserAnswer:
         """One user's accuracy.
@@ -72,14 +83,15 @@ class Ranking:
         Raises:
             InvalidFieldError: there are too many jobs.
         """
-        check_length(body.jobs, "jobs", self._worker.settings.max_batch)
-        now = self._worker.clock() if body.now is None else unix_seconds(body.now)
+        check_length(body.jobs, "jobs", self._settings.max_batch)
+        now = self._clock() if body.now is None else unix_seconds(body.now)
         accuracies = self._accuracies(body.cluster)
         oldest_first = sorted(body.jobs, key=lambda job: unix_seconds(job.submit_time))
         ranked: list[PriorityAnswer] = []
-        for start in range(0, len(oldest_first), SLICE):
+        for start in range(0, len(oldest_first), JOBS_PER_TURN):
             ranked += [
-                self._rank(job, accuracies, now) for job in oldest_first[start : start + SLICE]
+                self._rank(job, accuracies, now)
+                for job in oldest_first[start : start + JOBS_PER_TURN]
             ]
             await asyncio.sleep(0)
         # The sort is stable: among equal priorities the older submission stays first.
@@ -100,5 +112,4 @@ class Ranking:
         )
 
     def _accuracies(self, cluster: str) -> Accuracies:
-        self._worker.follower.look()
-        return self._worker.live.of(cluster).accuracies
+        return self._follower.state_of(cluster).accuracies

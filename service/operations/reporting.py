@@ -1,12 +1,15 @@
 """Telling how the service and its methods are doing."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
-from service.contract.answers import HealthAnswer, MethodAnswer, MethodsAnswer, ScoreAnswer, Status
-from service.store import MethodScore, StoreError
-from service.worker.worker import Worker
+from service.contract.answers import MethodAnswer, MethodsAnswer, ScoreAnswer
+from service.metrics import Metrics
+from service.settings import Settings
+from service.store import MethodScore, Store, StoreError
+from service.worker.live_state import LiveState
 
 log = structlog.get_logger()
 
@@ -15,10 +18,22 @@ REPORTED_CLUSTERS = 100
 
 
 class Reporting:
-    """Live scores, readiness, metrics."""
+    """Live scores and metrics."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: Store,
+        live: LiveState,
+        metrics: Metrics,
+        set_gauges: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._live = live
+        self._metrics = metrics
+        self._set_gauges = set_gauges
 
     async def methods(self, cluster: str) -> MethodsAnswer:
         """The methods of a cluster with their parameters and live scores.
@@ -26,12 +41,12 @@ class Reporting:
         Raises:
             StoreUnavailableError: the scores cannot be read now.
         """
-        scores = await asyncio.to_thread(self._worker.store.scores, cluster)
+        scores = await asyncio.to_thread(self._store.scores, cluster)
         by_method = {score.method: score for score in scores}
-        predictors = self._worker.live.of(cluster).predictors
+        predictors = self._live.of(cluster).predictors
         return MethodsAnswer(
             cluster=cluster,
-            default=self._worker.settings.method,
+            default=self._settings.method,
             methods=[
                 MethodAnswer(
                     name=name,
@@ -42,36 +57,18 @@ class Reporting:
             ],
         )
 
-    def health(self) -> HealthAnswer:
-        """Whether the history is folded, how far behind it we are, and whether we can tell."""
-        follower = self._worker.follower
-        error = self._worker.failure or follower.error
-        return HealthAnswer(
-            status=self._status(),
-            lag=follower.lag() if follower.started else self._worker.history_length,
-            stale_seconds=follower.stale_seconds(),
-            detail=str(error) if error else None,
-        )
-
-    def _status(self) -> Status:
-        if self._worker.failure:
-            return "failed"
-        if not self._worker.follower.started:
-            return "starting"
-        return "stale" if self._worker.follower.error else "ready"
-
     async def metrics(self) -> bytes:
         """All metrics as text; live scores as fresh as the store can be read."""
-        self._worker.set_gauges()
+        self._set_gauges()
         try:
             await asyncio.to_thread(self._read_scores)
         except StoreError as error:
             log.warning("live scores cannot be read", reason=str(error))
-        return await asyncio.to_thread(self._worker.metrics.exposition)
+        return await asyncio.to_thread(self._metrics.exposition)
 
     def _read_scores(self) -> None:
-        for cluster in self._worker.live.clusters[:REPORTED_CLUSTERS]:
-            self._worker.metrics.scored(cluster, self._worker.store.scores(cluster))
+        for cluster in self._live.clusters[:REPORTED_CLUSTERS]:
+            self._metrics.scored(cluster, self._store.scores(cluster))
 
 
 def _score(score: MethodScore | None) -> ScoreAnswer | None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from predictors.correction import CORRECTIONS
+from predictors.jobs import DEFAULT_CLUSTER
 from service.contract.fields import unix_seconds
 from service.contract.forecast_bodies import (
     ForecastRequest,
@@ -42,7 +43,7 @@ def check_queue(body: ForecastRequest, now: float) -> None:
         if str(job.job_id) in seen:
             raise InvalidFieldError(f"Job {job.job_id} is in the queue twice.", f"{path}.job_id")
         seen.add(str(job.job_id))
-        if job.cluster not in {body.cluster, "default"}:
+        if job.cluster not in {body.cluster, DEFAULT_CLUSTER}:
             raise _refusal(job, path, "cluster", "is of another cluster than the queue")
         if unix_seconds(job.submit_time) > now:
             raise _refusal(job, path, "submit_time", "was submitted in the future")
@@ -118,8 +119,8 @@ def numbers_of(job: RunningJobBody, path: str, numbers: dict[str, int]) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the service knows of a job by itself.
+class JobEstimate:
+    """What the service itself says of a job.
 
     Attributes:
         runtime: predicted at its submission, in seconds, at most the request.
@@ -130,11 +131,11 @@ class Known:
     priority: float
 
 
-Knowledge = Mapping[JobName, Known]
+JobEstimates = Mapping[JobName, JobEstimate]
 """By job id, as it was sent."""
 
 
-def dedicated(body: ForecastRequest, now: float, known: Knowledge) -> Snapshot:
+def dedicated(body: ForecastRequest, now: float, estimates: JobEstimates) -> Snapshot:
     """Columns for the engine, from a queue that ``check_queue`` has seen.
 
     Raises:
@@ -153,12 +154,12 @@ def dedicated(body: ForecastRequest, now: float, known: Knowledge) -> Snapshot:
     size = cores_of_a_node(body)
     everybody = dict.fromkeys(map(owner_of, (*body.running, *body.waiting)))
     owners = {owner: number for number, owner in enumerate(everybody)}
-    running = _columns(body.running, elapsed, known, size, owners)
+    running = _columns(body.running, elapsed, estimates, size, owners)
     remaining = map(runtime, body.running, running.estimate.tolist(), elapsed)
     return Snapshot(
         processors=processors_of(body.machine) // size,
         running=replace(running, runtime=_whole(list(remaining))),
-        waiting=_columns(body.waiting, waited, known, size, owners),
+        waiting=_columns(body.waiting, waited, estimates, size, owners),
         running_nodes=_running_nodes(body) if names_nodes(body) else None,
     )
 
@@ -199,26 +200,26 @@ def _running_nodes(body: ForecastRequest) -> list[list[int]]:
 
 
 def owner_of(job: QueuedJobBody) -> str:
-    """Whose job it is; of nobody's known, its own."""
+    """The job's user; a job without a user is its own owner."""
     return f"job {job.job_id}" if job.user is None else f"user {job.user}"
 
 
 def _columns(
     jobs: Sequence[QueuedJobBody],
     ages: Sequence[int],
-    known: Knowledge,
+    estimates: JobEstimates,
     size: int,
     owners: Mapping[str, int],
 ) -> QueuedJobs:
     """The jobs as if they ran for as long as predicted, on so many processors at a time."""
-    estimates = _whole([whole_seconds(known[job.job_id].runtime) for job in jobs])
+    runtimes = _whole([whole_seconds(estimates[job.job_id].runtime) for job in jobs])
     return QueuedJobs(
         processors=_whole([ceil(job.requested_processors / size) for job in jobs]),
         request=_whole([ceil(job.requested_walltime) for job in jobs]),
-        estimate=estimates,
-        runtime=estimates,
+        estimate=runtimes,
+        runtime=runtimes,
         age=_whole(ages),
-        priority=np.array([known[job.job_id].priority for job in jobs]),
+        priority=np.array([estimates[job.job_id].priority for job in jobs]),
         owner=_whole([owners[owner_of(job)] for job in jobs]),
     )
 
@@ -227,7 +228,9 @@ def _whole(values: Sequence[int]) -> Integers:
     return np.array(values, dtype=np.int64)
 
 
-def shared(body: ForecastRequest, now: float, known: Knowledge) -> tuple[Cluster, list[SharedJob]]:
+def shared(
+    body: ForecastRequest, now: float, estimates: JobEstimates
+) -> tuple[Cluster, list[SharedJob]]:
     """The cluster and the queue of a non-dedicated machine; as ``dedicated`` otherwise.
 
     Raises:
@@ -242,7 +245,7 @@ def shared(body: ForecastRequest, now: float, known: Knowledge) -> tuple[Cluster
         for number, node in enumerate(machine.nodes)
     ]
     runs = [
-        _run(path, job, shared_job(job, known[job.job_id]), numbers, now)
+        _run(path, job, shared_job(job, estimates[job.job_id]), numbers, now)
         for path, job in _named("running", body.running)
     ]
     crowd = Counter(number for run in runs for number in run.nodes)
@@ -252,7 +255,7 @@ def shared(body: ForecastRequest, now: float, known: Knowledge) -> tuple[Cluster
     for path, waiting in _named("waiting", body.waiting):
         if waiting.requested_processors > len(nodes):
             raise _refusal(waiting, path, "requested_processors", "is larger than the machine")
-    return Cluster(nodes, runs), [shared_job(job, known[job.job_id]) for job in body.waiting]
+    return Cluster(nodes, runs), [shared_job(job, estimates[job.job_id]) for job in body.waiting]
 
 
 def most_tasks(body: ForecastRequest) -> int:
@@ -262,15 +265,15 @@ def most_tasks(body: ForecastRequest) -> int:
     return body.machine.parallel_mpl
 
 
-def shared_job(job: QueuedJobBody, known: Known) -> SharedJob:
+def shared_job(job: QueuedJobBody, estimate: JobEstimate) -> SharedJob:
     """The job as it was characterised, by its prediction where it was not."""
-    alone = job.execution_time or max(SHORTEST, known.runtime)
+    alone = job.execution_time or max(SHORTEST, estimate.runtime)
     return SharedJob(
         job_id=str(job.job_id),
         tasks=job.requested_processors,
         execution_time=alone,
         cpu_time=alone * job.cpu_share,
-        predicted_runtime=known.runtime,
+        predicted_runtime=estimate.runtime,
         requested_walltime=job.requested_walltime,
     )
 

@@ -1,6 +1,7 @@
 """Asking for rounds of tuning, and telling how they went."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -8,16 +9,19 @@ import msgspec
 from service.contract.answers import TrialAnswer, TuningAnswer, TuningsAnswer
 from service.contract.bodies import TuningRequest
 from service.errors import UnknownTuningError
-from service.store import Tuning
-from service.worker.worker import Worker
+from service.store import Tuning, Tunings
+from service.worker.tuning.keeper import TuningKeeper
 
 
 class TuningRounds:
     """The rounds of tuning of every cluster."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._tunings = worker.store.tunings
+    def __init__(
+        self, tunings: Tunings, *, keeper: TuningKeeper, clock: Callable[[], float]
+    ) -> None:
+        self._tunings = tunings
+        self._keeper = keeper
+        self._clock = clock
 
     async def start(self, body: TuningRequest) -> TuningAnswer:
         """Ask for a round; it runs in a process of its own.
@@ -26,10 +30,10 @@ class TuningRounds:
             TooShortHistoryError: there are too few completions.
             StoreUnavailableError: it cannot be written down now.
         """
-        plan = body.plan(self._worker.tuning.plan)
-        now = self._worker.clock()
+        plan = body.plan(self._keeper.plan)
+        now = self._clock()
         tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
-        self._worker.tuning.wake()
+        self._keeper.wake()
         return answer_of(tuning)
 
     async def of_cluster(self, cluster: str) -> TuningsAnswer:

@@ -8,7 +8,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from service.adapters.slurm.fields import MINUTE
-from service.slurm_updater.asking import Asking
 from service.slurm_updater.planning import (
     Estimate,
     Mode,
@@ -17,6 +16,7 @@ from service.slurm_updater.planning import (
     changes_of,
     owns_time_min,
 )
+from service.slurm_updater.queries import ServiceQueries
 from service.slurm_updater.queue import QueuedJob
 from service.slurm_updater.slurm import Site, Slurm, SlurmError, SlurmSilentError
 
@@ -77,8 +77,8 @@ class Change(Struct, frozen=True):
     settings: dict[str, str]
 
 
-class Round(Struct, kw_only=True):
-    """What a round came to.
+class QueueUpdate(Struct, kw_only=True):
+    """What one look at the queue led to.
 
     Attributes:
         jobs: that wait or run, and are concerned.
@@ -115,7 +115,7 @@ class Updater:
     def __init__(
         self,
         slurm: Slurm,
-        service: Asking,
+        service: ServiceQueries,
         options: Options,
         *,
         clock: Callable[[], float] = time.time,
@@ -131,7 +131,7 @@ class Updater:
         self._refused: dict[str, dict[str, str]] = {}
         self._updated_at: dict[str, float] = {}
 
-    def round(self, *, dry_run: bool = False) -> Round:
+    def round(self, *, dry_run: bool = False) -> QueueUpdate:
         """Look once; with ``dry_run`` change nothing.
 
         Raises:
@@ -145,7 +145,7 @@ class Updater:
         jobs = [job for job in queue if self._options.concern(job)]
         self._forget_all_but(jobs)
         estimates, asked = self._estimates(jobs, rules, now)
-        found = Round(jobs=len(jobs), asked=asked, warnings=warnings)
+        found = QueueUpdate(jobs=len(jobs), asked=asked, warnings=warnings)
         self._plan(jobs, estimates, rules, found)
         if not dry_run:
             self._apply(found)
@@ -214,7 +214,7 @@ class Updater:
         jobs: list[QueuedJob],
         estimates: Mapping[str, Estimate],
         rules: Rules,
-        found: Round,
+        found: QueueUpdate,
     ) -> None:
         """Note the changes down, jobs that were not changed for the longest time first."""
         factors = self._factors
@@ -229,7 +229,7 @@ class Updater:
                 found.planned.append(Change(job.job_id, job.target, changes))
         found.planned.sort(key=lambda change: self._updated_at.get(change.job_id, 0.0))
 
-    def _apply(self, found: Round) -> None:
+    def _apply(self, found: QueueUpdate) -> None:
         """Change jobs one by one, with pauses: each takes the locks of slurmctld."""
         most = ceil(self._options.rate * self._options.interval)
         found.postponed = max(0, len(found.planned) - most)

@@ -6,17 +6,20 @@ from service.store.errors import (
     StoreError,
     StoreFullError,
     StoreUnavailableError,
+    TuningLostError,
 )
 from service.store.log import LogReader
-from service.store.records import (
+from service.store.store import Store, open_store
+from service.store.tunings import Tunings
+from service.store.types import (
     Ingested,
     MethodScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
+    Tuning,
+    TuningState,
 )
-from service.store.store import Store, open_store
-from service.store.tunings import Tuning, TuningLostError, Tunings, TuningState
 
 __all__ = [
     "Ingested",

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, CursorResult
 Rows = Sequence[tuple[Any, ...]]
 
 # Large enough to share the cost of a call, small enough to hold the lock for a millisecond at most.
-_SLICE = 512
+_ROWS_AT_ONCE = 512
 
 
 class BatchStatement:
@@ -76,7 +76,7 @@ def _slices_of_few_lengths(rows: Rows) -> Iterator[Rows]:
     """Cut into powers of two, so that SQLite prepares no more than ten statements."""
     start = 0
     while start < len(rows):
-        length = min(_SLICE, 1 << ((len(rows) - start).bit_length() - 1))
+        length = min(_ROWS_AT_ONCE, 1 << ((len(rows) - start).bit_length() - 1))
         yield rows[start : start + length]
         start += length
 
@@ -87,7 +87,7 @@ def _values(types: Sequence[str], count: int) -> str:
 
 
 def _slices(rows: Rows) -> Iterator[Rows]:
-    return (rows[start : start + _SLICE] for start in range(0, len(rows), _SLICE))
+    return (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
 
 
 def _json_array(types: Sequence[str], _: int) -> str:

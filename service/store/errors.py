@@ -19,3 +19,7 @@ class SchemaOutdatedError(StoreError):
 
 class RefusedRecordError(StoreError):
     """The database refuses a value, for example a text with a NUL character in it."""
+
+
+class TuningLostError(Exception):
+    """The round was given to another process, because nothing was heard of this one."""

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from predictors.jobs import Completion, Status, Submission
-from service.store.records import RecordedPrediction
+from service.store.types import RecordedPrediction
 
 # Column names and PostgreSQL's types, in the order of the rows.
 SUBMISSION: Mapping[str, str] = {

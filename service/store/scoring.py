@@ -9,8 +9,8 @@ from sqlalchemy import Connection, select
 
 from service.store.batches import BatchStatement
 from service.store.matching import Match, OpenPrediction
-from service.store.records import MethodScore
 from service.store.tables import scores
+from service.store.types import MethodScore
 
 
 class _Sums(Struct):

@@ -14,16 +14,16 @@ from service.store.database import Database
 from service.store.errors import StoreUnavailableError
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
-from service.store.records import (
+from service.store.sqlite import SqliteDatabase
+from service.store.tables import OPEN, completions, predictions
+from service.store.tunings import Tunings
+from service.store.types import (
     Ingested,
     MethodScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
 )
-from service.store.sqlite import SqliteDatabase
-from service.store.tables import OPEN, completions, predictions
-from service.store.tunings import Tunings
 
 
 class Store:

@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, Row, select
 
-from service.store.records import Token
 from service.store.tables import tokens
+from service.store.types import Token
 
 SCOPES = frozenset({"predict", "ingest", "admin"})
 _PREFIX = "wt"

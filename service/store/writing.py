@@ -12,9 +12,9 @@ from predictors.jobs import Completion
 from service.store.batches import BatchStatement, Rows
 from service.store.errors import RefusedRecordError
 from service.store.matching import Match, find_matches
-from service.store.records import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.rows import COMPLETION, PREDICTION, completion_row, prediction_row
 from service.store.scoring import score
+from service.store.types import Ingested, RecordedPrediction, ReportedCompletion
 
 Groups = Sequence[Sequence[ReportedCompletion]]
 

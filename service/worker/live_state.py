@@ -1,29 +1,32 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from functools import reduce
 from operator import or_
 
 import structlog
 
 from predictors.accuracy_groups import Accuracies
-from predictors.base import Memory, Predictor
+from predictors.base import Memory, Predictor, request_of
 from predictors.correction_by_history import Survivors
-from predictors.jobs import Completion, Status, Submission
+from predictors.jobs import Basis, Completion, Prediction, Status, Submission
 from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.knn import Knn, KnnParameters
+from predictors.methods.requested import Requested
 from predictors.registry import PREDICTORS, UnknownMethodError, create
 from service.metrics import Metrics
 from service.settings import Settings
 
 log = structlog.get_logger()
 
+FAILED = Basis(jobs=0, reason="failure")
+"""The basis of the answer that takes the place of a method that failed."""
+
 
 class ClusterState:
     """What the completions of one cluster taught every predictor and the accuracy groups."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.predictors: dict[str, Predictor] = {
             name: create(name, **settings.predictors.get(name, {})) for name in PREDICTORS
         }
@@ -33,6 +36,7 @@ class ClusterState:
         self.windowed = [name for name, each in self.predictors.items() if _has_window(each)]
         self.unwindowed = [name for name in self.predictors if name not in self.windowed]
         self._answering = settings.method
+        self._metrics = metrics
 
     def retune(self, parameters: KnnParameters) -> None:
         """Let knn answer by other parameters from now on."""
@@ -40,15 +44,48 @@ class ClusterState:
         if isinstance(knn, Knn) and knn.given != parameters:
             self.predictors[Knn.name] = knn.retuned(parameters)
 
-    def score(self, completion: Completion, methods: Collection[str]) -> None:
-        """Learn how far off the service's method would have been, told only what ended before.
+    def ask(self, method: str, submission: Submission, *, phase: str = "answer") -> Prediction:
+        """The method's prediction; if the method fails, the request, as method ``requested``.
 
-        Only if it is among the methods that are about to learn of the completion.
+        A submission must not suffer from a bug in a method. So this is the only way in which the
+        service asks one.
+
+        Args:
+            method: a name of the registry.
+            submission: without names of people.
+            phase: in which a failure is counted: ``answer``, ``shadow`` or ``observe``.
         """
-        if self._answering not in methods:
-            return
-        prediction = self.predictors[self._answering].predict(completion.submission)
-        self.errors.add(prediction.predicted_walltime, completion.runtime)
+        try:
+            return self.predictors[method].predict(submission)
+        except Exception:
+            self._metrics.failed(method, phase)
+            log.exception(
+                "a method failed; the request takes its place", method=method, phase=phase
+            )
+            return request_of(submission, method=Requested.name, basis=FAILED)
+
+    def learn(self, completion: Completion, methods: Collection[str]) -> None:
+        """Let methods observe a completion; one that fails does not keep the others from learning.
+
+        Before that the service's own method, if it is among them, is asked about the job: the ratio
+        of runtime to prediction is what forecasts vary runtimes by. ``store/scoring.py`` scores
+        the predictions that were recorded; this one needs no record, so it is a fold of the log.
+        """
+        if self._answering in methods:
+            would_be = self.ask(self._answering, completion.submission, phase="observe")
+            self.errors.add(would_be.predicted_walltime, completion.runtime)
+        for method in methods:
+            try:
+                self.predictors[method].observe(completion)
+            except Exception:
+                self._metrics.failed(method, "observe")
+                log.exception("a method could not learn from a completion", method=method)
+
+    def observe(self, completion: Completion, methods: Collection[str]) -> None:
+        """Let methods, the accuracy groups and the correction learn from a completion."""
+        self.learn(completion, methods)
+        self.accuracies.observe(completion)
+        self.survivors.observe(completion)
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
@@ -68,7 +105,7 @@ def _has_window(predictor: Predictor) -> bool:
     return predictor.memory.window_seconds > 0
 
 
-class Live:
+class LiveState:
     """The state of all clusters.
 
     A cluster appears with its first completion. Any other name shares one empty state, so that
@@ -82,7 +119,7 @@ class Live:
         check_methods(settings)
         self._settings = settings
         self._metrics = metrics
-        self._unknown = ClusterState(settings)
+        self._unknown = ClusterState(settings, metrics)
         self._clusters: dict[str, ClusterState] = {}
 
     @property
@@ -99,7 +136,7 @@ class Live:
         """What is known of a cluster."""
         return self._clusters.get(cluster, self._unknown)
 
-    def adopt(self, other: "Live") -> None:
+    def adopt(self, other: "LiveState") -> None:
         """Take over all that the other has learned."""
         self._clusters = other._clusters  # noqa: SLF001 - it is one of us
 
@@ -115,7 +152,7 @@ class Live:
         """Observe completions, in order."""
         for completion in completions:
             state = self._state_of(completion)
-            self._observe(state, completion, state.predictors)
+            state.observe(completion, state.predictors)
 
     def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
         """Observe the parts of a history that ``memories`` ask for, each in order.
@@ -124,40 +161,21 @@ class Live:
         """
         for completion in recent:
             state = self._state_of(completion)
-            self._observe(state, completion, state.unwindowed)
+            state.observe(completion, state.unwindowed)
         for completion in windows:
             state = self._state_of(completion)
-            self._teach(state, completion, state.windowed)
+            state.learn(completion, state.windowed)
 
     def _state_of(self, completion: Completion) -> ClusterState:
         name = completion.submission.cluster
         state = self._clusters.get(name)
         if state is None:
-            state = self._clusters[name] = ClusterState(self._settings)
+            state = self._clusters[name] = ClusterState(self._settings, self._metrics)
         return state
-
-    def _observe(
-        self, state: ClusterState, completion: Completion, methods: Collection[str]
-    ) -> None:
-        """Tell methods, and everybody who is no method."""
-        self._teach(state, completion, methods)
-        state.accuracies.observe(completion)
-        state.survivors.observe(completion)
-
-    def _teach(self, state: ClusterState, completion: Completion, methods: Collection[str]) -> None:
-        """Tell methods; one that fails must not keep the others from learning."""
-        with suppress(Exception):  # the same method fails, and is logged, where it is asked
-            state.score(completion, methods)
-        for method in methods:
-            try:
-                state.predictors[method].observe(completion)
-            except Exception:
-                self._metrics.failed(method, "observe")
-                log.exception("a method could not learn from a completion", method=method)
 
     def rehearse(self) -> None:
         """Ask every method once on made-up history, so that nothing is compiled for a caller."""
-        state = ClusterState(self._settings)
+        state = ClusterState(self._settings, self._metrics)
         submission = Submission(
             requested_walltime=3600.0, submit_time=0.0, user="u", requested_processors=1
         )
@@ -169,9 +187,9 @@ class Live:
                 runtime=float(end),
                 status=Status.COMPLETED,
             )
-            self._observe(state, run, state.predictors)
-        for predictor in state.predictors.values():
-            predictor.predict(Submission(requested_walltime=3600.0, submit_time=1e6, user="u"))
+            state.observe(run, state.predictors)
+        for method in state.predictors:
+            state.ask(method, Submission(requested_walltime=3600.0, submit_time=1e6, user="u"))
 
 
 def check_methods(settings: Settings) -> None:

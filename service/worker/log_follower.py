@@ -5,12 +5,12 @@ from collections.abc import Callable
 from time import perf_counter
 
 from service.store import LogReader, StoreError
-from service.worker.live_state import Live
+from service.worker.live_state import ClusterState, LiveState
 
-SLICE = 16
+COMPLETIONS_PER_TURN = 16
 """Completions folded at a time: about half a millisecond, in which no request is answered."""
 
-ROUNDS = 128
+TURNS_BEFORE_ANSWERING = 128
 """Slices that are folded before an acknowledgement; what is beyond is lag."""
 
 IDLE_SECONDS = 0.05
@@ -23,7 +23,7 @@ SHORTEST_PAUSE = 0.001
 """The event loop's timers count milliseconds; less would be no pause at all."""
 
 
-class Follower:
+class LogFollower:
     """Applies the log of completions to the live state, on the event loop, in small slices.
 
     Before ``start`` there is nothing to follow: the history is still being folded.
@@ -40,7 +40,7 @@ class Follower:
 
     def __init__(
         self,
-        live: Live,
+        live: LiveState,
         *,
         before_learning: Callable[[], None],
         has_to_store: Callable[[], bool],
@@ -94,6 +94,11 @@ class Follower:
         self._loop.call_soon(self._next_turn)
         self.step()
 
+    def state_of(self, cluster: str) -> ClusterState:
+        """What is known of a cluster, after a ``look``; from this an operation answers."""
+        self.look()
+        return self._live.of(cluster)
+
     def _next_turn(self) -> None:
         self._has_looked = False
 
@@ -103,7 +108,7 @@ class Follower:
         if reader is None or not reader.has_news():
             return 0
         self._before_learning()
-        completions = reader.read(SLICE)
+        completions = reader.read(COMPLETIONS_PER_TURN)
         self._live.apply(completions)
         return len(completions)
 
@@ -113,7 +118,7 @@ class Follower:
         So an acknowledged completion is known to the worker that acknowledged it, unless more
         are waiting to be stored: then storing them comes first, and learning is lag.
         """
-        for _ in range(ROUNDS):
+        for _ in range(TURNS_BEFORE_ANSWERING):
             if self._has_to_store() or not self.step():
                 return
             await asyncio.sleep(0)
@@ -123,7 +128,7 @@ class Follower:
         while True:
             began = perf_counter()
             applied = self.step()
-            self.is_catching_up = applied == SLICE
+            self.is_catching_up = applied == COMPLETIONS_PER_TURN
             if applied:
                 await asyncio.sleep(self._pause(perf_counter() - began))
                 continue

@@ -4,28 +4,24 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-import structlog
 from msgspec import Struct
 
 from predictors.jobs import Prediction, Submission
-from service.metrics import Metrics
 from service.store import RecordedPrediction
-from service.worker.live_state import ClusterState
-
-log = structlog.get_logger()
+from service.worker.live_state import FAILED, ClusterState
 
 DELAY_SECONDS = 0.01
 """How long predictions gather: asking about many at once takes half the time for each."""
 
-SLICE = 4
+RECORDS_PER_TURN = 4
 """Predictions that are recorded at a time, so that requests pass in between."""
 
-SHARE = 8
+SHARE_PER_TURN = 8
 """One in so many of those that wait, where that is more: so they never gather faster than they are
 recorded, however many requests pass in between."""
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class AnsweredPrediction(Struct, frozen=True, kw_only=True):
     """A prediction as it was answered, and the state that it came from."""
 
     state: ClusterState
@@ -34,7 +30,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     prediction_id: str
 
 
-class Recorder:
+class PredictionRecorder:
     """Records what was answered, some milliseconds after the answer.
 
     For a share of the submissions every other method is asked in shadow: its estimate is
@@ -52,23 +48,21 @@ class Recorder:
         *,
         record: Callable[[RecordedPrediction], None],
         share: float,
-        metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
         self._loop: asyncio.AbstractEventLoop
         self._record = record
         self._share = share
-        self._metrics = metrics
         self._clock = clock
         self._due = 0.0
-        self._waiting: deque[Answered] = deque()
+        self._waiting: deque[AnsweredPrediction] = deque()
         self._is_scheduled = False
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work on this event loop; asking for the running one is a system call."""
         self._loop = loop
 
-    def later(self, answered: Answered) -> None:
+    def later(self, answered: AnsweredPrediction) -> None:
         """Record it soon."""
         self._waiting.append(answered)
         if not self._is_scheduled:
@@ -82,7 +76,7 @@ class Recorder:
 
     def _some(self) -> None:
         waiting = len(self._waiting)
-        for _ in range(min(waiting, max(SLICE, waiting // SHARE))):
+        for _ in range(min(waiting, max(RECORDS_PER_TURN, waiting // SHARE_PER_TURN))):
             self._take()
         self._is_scheduled = bool(self._waiting)
         if self._is_scheduled:
@@ -103,7 +97,7 @@ class Recorder:
             )
         )
 
-    def _estimates(self, answered: Answered) -> dict[str, float]:
+    def _estimates(self, answered: AnsweredPrediction) -> dict[str, float]:
         """What every method that is asked says, in seconds."""
         answer = answered.prediction
         estimates = {answer.method: answer.predicted_walltime}
@@ -111,12 +105,10 @@ class Recorder:
         if self._due < 1.0:
             return estimates
         self._due -= 1.0
-        for method, predictor in answered.state.predictors.items():
+        for method in answered.state.predictors:
             if method == answer.method:
                 continue
-            try:
-                estimates[method] = predictor.predict(answered.submission).predicted_walltime
-            except Exception:
-                self._metrics.failed(method, "shadow")
-                log.exception("a method failed in shadow", method=method)
+            estimate = answered.state.ask(method, answered.submission, phase="shadow")
+            if estimate.basis is not FAILED:  # else the request would be scored as the method's
+                estimates[method] = estimate.predicted_walltime
         return estimates

@@ -1,8 +1,6 @@
 """What one serving process consists of, and how it starts and stops."""
 
 import asyncio
-import gc
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,15 +8,16 @@ from contextlib import suppress
 import structlog
 
 from service.auth import Guard
+from service.contract.answers import HealthAnswer, Status
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
-from service.store import LogReader, RecordedPrediction, Store, StoreError, open_store
+from service.store import LogReader, Store, StoreError, open_store
 from service.worker.forecast_process import ForecastProcess
-from service.worker.live_state import Live
-from service.worker.log_follower import Follower
-from service.worker.prediction_recorder import Recorder
-from service.worker.priority import take_short_slices
+from service.worker.live_state import LiveState
+from service.worker.log_follower import LogFollower
+from service.worker.prediction_recorder import PredictionRecorder
+from service.worker.priority import settle_process, take_short_slices
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
 from service.worker.writer import Writer
@@ -28,12 +27,6 @@ log = structlog.get_logger()
 HOUSEKEEPING_SECONDS = 1.0
 """How often tokens are read again and gauges set."""
 
-SWITCH_SECONDS = 0.001
-"""How long a thread may keep the event loop waiting; Python's default of 5 ms ruins p99."""
-
-COLLECTION_THRESHOLD = 20_000
-"""Objects between garbage collections; Python's default of 700 is a few requests here."""
-
 DAY = 86400.0
 
 
@@ -42,17 +35,26 @@ class Worker:
 
     Several of them may share a store; the log of completions is all they have in common.
 
-    Attributes:
+    Args:
+        settings: of the service.
+        clock: Unix seconds.
         owns_process: whether the process does nothing else, so that its garbage collector, thread
             switching and time slices are ours to set.
-        names: replaces the names of people; everything behind the operations knows none.
-        writer: from ``start`` on.
-        storing: completions that were taken in and are not durable yet.
-        history_length: completions in the store when the process started.
-        failure: a bug that ended one of the background tasks; such a process is not ready.
-    """
 
-    writer: Writer
+    Attributes:
+        settings: of the service.
+        clock: Unix seconds.
+        pseudonyms: replaces the names of people; everything behind the operations knows none.
+        metrics: what the process counts and measures.
+        guard: admits requests.
+        store: the history.
+        live: what the process has learned from the history.
+        follower: keeps ``live`` level with the log of completions.
+        writer: commits completions and predictions.
+        recorder: takes predictions that were answered.
+        tuning: runs rounds of tuning.
+        forecasts: the process in which queues are played forward.
+    """
 
     def __init__(
         self,
@@ -63,23 +65,27 @@ class Worker:
     ) -> None:
         self.settings = settings
         self.clock = clock
-        self.owns_process = owns_process
-        self.names = read_pseudonyms(settings.pseudonym_key_file)
+        self.pseudonyms = read_pseudonyms(settings.pseudonym_key_file)
         self.metrics = Metrics()
         self.guard = Guard(always=not (settings.is_loopback or settings.insecure))
         self.store: Store = open_store(
             settings.database_url.get_secret_value(),
             sqlite_synchronous=settings.sqlite_synchronous,
         )
-        self.live = Live(settings, self.metrics)
-        self.recorder = Recorder(
-            record=self._record, share=settings.shadow_share, metrics=self.metrics, clock=clock
-        )
-        self.follower = Follower(
+        self.live = LiveState(settings, self.metrics)
+        self.follower = LogFollower(
             self.live,
-            before_learning=self.recorder.flush,
-            has_to_store=lambda: self.storing > 0,
+            before_learning=lambda: self.recorder.flush(),  # noqa: PLW0108 - made below
+            has_to_store=lambda: self.writer.unacknowledged > 0,
             clock=clock,
+        )
+        self.writer = Writer(
+            self.store,
+            before_acknowledging=self.follower.refresh,
+            retention_seconds=settings.prediction_retention_days * DAY,
+        )
+        self.recorder = PredictionRecorder(
+            record=self.writer.record, share=settings.shadow_share, clock=clock
         )
         self.tuning = TuningKeeper(
             self.store,
@@ -89,9 +95,9 @@ class Worker:
             clock=clock,
         )
         self.forecasts = ForecastProcess(settings.forecast_seconds)
-        self.history_length = 0
-        self.storing = 0
-        self.failure: BaseException | None = None
+        self._owns_process = owns_process
+        self._history_length = 0
+        self._failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._seen_drops = 0
         self._seen_commits = 0
@@ -103,18 +109,13 @@ class Worker:
             SchemaOutdatedError: the database must be upgraded first.
             StoreUnavailableError: it cannot be reached.
         """
-        if self.owns_process:
+        if self._owns_process:
             take_short_slices()
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
-        self.history_length = await asyncio.to_thread(self.store.history_length)
-        self._seen_drops = self._seen_commits = 0
-        self.writer = Writer(
-            self.store,
-            before_acknowledging=self.follower.refresh,
-            retention_seconds=self.settings.prediction_retention_days * DAY,
-        )
+        self._history_length = await asyncio.to_thread(self.store.history_length)
+        self.writer.start()
         self._tasks = [
             asyncio.create_task(self._learn()),
             asyncio.create_task(self._keep_house()),
@@ -135,6 +136,23 @@ class Worker:
         self.follower.close()
         await asyncio.to_thread(self.store.close)
 
+    def health(self) -> HealthAnswer:
+        """How level the process is with the history, and why it is stale or has failed."""
+        error = self._failure or self.follower.error
+        return HealthAnswer(
+            status=self._status(),
+            lag=self.follower.lag() if self.follower.started else self._history_length,
+            stale_seconds=self.follower.stale_seconds(),
+            detail=str(error) if error else None,
+        )
+
+    def _status(self) -> Status:
+        if self._failure:
+            return "failed"
+        if not self.follower.started:
+            return "starting"
+        return "stale" if self.follower.error else "ready"
+
     def set_gauges(self) -> None:
         """Show in the metrics how this process is doing."""
         self.recorder.flush()
@@ -148,12 +166,9 @@ class Worker:
         self.metrics.committed(commits - self._seen_commits)
         self._seen_drops, self._seen_commits = dropped, commits
 
-    def _record(self, prediction: RecordedPrediction) -> None:
-        self.writer.record(prediction)
-
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()):
-            self.failure = failure
+            self._failure = failure
             log.error("a background task failed", exc_info=failure)
 
     async def _learn(self) -> None:
@@ -162,13 +177,13 @@ class Worker:
         learned, reader = await self._fold_until_it_works()
         self.live.adopt(learned)
         self.follower.start(reader)
-        if self.owns_process:
+        if self._owns_process:
             settle_process()
         self.metrics.ready.set(1)
         log.info("ready", seconds=round(time.perf_counter() - started, 3))
         await self.follower.run()
 
-    async def _fold_until_it_works(self) -> tuple[Live, LogReader]:
+    async def _fold_until_it_works(self) -> tuple[LiveState, LogReader]:
         while True:
             try:
                 return await asyncio.to_thread(self._fold)
@@ -176,13 +191,13 @@ class Worker:
                 log.warning("the history cannot be folded yet", reason=str(error))
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
 
-    def _fold(self) -> tuple[Live, LogReader]:
+    def _fold(self) -> tuple[LiveState, LogReader]:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
-        live = Live(self.settings, self.metrics)
+        live = LiveState(self.settings, self.metrics)
         live.rehearse()
         reader, (recent, windows) = self.store.warm_start(live.memories, self.clock())
         live.remember(recent, windows)
-        live.retune(in_force.of_store(self.store))
+        live.retune(in_force.from_store(self.store))
         return live, reader
 
     async def _keep_house(self) -> None:
@@ -192,11 +207,3 @@ class Worker:
             self.set_gauges()
             with suppress(StoreError):
                 self.guard.update(await asyncio.to_thread(self.store.tokens))
-
-
-def settle_process() -> None:
-    """Keep long pauses away from requests: what was learned so far is not garbage-collected."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECTION_THRESHOLD)
-    sys.setswitchinterval(SWITCH_SECONDS)

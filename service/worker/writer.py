@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 0.25
 _COMPLETIONS_AT_ONCE = 1000  # in a transaction, unless one group alone is larger
 _HOUSEKEEPING_SECONDS = 3600.0
 
-Outcome = Ingested | Exception
+Acknowledgement = Ingested | Exception
 
 
 class _Waiting(Struct, frozen=True):
@@ -62,6 +62,7 @@ class Writer:
 
     Attributes:
         queued: completions waiting for their commit.
+        unacknowledged: completions that were taken in and whose sender still waits.
         commits: transactions committed.
         dropped_predictions: predictions lost for want of room, or refused by the database.
         last_flush_seconds: how long the last transaction took.
@@ -77,6 +78,7 @@ class Writer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.queued = 0
+        self.unacknowledged = 0
         self.commits = 0
         self.dropped_predictions = 0
         self.last_flush_seconds = 0.0
@@ -88,6 +90,11 @@ class Writer:
         self._completions: deque[_Waiting] = deque()
         self._predictions: deque[RecordedPrediction] = deque()
         self._changed = threading.Condition()
+        self._closing = True
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread; a writer that has not been started takes nothing."""
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
@@ -97,14 +104,19 @@ class Writer:
 
         Raises:
             StoreUnavailableError: too much is waiting already, the database is away, or the
-                writer is closed. Nothing was acknowledged; the same again may succeed later.
+                writer is closed or not started. Nothing was acknowledged; the same again may
+                succeed later.
             StoreFullError: there is no room for them.
             RefusedRecordError: the database cannot hold one of them, so none was stored.
         """
         loop = asyncio.get_running_loop()
         waiting = _Waiting(group, loop, loop.create_future())
-        self._queue(waiting)
-        return await waiting.future
+        self.unacknowledged += len(group)
+        try:
+            self._queue(waiting)
+            return await waiting.future
+        finally:
+            self.unacknowledged -= len(group)
 
     def record(self, prediction: RecordedPrediction) -> None:
         """Queue a prediction and return at once. Nobody is woken: its turn comes soon enough."""
@@ -118,12 +130,13 @@ class Writer:
         with self._changed:
             self._closing = True
             self._changed.notify()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _queue(self, waiting: _Waiting) -> None:
         with self._changed:
             if self._closing:
-                raise StoreUnavailableError("The service is stopping.")
+                raise StoreUnavailableError("The service is starting or stopping.")
             if self.queued and self.queued + len(waiting.group) > COMPLETIONS_QUEUED:
                 raise StoreUnavailableError(f"{self.queued} completions wait for the database.")
             self.queued += len(waiting.group)
@@ -225,17 +238,17 @@ class Writer:
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
 
 
-def _tell(outcomes: Sequence[tuple[_Waiting, Outcome]]) -> None:
+def _tell(acknowledgements: Sequence[tuple[_Waiting, Acknowledgement]]) -> None:
     """Hand over the outcomes, waking each event loop once."""
     by_loop = defaultdict(list)
-    for waiting, outcome in outcomes:
+    for waiting, outcome in acknowledgements:
         by_loop[waiting.loop].append((waiting.future, outcome))
     for loop, settled in by_loop.items():
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_settle, settled)
 
 
-def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Outcome]]) -> None:
+def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Acknowledgement]]) -> None:
     for future, outcome in settled:
         if future.done():  # whoever waited has gone
             continue

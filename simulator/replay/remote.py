@@ -1,5 +1,6 @@
 """A running service, reached over HTTP, with the two verbs of a predictor."""
 
+import socket
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,10 @@ LARGEST_BATCH = 1000
 """Jobs in one request; the service's own limit is 10,000 unless it is set lower."""
 
 
+SOCKET_SCHEME = "unix:"
+"""What the address of a service on a Unix socket begins with; the socket's path follows."""
+
+
 class RemoteError(Exception):
     """The service refused a call; the message is its own.
 
@@ -31,7 +36,7 @@ class RemoteError(Exception):
 
 
 class AddressError(ValueError):
-    """The address is not of the form http://HOST:PORT."""
+    """The address is neither of the form http://HOST:PORT nor unix:FILE."""
 
 
 class ServiceUnreachableError(ConnectionError):
@@ -68,28 +73,50 @@ class RemotePredictions(msgspec.Struct):
     predictions: list[RemotePrediction]
 
 
+class SocketConnection(HTTPConnection):
+    """HTTP over a Unix socket; the mode of the socket's file says who may call."""
+
+    def __init__(self, path: str, *, timeout: float) -> None:
+        super().__init__("walltimed", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Open the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def connection_to(url: str, timeout: float) -> tuple[HTTPConnection, str]:
+    """A connection that is not open yet, and the path before that of every call.
+
+    Raises:
+        AddressError: ``url`` is neither of the form http://HOST:PORT nor unix:FILE.
+    """
+    if url.startswith(SOCKET_SCHEME):
+        return SocketConnection(url.removeprefix(SOCKET_SCHEME), timeout=timeout), ""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise AddressError(f"{url!r} is not of the form http://HOST:PORT or unix:FILE.")
+    path = parts.path.rstrip("/")
+    if parts.scheme == "http":
+        return HTTPConnection(parts.hostname, parts.port, timeout=timeout), path
+    trusted = ssl.create_default_context()
+    return HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=trusted), path
+
+
 class Client:
     """One kept connection to a service; not for several threads.
 
     Args:
-        url: such as http://127.0.0.1:8580; https is spoken too.
+        url: such as http://127.0.0.1:8580 or unix:/run/walltimed.sock; https is spoken too.
         token: sent as a bearer token.
         timeout: seconds until a silent service counts as unreachable.
     """
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 60.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise AddressError(f"{url!r} is not of the form http://HOST:PORT.")
         self.url = url
-        self._path = parts.path.rstrip("/")
-        self._connection = (
-            HTTPSConnection(
-                parts.hostname, parts.port, timeout=timeout, context=ssl.create_default_context()
-            )
-            if parts.scheme == "https"
-            else HTTPConnection(parts.hostname, parts.port, timeout=timeout)
-        )
+        self._connection, self._path = connection_to(url, timeout)
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"

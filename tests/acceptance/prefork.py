@@ -14,7 +14,7 @@ from service.http.app import create_app
 from service.http.server import run
 from service.metrics import Metrics
 from service.settings import Settings
-from service.worker.live_state import Live
+from service.worker.live_state import LiveState
 
 
 def announce(_address: str) -> None:
@@ -25,7 +25,7 @@ def announce(_address: str) -> None:
 def warm_up() -> None:
     """What is compiled, described and collected now is so in every child."""
     create_app(Settings())
-    Live(Settings(), Metrics()).rehearse()
+    LiveState(Settings(), Metrics()).rehearse()
     gc.collect()
     gc.freeze()
 

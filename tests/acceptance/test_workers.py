@@ -53,11 +53,11 @@ def test_two_services_on_one_store_see_each_others_completions_and_count_a_run_o
     sqlite = store_url.startswith("sqlite")
     with Service(store_url) as one, Service(store_url) as other:
         for number in range(20):
-            teller, listener = (one, other) if number % 2 else (other, one)
+            reporter, listener = (one, other) if number % 2 else (other, one)
             user, runtime = f"user-{number}", 600.0 + number
-            told = teller.complete(completion(number, user=user, runtime=runtime))
+            told = reporter.complete(completion(number, user=user, runtime=runtime))
             assert told.json() == {"accepted": 1, "duplicates": 0}
-            assert teller.predict(user) == pytest.approx(runtime)
+            assert reporter.predict(user) == pytest.approx(runtime)
             assert knows(listener, sqlite=sqlite, user=user, expected=pytest.approx(runtime))
 
         runs = [completion(f"run-{number}") for number in range(100)]
@@ -73,9 +73,9 @@ def test_the_workers_of_one_service_see_each_others_completions(store_url):
             with only(worker, workers), service.connection():
                 eventually(service.is_ready)
         for number in range(6):
-            teller, listener = workers if number % 2 else workers[::-1]
+            reporter, listener = workers if number % 2 else workers[::-1]
             user, runtime = f"user-{number}", 600.0 + number
-            with only(teller, workers), service.connection():
+            with only(reporter, workers), service.connection():
                 told = service.complete(completion(number, user=user, runtime=runtime))
                 assert told.json() == {"accepted": 1, "duplicates": 0}
             with only(listener, workers), service.connection():

@@ -14,7 +14,7 @@ from service.adapters.slurm.fields import (
     trackable_resources,
 )
 from service.adapters.values import count, moment, number, text
-from service.store.records import ReportedCompletion
+from service.store.types import ReportedCompletion
 
 
 class Document(Struct, gc=False):

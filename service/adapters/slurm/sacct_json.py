@@ -18,7 +18,7 @@ from service.adapters.slurm.fields import (
 )
 from service.adapters.slurm.submit_line import requested_limit
 from service.adapters.values import count, moment, number, text
-from service.store.records import ReportedCompletion
+from service.store.types import ReportedCompletion
 
 
 class Job(Struct, gc=False):

@@ -12,7 +12,7 @@ from itertools import chain, combinations, pairwise
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm.fields import STATES, UNFINISHED
 from service.adapters.slurm.sacct_rows import completion_of
-from service.store.records import ReportedCompletion
+from service.store.types import ReportedCompletion
 
 # fmt: off
 XDMOD_COLUMNS = (

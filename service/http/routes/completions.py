@@ -13,10 +13,11 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
 from service.auth import Scope
-from service.contract.answers import FieldErrorBody, IngestionAnswer, LineErrorBody, SkippingAnswer
+from service.contract.answers import IngestionAnswer, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, OnErrorQuery, refusal
-from service.contract.decoding import quick_validator
-from service.http.bytes_route import FastRoute, content_type, send_json, to_json
+from service.contract.decoding import msgspec_first
+from service.errors import FieldErrorBody, LineErrorBody
+from service.http.bytes_route import BytesRoute, content_type, send_json, to_json
 from service.http.gate import needs
 from service.http.openapi import refusals
 from service.operations.completing import Completing
@@ -57,8 +58,8 @@ _EXTRA = {
 }
 
 
-class CompletionsRoute(FastRoute):
-    """A fast route that takes NDJSON too, as a stream."""
+class CompletionsRoute(BytesRoute):
+    """A bytes route that takes NDJSON too, as a stream."""
 
     def __init__(
         self, path: str, endpoint: Callable[..., Any], *, completing: Completing, **options: Any
@@ -66,14 +67,14 @@ class CompletionsRoute(FastRoute):
         self._completing = completing
         super().__init__(path, endpoint, **options)
 
-    def fast_app(self) -> ASGIApp:
+    def make_bytes_app(self) -> ASGIApp:
         """What serves the route: by the body's type."""
-        return partial(by_type, json=super().fast_app(), ndjson=self.take_stream)
+        return partial(by_type, json=super().make_bytes_app(), ndjson=self.take_stream)
 
     def validator(self) -> Callable[[bytes], Any]:
         """A validator that knows a batch by its first field, and so complains to the point."""
-        one = quick_validator(CompletionBody)
-        several = quick_validator(CompletionBatch)
+        one = msgspec_first(CompletionBody)
+        several = msgspec_first(CompletionBatch)
         return lambda body: several(body) if _is_batch(body) else one(body)
 
     async def take_stream(self, connection: Connection, receive: Receive, send: Send) -> None:

@@ -11,7 +11,7 @@ from service.operations.forecasting import Forecasting
 
 
 def add(router: APIRouter, forecasting: Forecasting) -> None:
-    """Add the call, a fast route."""
+    """Add the call, a bytes route."""
 
     @router.post(
         "/v1/forecasts",

@@ -1,5 +1,7 @@
 """Calls about the service itself."""
 
+from collections.abc import Callable
+
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -10,7 +12,7 @@ from service.http.openapi import refusals
 from service.operations.reporting import Reporting
 
 
-def add(router: APIRouter, reporting: Reporting) -> None:
+def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnswer]) -> None:
     """Add the calls."""
 
     @router.get("/health/live", tags=["health"], openapi_extra=open_to_all())
@@ -30,10 +32,10 @@ def add(router: APIRouter, reporting: Reporting) -> None:
 
         A service whose store is away is ready, but stale: it predicts from memory.
         """
-        health = reporting.health()
+        answer = health()
         return Response(
-            to_json(health),
-            status_code=200 if health.status in {"ready", "stale"} else 503,
+            to_json(answer),
+            status_code=200 if answer.status in {"ready", "stale"} else 503,
             media_type="application/json",
         )
 

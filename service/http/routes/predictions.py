@@ -11,7 +11,7 @@ from service.operations.predicting import Predicting
 
 
 def add(router: APIRouter, predicting: Predicting) -> None:
-    """Add the calls; all of them are fast routes."""
+    """Add the calls; all of them are bytes routes."""
     extra = needs(Scope.PREDICT)
 
     @router.post(

@@ -12,12 +12,12 @@ from service.store import Store
 log = structlog.get_logger()
 
 
-def of_settings(settings: Settings) -> KnnParameters:
+def from_settings(settings: Settings) -> KnnParameters:
     """Those of clusters on which no round has adopted any yet."""
     return Knn(**settings.predictors.get(Knn.name, {})).given
 
 
-def of_store(store: Store) -> dict[str, KnnParameters]:
+def from_store(store: Store) -> dict[str, KnnParameters]:
     """Those that rounds adopted, by cluster; ones that this release does not know are left out."""
     known = {}
     for cluster, parameters in store.tunings.in_force().items():

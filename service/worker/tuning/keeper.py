@@ -12,7 +12,8 @@ import structlog
 from predictors.tuning.plan import TuningPlan
 from service.settings import Settings
 from service.store import Store, StoreError, Tuning
-from service.worker.live_state import Live
+from service.worker.live_state import LiveState
+from service.worker.priority import give_way
 from service.worker.tuning import in_force
 from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 
@@ -48,7 +49,7 @@ class TuningKeeper:
     def __init__(
         self,
         store: Store,
-        live: Live,
+        live: LiveState,
         settings: Settings,
         *,
         is_catching_up: Callable[[], bool],
@@ -70,7 +71,7 @@ class TuningKeeper:
         """Use, for ever, what rounds adopt in whatever process."""
         while True:
             with suppress(StoreError):
-                self._live.retune(await asyncio.to_thread(in_force.of_store, self._store))
+                self._live.retune(await asyncio.to_thread(in_force.from_store, self._store))
             await asyncio.sleep(PARAMETER_SECONDS)
 
     async def run_rounds(self) -> None:
@@ -114,15 +115,3 @@ class TuningKeeper:
             process.terminate()
             await asyncio.to_thread(process.wait)
             await asyncio.to_thread(self._store.tunings.give_back, tuning, self._clock())
-
-
-def give_way(process_id: int) -> None:
-    """Let a process run only when nobody else wants to.
-
-    The lowest priority alone is not enough: such a process rarely gets its turn, but then keeps
-    the processor for milliseconds, in which no prediction is answered.
-    """
-    if hasattr(os, "SCHED_IDLE"):  # Linux
-        os.sched_setscheduler(process_id, os.SCHED_IDLE, os.sched_param(0))
-    else:
-        os.setpriority(os.PRIO_PROCESS, process_id, 19)

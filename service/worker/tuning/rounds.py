@@ -40,11 +40,11 @@ def run_round(
         TuningLostError: the round was given to another process meanwhile.
         StoreError: the store cannot be used.
     """
-    before = in_force.of_store(store).get(tuning.cluster) or in_force.of_settings(settings)
+    before = in_force.from_store(store).get(tuning.cluster) or in_force.from_settings(settings)
     completions = store.tunings.latest_completions(tuning.cluster, tuning.plan.jobs)
-    teller = Teller(store, tuning, clock, report)
+    reporter = ProgressReporter(store, tuning, clock, report)
     try:
-        found = tune(completions, before, tuning.plan, teller)
+        found = tune(completions, before, tuning.plan, reporter)
     except TooShortHistoryError as error:
         store.tunings.fail(tuning, str(error), clock())
         return None
@@ -53,7 +53,7 @@ def run_round(
     return found
 
 
-class Teller:
+class ProgressReporter:
     """Tells the store how far a round is, seldom enough not to be in its way."""
 
     def __init__(

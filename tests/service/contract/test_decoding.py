@@ -1,4 +1,4 @@
-"""The quick validator takes nothing that the model refuses, and makes the same of what it takes."""
+"""The msgspec decoder takes nothing that the model refuses, and makes the same of the rest."""
 
 import json
 
@@ -15,10 +15,10 @@ from service.contract.bodies import (
     ExtensionRequest,
     PredictionRequest,
 )
-from service.contract.decoding import quick_validator, struct_of
+from service.contract.decoding import msgspec_first, struct_of
 from service.errors import InvalidFieldError
 
-quick = quick_validator(CompletionBatch)
+by_msgspec = msgspec_first(CompletionBatch)
 decode = msgspec.json.Decoder(struct_of(CompletionBatch)).decode
 validate = TypeAdapter(CompletionBatch).validate_json
 
@@ -56,7 +56,7 @@ def outcome(function, body):
 def test_both_make_the_same_of_a_body(runs, escapes, is_cut):
     body = json.dumps({"completions": runs}, ensure_ascii=escapes).encode()
     body = body[: len(body) // 2] if is_cut else body
-    assert outcome(quick, body) == outcome(validate, body)
+    assert outcome(by_msgspec, body) == outcome(validate, body)
 
 
 @settings(max_examples=300)
@@ -68,7 +68,7 @@ def test_both_make_the_same_of_a_body(runs, escapes, is_cut):
 def test_both_make_the_same_of_a_damaged_body(damage, place):
     body = json.dumps({"completions": [run_of("1", user="ada" * 20)]}).encode()
     body = body[:place] + damage + body[place:]
-    assert outcome(quick, body) == outcome(validate, body)
+    assert outcome(by_msgspec, body) == outcome(validate, body)
 
 
 def test_ordinary_bodies_take_the_quick_way():
@@ -102,7 +102,7 @@ def submission_of(validator, body):
 def test_both_make_the_same_of_a_request_for_a_prediction(request, escapes):
     body = json.dumps(request, ensure_ascii=escapes).encode()
     validate = TypeAdapter(PredictionRequest).validate_json
-    assert submission_of(quick_validator(PredictionRequest), body) == submission_of(validate, body)
+    assert submission_of(msgspec_first(PredictionRequest), body) == submission_of(validate, body)
 
 
 def test_a_running_job_takes_the_quick_way_with_its_submission():

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from service.contract.bodies import PredictionBatch, PredictionRequest
 from service.http import error_answers
-from service.http.bytes_route import FastRoute
+from service.http.bytes_route import BytesRoute
 
 GOOD = b'{"requested_walltime": 60, "user": "ada"}'
 LIMIT = 4096
@@ -58,7 +58,7 @@ def ask(app, method, path, **options):
     return asyncio.run(answer())
 
 
-FAST = application(FastRoute)
+FAST = application(BytesRoute)
 ORDINARY = application(APIRoute)
 
 

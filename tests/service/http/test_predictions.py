@@ -1,5 +1,6 @@
 import pytest
 from asgi_client import NOW, run_of
+from broken_method import BrokenMethod
 
 from predictors.registry import PREDICTORS
 
@@ -203,49 +204,10 @@ def test_a_prediction_beyond_the_request_cannot_be_extended(unchanged):
     refused(unchanged.post("/v1/predictions/extend", body), "predicted_walltime")
 
 
-class Broken:
-    """A method with a bug."""
-
-    name = "max-usage"
-
-    def predict(self, _submission):
-        raise ZeroDivisionError
-
-    def observe(self, _completion):
-        raise ZeroDivisionError
-
-
-@pytest.fixture
-def broken(service, monkeypatch):
-    """A service whose default method fails."""
-    predictors = dict(service.worker.live.of("default").predictors) | {"max-usage": Broken()}
-    monkeypatch.setattr(service.worker.live.of("default"), "predictors", predictors)
-    return service
-
-
-def test_a_method_that_fails_is_replaced_by_the_request(broken):
-    answer = broken.predict(user="ada")
-    assert answer["method"] == "requested"
-    assert answer["basis"] == {"jobs": 0, "reason": "failure"}
-    assert answer["predicted_walltime"] == 3600.0
-    failures = broken.metric(
-        "walltimed_method_failures_total", method="max-usage", **{"while": "answer"}
-    )
-    assert failures == 1
-
-
-def test_a_method_that_fails_in_shadow_does_not_fail_the_answer(broken):
-    assert broken.predict(user="ada", method="last-two")["method"] == "last-two"
-    failures = broken.metric(
-        "walltimed_method_failures_total", method="max-usage", **{"while": "shadow"}
-    )
-    assert failures == 1
-
-
 def test_a_method_that_cannot_learn_does_not_keep_the_others_from_it(service, monkeypatch):
     service.complete(run_of("1"))
     state = service.worker.live.of("default")
-    monkeypatch.setattr(state, "predictors", dict(state.predictors) | {"knn": Broken()})
+    monkeypatch.setattr(state, "predictors", dict(state.predictors) | {"knn": BrokenMethod()})
     service.complete(run_of("2", runtime=1800, end_time=NOW + 1))
     assert service.predict(user="ada")["predicted_walltime"] == 1800.0
 

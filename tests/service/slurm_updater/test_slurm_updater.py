@@ -18,7 +18,6 @@ from slurm_stand_in import SlurmStandIn
 
 from service.cli import main
 from service.cli.slurm_updating import follow
-from service.slurm_updater.asking import Asking, NonsenseError
 from service.slurm_updater.planning import (
     LARGEST_SITE_FACTOR,
     Estimate,
@@ -28,6 +27,7 @@ from service.slurm_updater.planning import (
     wanted_site_factor,
     wanted_time_min,
 )
+from service.slurm_updater.queries import NonsenseError, ServiceQueries
 from service.slurm_updater.queue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
 from service.slurm_updater.updater import Options, Updater
@@ -83,7 +83,7 @@ def updater(slurm, client):
     """Makes updaters whose clock stands still and who never wait."""
 
     def make(**options):
-        asking, commands = Asking(client), Slurm(slurm.directory, timeout=5)
+        asking, commands = ServiceQueries(client), Slurm(slurm.directory, timeout=5)
         return Updater(
             commands, asking, Options(**options), clock=lambda: NOW, sleep=lambda _seconds: None
         )
@@ -205,7 +205,7 @@ def test_a_job_that_waits_long_is_predicted_again_but_ever_more_rarely(
     hours = iter(range(25))
     keeper = Updater(
         Slurm(slurm.directory),
-        Asking(client),
+        ServiceQueries(client),
         Options(**options),
         clock=lambda: NOW + 3600 * next(hours),
     )
@@ -418,7 +418,7 @@ def test_jobs_are_updated_no_faster_than_allowed_and_each_has_its_turn(slurm, cl
     ticks = count(1)
     keeper = Updater(
         Slurm(slurm.directory),
-        Asking(client),
+        ServiceQueries(client),
         Options(interval=1.0, rate=2.0),
         clock=lambda: NOW + next(ticks),
         sleep=waits.append,
@@ -454,7 +454,7 @@ def test_without_the_right_to_update_nothing_more_is_tried(slurm, updater):
 @pytest.mark.parametrize("command", ["hang-show", "hang-squeue", "hang-update"])
 def test_a_slurm_that_hangs_ends_the_round_in_time(slurm, client, command):
     slurm.does(command)
-    keeper = Updater(Slurm(slurm.directory, timeout=0.3), Asking(client), Options())
+    keeper = Updater(Slurm(slurm.directory, timeout=0.3), ServiceQueries(client), Options())
     began = time.monotonic()
     with pytest.raises(SlurmSilentError):
         keeper.round()
@@ -544,7 +544,7 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     command, slurm, monkeypatch, client
 ):
     reached = nullcontext(client)
-    monkeypatch.setattr("service.slurm_updater.reaching.client_of", lambda *_, **__: reached)
+    monkeypatch.setattr("simulator.replay.remote.Client", lambda *_, **__: reached)
     code, told, _ = command("--dry-run", "--json", "--order", "shortest-first")
     planned = {change["target"]: change["settings"] for change in json.loads(told)["planned"]}
     assert code == 0

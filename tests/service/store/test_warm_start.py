@@ -11,7 +11,7 @@ from predictors.jobs import Submission
 from predictors.registry import PREDICTORS, create
 from service.metrics import Metrics
 from service.settings import Settings
-from service.worker.live_state import Live
+from service.worker.live_state import LiveState
 
 NOW = 1e10
 DAY = 86400.0
@@ -147,7 +147,7 @@ def a_long_log():
 @pytest.mark.parametrize("method", ["max-usage", "knn", "least-cost", "percentile"])
 def test_a_service_knows_after_a_warm_start_what_it_knew(store, method):
     settings = Settings(method=method, predictors={"least-cost": {"history": 5000}})
-    whole, warm = Live(settings, Metrics()), Live(settings, Metrics())
+    whole, warm = LiveState(settings, Metrics()), LiveState(settings, Metrics())
     log = a_long_log()
     whole.apply(log)
     for _ in store.import_completions(log):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.settings import Settings
-from service.worker.log_follower import SLICE, Follower
+from service.worker.log_follower import COMPLETIONS_PER_TURN, LogFollower
 from service.worker.tuning.keeper import TuningKeeper
 
 
@@ -32,7 +32,7 @@ class Log:
 @pytest.fixture
 def following():
     def follow(log):
-        follower = Follower(
+        follower = LogFollower(
             log, before_learning=lambda: None, has_to_store=lambda: False, clock=lambda: 0.0
         )
         follower.start(log)
@@ -52,7 +52,7 @@ def test_whoever_asks_is_answered_from_what_is_durable(following):
 
 def test_all_who_ask_in_a_turn_wait_for_one_slice(following):
     async def ask():
-        log = Log(3 * SLICE)
+        log = Log(3 * COMPLETIONS_PER_TURN)
         follower = following(log)
         follower.look()
         follower.look()
@@ -61,12 +61,12 @@ def test_all_who_ask_in_a_turn_wait_for_one_slice(following):
         follower.look()
         return in_one_turn, len(log.learned)
 
-    assert asyncio.run(ask()) == (SLICE, 2 * SLICE)
+    assert asyncio.run(ask()) == (COMPLETIONS_PER_TURN, 2 * COMPLETIONS_PER_TURN)
 
 
 def test_nobody_waits_for_a_slice_while_the_log_is_far_ahead(following):
     async def ask():
-        log = Log(100 * SLICE)
+        log = Log(100 * COMPLETIONS_PER_TURN)
         follower = following(log)
         task = asyncio.create_task(follower.run())
         await asyncio.sleep(0)
@@ -82,8 +82,8 @@ def test_nobody_waits_for_a_slice_while_the_log_is_far_ahead(following):
         return follower.is_catching_up, before, asked, log.learned
 
     catching_up, before, asked, learned = asyncio.run(ask())
-    assert before == asked == SLICE
-    assert learned == list(range(100 * SLICE))
+    assert before == asked == COMPLETIONS_PER_TURN
+    assert learned == list(range(100 * COMPLETIONS_PER_TURN))
     assert not catching_up
 
 
@@ -91,7 +91,7 @@ def test_others_have_half_of_the_time_while_somebody_asks(following):
     """Between two slices the loop comes round for other work many times, not once."""
 
     async def turns(*, asking):
-        log = Log(5 * SLICE)
+        log = Log(5 * COMPLETIONS_PER_TURN)
         follower = following(log)
         task = asyncio.create_task(follower.run())
         turns = 0

@@ -6,8 +6,12 @@ from predictors.base import COLD_START, request_of
 from predictors.jobs import Submission
 from service.metrics import Metrics
 from service.settings import Settings
-from service.worker.live_state import Live
-from service.worker.prediction_recorder import SHARE, Answered, Recorder
+from service.worker.live_state import LiveState
+from service.worker.prediction_recorder import (
+    SHARE_PER_TURN,
+    AnsweredPrediction,
+    PredictionRecorder,
+)
 
 CONNECTIONS = 64
 
@@ -16,8 +20,8 @@ def test_predictions_never_gather_faster_than_they_are_recorded():
     """Every connection may ask in every turn of the event loop, for hours."""
     metrics = Metrics()
     job = Submission(requested_walltime=60.0, submit_time=0.0)
-    answered = Answered(
-        state=Live(Settings(), metrics).of("default"),
+    answered = AnsweredPrediction(
+        state=LiveState(Settings(), metrics).of("default"),
         submission=job,
         prediction=request_of(job, method="max-usage", basis=COLD_START),
         prediction_id="p",
@@ -25,7 +29,7 @@ def test_predictions_never_gather_faster_than_they_are_recorded():
 
     async def still_waiting():
         recorded = []
-        recorder = Recorder(record=recorded.append, share=0.0, metrics=metrics, clock=lambda: 0.0)
+        recorder = PredictionRecorder(record=recorded.append, share=0.0, clock=lambda: 0.0)
         recorder.start(asyncio.get_running_loop())
         made = turns = 0
         while turns < 1000:
@@ -36,4 +40,4 @@ def test_predictions_never_gather_faster_than_they_are_recorded():
             await asyncio.sleep(0)
         return made - len(recorded)
 
-    assert asyncio.run(still_waiting()) <= 2 * SHARE * CONNECTIONS
+    assert asyncio.run(still_waiting()) <= 2 * SHARE_PER_TURN * CONNECTIONS

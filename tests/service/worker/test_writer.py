@@ -52,6 +52,7 @@ def stubborn(store):
 @pytest.fixture
 def writer(stubborn):
     opened = Writer(stubborn, clock=lambda: 0.0)
+    opened.start()
     yield opened
     stubborn.may_write.set()
     opened.close()
@@ -127,6 +128,7 @@ def test_an_acknowledged_completion_is_durable(writer, store_url):
 def test_what_comes_before_the_acknowledgement_comes_before_it(store):
     seen = []
     writer = Writer(store, before_acknowledging=lambda: seen.append(store.history_length()))
+    writer.start()
     assert post(writer, *ones("1")) == [NEW]
     assert seen == [1]
     writer.close()
@@ -249,6 +251,7 @@ def test_somebody_who_went_away_delays_nobody(stubborn, writer, store):
 
 def test_closing_commits_what_is_queued(stubborn, store):
     writer = Writer(stubborn, clock=lambda: 0.0)
+    writer.start()
     run = a_run("1")
     writer.record(predicted("p", run, job_id="1"))
     writer.close()
@@ -259,6 +262,7 @@ def test_closing_commits_what_is_queued(stubborn, store):
 def test_closing_does_not_wait_for_a_database_that_is_away(stubborn):
     stubborn.failure = StoreUnavailableError("away")
     writer = Writer(stubborn, clock=lambda: 0.0)
+    writer.start()
     writer.record(predicted("p", a_run("1")))
     writer.close()
     assert writer.dropped_predictions == 1
@@ -266,6 +270,7 @@ def test_closing_does_not_wait_for_a_database_that_is_away(stubborn):
 
 def test_a_closed_writer_takes_nothing(stubborn):
     writer = Writer(stubborn, clock=lambda: 0.0)
+    writer.start()
     writer.close()
     (answer,) = post(writer, *ones(1))
     assert isinstance(answer, StoreUnavailableError)
@@ -279,6 +284,7 @@ def test_predictions_whose_job_never_ended_are_forgotten_in_time(store):
         [], [predicted("old", run, recorded_at=100.0), predicted("new", run, recorded_at=900.0)]
     )
     writer = Writer(store, retention_seconds=500.0, clock=lambda: 1000.0)
+    writer.start()
     post(writer, *ones("other"))
     writer.close()
     assert store.drop_stale_predictions(1e12) == 1

@@ -1,11 +1,14 @@
 """What goes into the history store and comes out of it, beside the domain types."""
 
 import hmac
+from enum import StrEnum
 from hashlib import sha256
+from typing import Any
 
 from msgspec import Struct
 
 from predictors.jobs import Completion, Interval, Submission
+from predictors.tuning.plan import TuningPlan
 
 
 class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
@@ -102,3 +105,46 @@ class Token(Struct, frozen=True, kw_only=True):
     def allows(self, scope: str) -> bool:
         """Whether a bearer may use what needs ``scope``."""
         return self.revoked_at is None and bool(self.scopes & {scope, "admin"})
+
+
+class TuningState(StrEnum):
+    """Where a round is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Tuning(Struct, frozen=True, kw_only=True):
+    """One round of tuning.
+
+    Attributes:
+        tuning_id: names the round for good.
+        cluster: whose history is tuned on.
+        state: where it is.
+        origin: who asked: ``history``, ``request`` or ``command``.
+        plan: what it looks at, and what it wants.
+        asked_at: Unix seconds, and so the other times.
+        started_at: when a process took it, the last time.
+        seen_at: when that was last heard of.
+        finished_at: when it ended.
+        attempts: how many processes took it.
+        progress: how far it is, as the search says it.
+        outcome: what it found.
+        error: why it failed.
+    """
+
+    tuning_id: str
+    cluster: str
+    state: TuningState
+    origin: str
+    plan: TuningPlan
+    asked_at: float
+    started_at: float | None = None
+    seen_at: float | None = None
+    finished_at: float | None = None
+    attempts: int = 0
+    progress: dict[str, Any] | None = None
+    outcome: dict[str, Any] | None = None
+    error: str | None = None

@@ -7,16 +7,26 @@ from typing import Any
 
 from rich.markup import escape
 
+from predictors.jobs import Completion
 from service.cli.console import out
 from service.cli.importing import LISTED
-from service.cli.replay import Log
 from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept, as_records
 from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table, sweep_table
 
 
+@dataclass(frozen=True)
+class PlayedLog:
+    """What is played: the usable jobs of a trace, and why the others are not."""
+
+    name: str
+    runs: Sequence[Completion]
+    left_out: dict[str, int]
+    rejected: list[dict[str, str | int]]
+
+
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ReplayResult:
     """A log that was played.
 
     Attributes:
@@ -27,7 +37,7 @@ class Outcome:
         swept: the percentile method's schemes, if they were compared.
     """
 
-    log: Log
+    log: PlayedLog
     way: str
     played: Replay
     summaries: Sequence[MethodSummary]

@@ -43,7 +43,7 @@ class _Extension(Struct):
     predicted_walltime: float
 
 
-class Asking:
+class ServiceQueries:
     """The calls about jobs of a queue. A job that the service refuses is left out.
 
     Every call raises what ``Client.call`` does, but for such refusals, and NonsenseError.
