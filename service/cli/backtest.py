@@ -143,7 +143,7 @@ def read_log(
     Raises:
         CommandError: there is no such format, lines are malformed, or it is of several clusters.
     """
-    from simulator.traces.recorded import trace_of
+    from simulator.traces.completions import trace_of
     from simulator.traces.swf import read_swf
 
     if format_ not in FORMATS:

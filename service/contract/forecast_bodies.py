@@ -21,7 +21,7 @@ from service.contract.fields import (
     Whole,
 )
 from service.contract.fields import Method as MethodName
-from simulator.engine.corrections import NUMBERS as CORRECTIONS
+from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.queue_orders import ORDERS
@@ -49,7 +49,7 @@ class OneOf:
 Policy = Annotated[str, OneOf((*POLICIES, *SHARED_POLICIES))]
 Order = Annotated[str, OneOf(tuple(ORDERS))]
 Compression = Annotated[str, OneOf(tuple(COMPRESSIONS))]
-CorrectionName = Annotated[str, OneOf(tuple(CORRECTIONS))]
+CorrectionName = Annotated[str, OneOf(tuple(CORRECTION_NUMBERS))]
 RemainingTimeName = Annotated[str, OneOf(tuple(REMAINING_TIMES))]
 CpuTimeName = Annotated[str, OneOf(tuple(USED_CPU_TIMES))]
 

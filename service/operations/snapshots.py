@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from predictors.correction import CORRECTIONS
 from predictors.jobs import DEFAULT_CLUSTER
 from service.contract.fields import unix_seconds
 from service.contract.forecast_bodies import (
@@ -22,7 +21,7 @@ from service.contract.forecast_bodies import (
 )
 from service.errors import InvalidFieldError
 from simulator.scheduling.estimates import whole_seconds
-from simulator.scheduling.forecast import QueuedJobs, Snapshot
+from simulator.scheduling.forecast import QueuedJobs, Snapshot, running_runtime
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import SHORTEST, Run, SharedJob
 from simulator.traces.trace import Integers
@@ -142,12 +141,9 @@ def dedicated(body: ForecastRequest, now: float, estimates: JobEstimates) -> Sna
         InvalidFieldError: it does not fit on the machine.
     """
     check_room(body)
-    correct = CORRECTIONS[body.correction]
 
     def runtime(job: RunningJobBody, estimate: int, elapsed: int) -> int:
-        request = ceil(job.requested_walltime)
-        corrected = correct(min(estimate, request), request, elapsed)
-        return max(elapsed + 1, whole_seconds(corrected))
+        return running_runtime(estimate, ceil(job.requested_walltime), elapsed, body.correction)
 
     elapsed = [int(now - unix_seconds(job.start_time)) for job in body.running]
     waited = [int(now - unix_seconds(job.submit_time)) for job in body.waiting]

@@ -7,7 +7,7 @@ from simulator.engine.compiled import kernel
 
 DOUBLE, REQUEST, TSAFRIR = range(3)
 
-NUMBERS: Mapping[str, int] = {"double": DOUBLE, "request": REQUEST, "tsafrir": TSAFRIR}
+CORRECTION_NUMBERS: Mapping[str, int] = {"double": DOUBLE, "request": REQUEST, "tsafrir": TSAFRIR}
 
 _STEPS = tuple(int(step) for step in TSAFRIR_STEPS)
 

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from predictors.correction import CORRECTIONS
 from predictors.memory.error_ratios import KEPT
 from simulator.engine.loop import DONE, run
 from simulator.engine.state import State
 from simulator.scheduling.estimates import EstimateFeed, Estimates
-from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast
+from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
 from simulator.scheduling.futures import futures
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
@@ -117,12 +116,10 @@ def _running(state: State, rows: Integers, semantics: Semantics, owners: Integer
     jobs = state.jobs[in_order]
     elapsed = state.clock["now"][0] - jobs["start"]
     runtime = jobs["estimate"].copy()
-    correct = CORRECTIONS[semantics.correction]
     for row in np.flatnonzero(runtime <= elapsed):
         estimate, request = float(jobs["estimate"][row]), float(jobs["request"][row])
-        runtime[row] = correct(min(estimate, request), request, float(elapsed[row]))
-    whole = np.maximum(runtime, elapsed + 1)
-    return _columns(jobs, runtime=whole, age=elapsed, owner=owners[in_order])
+        runtime[row] = running_runtime(estimate, request, int(elapsed[row]), semantics.correction)
+    return _columns(jobs, runtime=runtime, age=elapsed, owner=owners[in_order])
 
 
 def _columns(jobs: Any, *, runtime: Integers, age: Integers, owner: Integers) -> QueuedJobs:

@@ -13,8 +13,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.correction import CORRECTIONS
 from simulator.engine.loop import run
 from simulator.engine.state import EVENT, State, new_state
+from simulator.scheduling.estimates import whole_seconds
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.trace import Integers
 
@@ -115,6 +117,22 @@ class Forecast:
     end: Integers
     running_end: Integers
     nodes: Sequence[Sequence[int]] | None = None
+
+
+def running_runtime(estimate: float, request: float, elapsed: int, correction: str) -> int:
+    """How long a job that has run for ``elapsed`` seconds is taken to run in all.
+
+    Args:
+        estimate: its first one, in seconds.
+        request: in seconds; no estimate is taken to exceed it.
+        elapsed: since its start, in seconds.
+        correction: a name in ``predictors.correction.CORRECTIONS``.
+
+    Returns:
+        Whole seconds; at least one more than ``elapsed``, as the job still runs.
+    """
+    corrected = CORRECTIONS[correction](min(estimate, request), request, elapsed)
+    return max(elapsed + 1, whole_seconds(corrected))
 
 
 def forecast(snapshot: Snapshot, semantics: Semantics) -> Forecast:

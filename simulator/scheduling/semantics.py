@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from simulator.engine.corrections import NUMBERS as CORRECTIONS
+from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies import BACKFILLING, CONSERVATIVE, PINNING, POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.conservative import MEANINGS as COMPRESSION_MEANINGS
@@ -43,7 +43,7 @@ class Semantics:
         depth: how many blocked jobs have reservations under EASY and EASY-SJBF.
         compression: of the plan under conservative backfilling, a name in ``COMPRESSIONS``.
         pinning: jobs are pinned that are to start within so many seconds; 0 is never.
-        correction: of outlived estimates, a name in ``CORRECTIONS``.
+        correction: of outlived estimates, a name in ``CORRECTION_NUMBERS``.
         estimated_order: the order of the queue goes by estimates, else by requests.
         estimated_backfilling: plans and backfilling of waiting jobs go by estimates.
         estimated_running: the expected ends of running jobs go by estimates.
@@ -71,7 +71,7 @@ class Semantics:
             ("order", self.order, ORDERS),
             ("order of events", self.events, EVENT_ORDERS),
             ("compression", self.compression, COMPRESSIONS),
-            ("correction", self.correction, CORRECTIONS),
+            ("correction", self.correction, CORRECTION_NUMBERS),
         )
         for what, name, known in names:
             if name not in known:
@@ -122,7 +122,7 @@ class Semantics:
             "compression": COMPRESSIONS[self.compression],
             "order": ORDERS[self.order],
             "sequential": self.events == "sequential",
-            "correction": CORRECTIONS[self.correction],
+            "correction": CORRECTION_NUMBERS[self.correction],
             "estimated_order": self.estimated_order,
             "estimated_backfilling": self.estimated_backfilling,
             "estimated_running": self.estimated_running,

@@ -3,8 +3,7 @@
 import numpy as np
 
 from predictors.jobs import Completion, Status, Submission
-from simulator.traces.completions import completions
-from simulator.traces.recorded import trace_of
+from simulator.traces.completions import completions, trace_of
 from simulator.traces.synth import Workload, synthesise
 from simulator.traces.trace import SWF_FIELDS
 
