@@ -13,9 +13,9 @@ from predictors.methods.requested import Requested
 
 PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "requested": Requested,
-    "last-two": LastTwo,
     "max-usage": MaxUsage,
     "percentile": Percentile,
+    "last-two": LastTwo,
     "knn": Knn,
     "least-cost": LeastCost,
 }

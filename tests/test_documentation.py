@@ -1,5 +1,6 @@
 """The documentation names everything that there is, and its examples are true."""
 
+import ast
 import json
 import re
 import shlex
@@ -14,9 +15,11 @@ from predictors.registry import PREDICTORS
 from service.cli import app as command_line
 from service.cli.config import settings_in_force
 from service.cli.console import ExitCode
+from service.cli.experiments.table import EXPERIMENTS
 from service.errors import STATUSES
 from service.metrics import Metrics
 from service.settings import Settings
+from simulator.studies import STUDIES
 
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.md").read_text()
@@ -154,3 +157,56 @@ def test_links_lead_somewhere(page):
 def slug(heading: str) -> str:
     """The anchor that a heading gets."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+PACKAGES = ("predictors", "simulator", "service", "migrations")
+NAMED = re.compile(r"[\w./-]*\w\.py\b")
+INSTALLED = "/usr/share/walltimed/"
+FILES = {path.name for path in ROOT.glob("*/**/*.py") if ".venv" not in path.parts}
+
+
+def missing_files(text: str) -> list[str]:
+    """Python files that a text names and that do not exist."""
+    names = {name.replace(INSTALLED, "integrations/") for name in NAMED.findall(text)}
+    return sorted(n for n in names if not ((ROOT / n).exists() if "/" in n else n in FILES))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_file_that_a_page_names_exists(page):
+    if page.name != "CHANGELOG.md":  # it tells of files that have gone
+        assert missing_files(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_python_file_that_a_docstring_names_exists(package):
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for module in (ROOT / package).rglob("*.py"):
+        nodes = ast.walk(ast.parse(module.read_text("utf-8")))
+        texts = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, kinds)]
+        assert missing_files("\n".join(texts)) == [], module
+
+
+def test_every_study_stands_in_the_module_of_its_commands_name():
+    for name, study in STUDIES.items():
+        module = name.replace("-", "_")
+        files = [f"simulator/studies/{module}.py", f"simulator/studies/{module}/study.py"]
+        assert any((ROOT / file).exists() for file in files), name
+        assert study.title
+    assert [each.name for each in EXPERIMENTS] == sorted(STUDIES)
+
+
+def test_the_rooms_of_the_house_are_told_as_they_describe_themselves():
+    concepts = (ROOT / "docs" / "concepts.md").read_text("utf-8")
+    rooms = dict(re.findall(r"^\| `([\w/]+)/` \| (.+) \|$", concepts, re.MULTILINE))
+    packages = [
+        path.parent for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")
+    ]
+    described = {
+        str(room.relative_to(ROOT)): ast.get_docstring(
+            ast.parse((room / "__init__.py").read_text("utf-8"))
+        )
+        .split("\n")[0]
+        .rstrip(".")
+        for room in packages
+    }
+    assert rooms == described

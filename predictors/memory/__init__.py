@@ -1,1 +1,1 @@
-"""What methods remember of the runs they observed; nothing here knows a method."""
+"""What methods remember of the runs that they observed; nothing here knows a method."""

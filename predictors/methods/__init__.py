@@ -1,1 +1,1 @@
-"""One module a method, and the compiled search beside the method that needs one."""
+"""One module for each method, and the compiled search beside the method that needs one."""

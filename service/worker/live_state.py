@@ -68,8 +68,9 @@ class ClusterState:
         """Let methods observe a completion; one that fails does not keep the others from learning.
 
         Before that the service's own method, if it is among them, is asked about the job: the ratio
-        of runtime to prediction is what forecasts vary runtimes by. ``store/scoring.py`` scores
-        the predictions that were recorded; this one needs no record, so it is a fold of the log.
+        of runtime to prediction is what forecasts vary runtimes by. ``service/store/scoring.py``
+        scores the predictions that were recorded; this one needs no record, so it is a fold of the
+        log.
         """
         if self._answering in methods:
             would_be = self.ask(self._answering, completion.submission, phase="observe")
