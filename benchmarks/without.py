@@ -1,6 +1,6 @@
 """The service without one of the parts that rest on other projects' insides, to see what it earns.
 
-    .venv/bin/python benchmarks/without.py one-write serve -p 0 …
+    .venv/bin/python benchmarks/without.py bypass serve -p 0 …
 
 `benchmarks/serving.py --without` runs it beside the service as it is shipped.
 """
@@ -15,9 +15,9 @@ from service.http import gate, server
 from service.worker import worker
 
 
-def without_one_write() -> None:
-    """Let uvicorn write the head of an answer and its body apart."""
-    server.OneWriteProtocol = HttpToolsProtocol
+def without_bounds() -> None:
+    """Let uvicorn's own protocol serve, without limits of time and of heads."""
+    server.protocol = lambda: HttpToolsProtocol
 
 
 def without_short_slices() -> None:
@@ -31,7 +31,7 @@ def without_bypass() -> None:
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    "one-write": without_one_write,
+    "bounds": without_bounds,
     "short-slices": without_short_slices,
     "bypass": without_bypass,
 }

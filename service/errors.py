@@ -31,6 +31,22 @@ class MalformedJSONError(RequestError):
     """The body is not JSON."""
 
 
+class MalformedRequestError(RequestError):
+    """The request is not HTTP as RFC 9112 has it."""
+
+
+class HeadTooLargeError(RequestError):
+    """The request's head has more bytes or lines than the service takes."""
+
+
+class RequestTimeoutError(RequestError):
+    """The request did not come in time."""
+
+
+class TooManyConnectionsError(Exception):
+    """The process has as many connections as it takes."""
+
+
 class MissingTokenError(RequestError):
     """The call needs a valid token and came with none."""
 
@@ -89,6 +105,15 @@ class UnsupportedMediaTypeError(RequestError):
     """The body is of a type that the call does not take."""
 
 
+class EncodedBodyError(UnsupportedMediaTypeError):
+    """The body is compressed, or encoded otherwise."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is taken (RFC 9110, section 15.5.16)."""
+        return {"Accept-Encoding": "identity"}
+
+
 class InvalidFieldError(RequestError):
     """A field is missing, unknown, of the wrong type or out of range.
 
@@ -123,6 +148,10 @@ class InternalError(Exception):
 
 STATUSES: Mapping[type[Exception], HTTPStatus] = {
     MalformedJSONError: HTTPStatus.BAD_REQUEST,
+    MalformedRequestError: HTTPStatus.BAD_REQUEST,
+    HeadTooLargeError: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    RequestTimeoutError: HTTPStatus.REQUEST_TIMEOUT,
+    TooManyConnectionsError: HTTPStatus.SERVICE_UNAVAILABLE,
     MissingTokenError: HTTPStatus.UNAUTHORIZED,
     ForbiddenError: HTTPStatus.FORBIDDEN,
     NotFoundError: HTTPStatus.NOT_FOUND,
@@ -135,6 +164,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     ForecastsBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     ForecastTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
     UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    EncodedBodyError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidLineError: HTTPStatus.UNPROCESSABLE_ENTITY,
     RefusedRecordError: HTTPStatus.BAD_REQUEST,

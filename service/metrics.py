@@ -57,6 +57,11 @@ class Metrics:
             buckets=LATENCY_BUCKETS,
             registry=self.registry,
         )
+        self._refused_connections = self._counter(
+            "refused_connections",
+            "Connections that were closed with an error before there was a whole request.",
+            "error",
+        )
         self._predictions = self._counter(
             "predictions", "Predictions answered, by the method that answered.", "method"
         )
@@ -107,6 +112,10 @@ class Metrics:
     def route(self, template: str) -> RouteMetrics:
         """The metrics of one route, such as /v1/users/{user}/accuracy."""
         return RouteMetrics(template, self._requests, self._seconds)
+
+    def refused(self, error: str) -> None:
+        """Count a connection that was closed with an error."""
+        self._refused_connections.labels(error).inc()
 
     def predicted(self, method: str) -> None:
         """Count an answer of a method."""
