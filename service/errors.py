@@ -1,6 +1,6 @@
 """What a caller can be told is wrong, and the one table that maps it to a status."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
@@ -142,6 +142,24 @@ class InvalidLineError(InvalidFieldError):
         self.line = line
 
 
+class TooManyBadLinesError(InvalidLineError):
+    """A stream of NDJSON has so many bad lines that it was not read to its end.
+
+    Args:
+        bad: the errors of these lines, in order.
+        stored: completions before the last of them, which stay.
+    """
+
+    def __init__(self, bad: Sequence[InvalidLineError], stored: int) -> None:
+        last = bad[-1]
+        super().__init__(
+            f"The stream is given up at this line, its {len(bad):,}th that is no completion. "
+            f"The {stored:,} completions before it are stored. The first bad one was: {bad[0]}",
+            field=last.field,
+            line=last.line,
+        )
+
+
 class InternalError(Exception):
     """Something failed in the service; its log says what."""
 
@@ -167,6 +185,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     EncodedBodyError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidLineError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooManyBadLinesError: HTTPStatus.UNPROCESSABLE_ENTITY,
     RefusedRecordError: HTTPStatus.BAD_REQUEST,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFullError: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -1,7 +1,7 @@
 """What the service counts and measures, for Prometheus."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -78,6 +78,11 @@ class Metrics:
         self._accepted, self._duplicates, self._rejected = (
             completions.labels(result) for result in ("accepted", "duplicate", "rejected")
         )
+        self._skipped = self._counter(
+            "skipped_records",
+            "Records of resource managers of which nothing was stored, by the reason.",
+            "reason",
+        )
         self._dropped = self._counter(
             "dropped_predictions", "Predictions that were answered but could not be recorded."
         )
@@ -136,6 +141,11 @@ class Metrics:
     def rejected(self, completions: int) -> None:
         """Count lines of a stream that were no completions."""
         self._rejected.inc(completions)
+
+    def skipped(self, records: Mapping[str, int]) -> None:
+        """Count records of which nothing was stored, by reason."""
+        for reason, count in records.items():
+            self._skipped.labels(reason).inc(count)
 
     def dropped(self, predictions: int) -> None:
         """Count predictions that could not be recorded."""
