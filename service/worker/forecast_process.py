@@ -30,13 +30,15 @@ class ForecastProcess:
     Args:
         limit: seconds from the call to the answer, waiting for others and for the process
             included. A forecast that takes longer is killed with its process; a new one is started.
+        prepare: what the process does first: it compiles the engine.
 
     Attributes:
         waiting: forecasts that are being made or wait for that.
     """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, *, prepare: Callable[[], None] = warm_up) -> None:
         self.limit = limit
+        self._prepare = prepare
         self.waiting = 0
         self._pool: ProcessPoolExecutor | None = None
         self._turn = asyncio.Lock()
@@ -44,7 +46,7 @@ class ForecastProcess:
     def start(self) -> ProcessPoolExecutor:
         """The process, started and told to compile if there is none."""
         if self._pool is None:
-            self._pool = new_process()
+            self._pool = new_process(self._prepare)
             self._pool.submit(os.getpid)
         return self._pool
 
@@ -95,19 +97,19 @@ class ForecastProcess:
             self._pool = None
 
 
-def new_process() -> ProcessPoolExecutor:
-    """A process that starts and compiles with the first thing that it is asked."""
+def new_process(prepare: Callable[[], None]) -> ProcessPoolExecutor:
+    """A process that starts, and prepares itself, with the first thing that it is asked."""
     # A fork would take threads' locks with it in whatever state they are.
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, mp_context=context, initializer=_settle)
+    return ProcessPoolExecutor(1, mp_context=context, initializer=_settle, initargs=(prepare,))
 
 
-def _settle() -> None:
-    """In the child: be killed by an alarm, leave ctrl-C to the parent, and compile the engine."""
+def _settle(prepare: Callable[[], None]) -> None:
+    """In the child: be killed by an alarm, leave ctrl-C to the parent, and prepare."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warm_up()
+    prepare()
 
 
 def _end_with_parent() -> None:

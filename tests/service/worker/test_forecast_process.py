@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from functools import partial
 
 import pytest
 
@@ -15,8 +16,8 @@ SOON = 5.0
 
 @pytest.fixture
 def process():
-    """A process with time enough."""
-    process = ForecastProcess(60.0)
+    """A process with time enough, which compiles nothing and so needs about a second."""
+    process = ForecastProcess(60.0, prepare=partial(time.sleep, 1))
     yield process
     process.close()
 
