@@ -1,6 +1,7 @@
 """What a prediction over HTTP costs beside an ordinary FastAPI endpoint that does nothing.
 
     .venv/bin/python benchmarks/serving.py [--rounds 7] [--seconds 4] [--history 100000]
+    .venv/bin/python benchmarks/serving.py --without [PART…]
 
 The service runs as it is shipped: authentication, metrics, every method asked in shadow, and every
 prediction recorded, on a SQLite history. The endpoint beside it has the same request and answer
@@ -9,6 +10,9 @@ pinned to one core; the load comes from the other, in the shortest time slices t
 that it measures the servers and not its own waits for the import that shares its core. They take
 turns within each round; a ratio is the median of the rounds' ratios, because this machine's speed
 changes between rounds by more than they differ.
+
+With `--without` the service takes turns with itself without one of its parts (see `without.py`),
+so that it is seen what each of them earns.
 """
 
 import argparse
@@ -26,11 +30,13 @@ from http.client import HTTPConnection
 from itertools import cycle
 from pathlib import Path
 from random import Random
+from shutil import copyfile
 from statistics import median
 from typing import NamedTuple
 
 import msgspec
 from load import Times, closed_loop, open_loop, post
+from without import PARTS
 
 from predictors.jobs import Completion, Status, Submission
 from service.store import open_store
@@ -136,11 +142,13 @@ def serving(*command: str, pinned: bool = True) -> Iterator[Server]:
 
 
 @contextmanager
-def the_service(file: Path, *, pinned: bool = True) -> Iterator[Server]:
-    """Walltimed as it is shipped."""
-    command = Path(sys.executable).with_name("walltimed")
+def the_service(file: Path, *, pinned: bool = True, without: str = "") -> Iterator[Server]:
+    """Walltimed as it is shipped, or without one of its parts."""
+    command = [str(Path(sys.executable).with_name("walltimed"))]
+    if without:
+        command = [sys.executable, str(Path(__file__).with_name("without.py")), without]
     url = f"sqlite:///{file}"
-    with serving(str(command), "serve", "-p", "0", "-d", url, pinned=pinned) as server:
+    with serving(*command, "serve", "-p", "0", "-d", url, pinned=pinned) as server:
         while not is_ready(server.address):
             time.sleep(0.1)
         yield server
@@ -183,31 +191,49 @@ class Ratios:
         """Keep the figures of one round."""
         self.rows.setdefault(name, []).append((ours, theirs))
 
-    def table(self) -> str:
-        """The medians, and the median of the ratios."""
-        lines = [f"{'':32} {'walltimed':>12} {'endpoint':>12} {'ratio':>8}"]
+    def table(self, ours: str = "walltimed", theirs: str = "endpoint") -> str:
+        """The medians of both sides, by their names, and the median of the ratios."""
+        lines = [f"{'':32} {ours:>12} {theirs:>12} {'ratio':>8}"]
         for name, figures in self.rows.items():
-            ours, theirs = (median(side) for side in zip(*figures, strict=True))
+            our_median, their_median = (median(side) for side in zip(*figures, strict=True))
             ratio = median(our / their for our, their in figures)
-            lines.append(f"{name:32} {ours:12,.3f} {theirs:12,.3f} {ratio:8.2f}")
+            lines.append(f"{name:32} {our_median:12,.3f} {their_median:12,.3f} {ratio:8.2f}")
         return "\n".join(lines)
 
 
 def measure(file: Path, token: str, options: argparse.Namespace) -> None:
     """All rounds."""
     todo = requests(2000, options.history, token)
-    ratios = Ratios()
     with the_service(file) as service, the_endpoint() as endpoint:
-        for server in (service, endpoint):
-            closed_loop(server.address, cycle(todo), connections=16, seconds=1)
-        for number in range(options.rounds):
-            turn = (service, endpoint) if number % 2 else (endpoint, service)
-            for name, load in loads(todo, options.seconds).items():
-                measured = {server: run(server, load) for server in turn}
-                compare(ratios, name, measured[service], measured[endpoint])
-        print(ratios.table(), flush=True)
+        print(taking_turns(service, endpoint, todo, options).table(), flush=True)
     if options.imported:
         measure_imports(file, todo, options)
+
+
+def measure_parts(file: Path, token: str, options: argparse.Namespace) -> None:
+    """The service beside itself without each of the parts."""
+    todo = requests(2000, options.history, token)
+    for part in options.without or PARTS:
+        copy = file.with_name(f"without-{part}.sqlite3")
+        copyfile(file, copy)
+        with the_service(file) as whole, the_service(copy, without=part) as less:
+            ratios = taking_turns(whole, less, todo, options)
+            print(ratios.table("with", f"- {part}"[:12]), end="\n\n", flush=True)
+
+
+def taking_turns(
+    ours: Server, theirs: Server, todo: list[bytes], options: argparse.Namespace
+) -> Ratios:
+    """Both servers under every load, one after the other in each round."""
+    ratios = Ratios()
+    for server in (ours, theirs):
+        closed_loop(server.address, cycle(todo), connections=16, seconds=1)
+    for number in range(options.rounds):
+        turn = (ours, theirs) if number % 2 else (theirs, ours)
+        for name, load in loads(todo, options.seconds).items():
+            measured = {server: run(server, load) for server in turn}
+            compare(ratios, name, measured[ours], measured[theirs])
+    return ratios
 
 
 def measure_imports(file: Path, todo: list[bytes], options: argparse.Namespace) -> None:
@@ -284,6 +310,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--history", type=int, default=100_000, help="completions")
     parser.add_argument("--imported", type=int, default=1_000_000, help="completions, 0: none")
+    parser.add_argument("--without", nargs="*", choices=sorted(PARTS), help="parts, else each")
     parser.add_argument("--import-into", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -297,7 +324,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "walltimed.sqlite3"
         token = prepared(file, options.history)
-        measure(file, token, options)
+        (measure if options.without is None else measure_parts)(file, token, options)
 
 
 if __name__ == "__main__":

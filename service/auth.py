@@ -19,17 +19,24 @@ class Scope(StrEnum):
 class Guard:
     """Admits requests by the tokens that the store holds.
 
-    Without any valid token the service is open, unless it was told to be ``always`` closed, as
-    it is beyond loopback.
+    Until the first token is issued the service is open, unless it was told to be ``always`` closed,
+    as it is beyond loopback. From then on every call needs one, also when all are revoked: who
+    revokes a token that leaked wants the door closed.
+
+    Attributes:
+        is_open: no call needs a token.
     """
 
     def __init__(self, *, always: bool) -> None:
         self._always = always
+        self.is_open = not always
         self._tokens: dict[str, Token] = {}
 
     def update(self, tokens: Iterable[Token]) -> None:
-        """Know these tokens from now on, and no others."""
-        self._tokens = {token.token_id: token for token in tokens if token.revoked_at is None}
+        """Know these tokens from now on, revoked ones among them, and no others."""
+        ever_issued = list(tokens)
+        self.is_open = not (ever_issued or self._always)
+        self._tokens = {token.token_id: token for token in ever_issued if token.revoked_at is None}
 
     def admit(self, authorization: bytes | None, scope: str | None) -> None:
         """Let the request pass; ``scope`` None asks for any valid token.
@@ -38,7 +45,7 @@ class Guard:
             MissingTokenError: there is no valid token in the header.
             ForbiddenError: its token does not allow this call.
         """
-        if not self._tokens and not self._always:
+        if self.is_open:
             return
         token = self._bearer(authorization)
         if scope is not None and not token.allows(scope):

@@ -1,6 +1,6 @@
 """What a caller can be told is wrong, and the one table that maps it to a status."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
@@ -29,6 +29,22 @@ class RequestError(Exception):
 
 class MalformedJSONError(RequestError):
     """The body is not JSON."""
+
+
+class MalformedRequestError(RequestError):
+    """The request is not HTTP as RFC 9112 has it."""
+
+
+class HeadTooLargeError(RequestError):
+    """The request's head has more bytes or lines than the service takes."""
+
+
+class RequestTimeoutError(RequestError):
+    """The request did not come in time."""
+
+
+class TooManyConnectionsError(Exception):
+    """The process has as many connections as it takes."""
 
 
 class MissingTokenError(RequestError):
@@ -89,6 +105,15 @@ class UnsupportedMediaTypeError(RequestError):
     """The body is of a type that the call does not take."""
 
 
+class EncodedBodyError(UnsupportedMediaTypeError):
+    """The body is compressed, or encoded otherwise."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is taken (RFC 9110, section 15.5.16)."""
+        return {"Accept-Encoding": "identity"}
+
+
 class InvalidFieldError(RequestError):
     """A field is missing, unknown, of the wrong type or out of range.
 
@@ -117,12 +142,34 @@ class InvalidLineError(InvalidFieldError):
         self.line = line
 
 
+class TooManyBadLinesError(InvalidLineError):
+    """A stream of NDJSON has so many bad lines that it was not read to its end.
+
+    Args:
+        bad: the errors of these lines, in order.
+        stored: completions before the last of them, which stay.
+    """
+
+    def __init__(self, bad: Sequence[InvalidLineError], stored: int) -> None:
+        last = bad[-1]
+        super().__init__(
+            f"The stream is given up at this line, its {len(bad):,}th that is no completion. "
+            f"The {stored:,} completions before it are stored. The first bad one was: {bad[0]}",
+            field=last.field,
+            line=last.line,
+        )
+
+
 class InternalError(Exception):
     """Something failed in the service; its log says what."""
 
 
 STATUSES: Mapping[type[Exception], HTTPStatus] = {
     MalformedJSONError: HTTPStatus.BAD_REQUEST,
+    MalformedRequestError: HTTPStatus.BAD_REQUEST,
+    HeadTooLargeError: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    RequestTimeoutError: HTTPStatus.REQUEST_TIMEOUT,
+    TooManyConnectionsError: HTTPStatus.SERVICE_UNAVAILABLE,
     MissingTokenError: HTTPStatus.UNAUTHORIZED,
     ForbiddenError: HTTPStatus.FORBIDDEN,
     NotFoundError: HTTPStatus.NOT_FOUND,
@@ -135,8 +182,10 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     ForecastsBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     ForecastTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
     UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    EncodedBodyError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidLineError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooManyBadLinesError: HTTPStatus.UNPROCESSABLE_ENTITY,
     RefusedRecordError: HTTPStatus.BAD_REQUEST,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFullError: HTTPStatus.SERVICE_UNAVAILABLE,

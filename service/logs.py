@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import MutableMapping
+from time import monotonic
 from typing import Any
 
 import structlog
@@ -39,6 +40,33 @@ _PRIORITIES = (
     (logging.INFO, 6),
     (logging.NOTSET, 7),
 )
+
+
+SPARSE_SECONDS = 10.0
+"""How often a sentence is logged at most that any caller can provoke."""
+
+
+class SparseLog:
+    """A sentence of which there is one record in ten seconds, however often it is true.
+
+    Args:
+        sentence: what happened.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+        self._times = 0
+        self._next = 0.0
+
+    def warn(self, **fields: Any) -> None:
+        """It happened: log it now, or count it for the next record."""
+        self._times += 1
+        now = monotonic()
+        if now < self._next:
+            return
+        structlog.get_logger().warning(self._sentence, times=self._times, **fields)
+        self._times = 0
+        self._next = now + SPARSE_SECONDS
 
 
 class JournalFormatter(structlog.stdlib.ProcessorFormatter):

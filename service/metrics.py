@@ -1,7 +1,7 @@
 """What the service counts and measures, for Prometheus."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -57,6 +57,11 @@ class Metrics:
             buckets=LATENCY_BUCKETS,
             registry=self.registry,
         )
+        self._refused_connections = self._counter(
+            "refused_connections",
+            "Connections that were closed with an error before there was a whole request.",
+            "error",
+        )
         self._predictions = self._counter(
             "predictions", "Predictions answered, by the method that answered.", "method"
         )
@@ -72,6 +77,11 @@ class Metrics:
         )
         self._accepted, self._duplicates, self._rejected = (
             completions.labels(result) for result in ("accepted", "duplicate", "rejected")
+        )
+        self._skipped = self._counter(
+            "skipped_records",
+            "Records of resource managers of which nothing was stored, by the reason.",
+            "reason",
         )
         self._dropped = self._counter(
             "dropped_predictions", "Predictions that were answered but could not be recorded."
@@ -108,6 +118,10 @@ class Metrics:
         """The metrics of one route, such as /v1/users/{user}/accuracy."""
         return RouteMetrics(template, self._requests, self._seconds)
 
+    def refused(self, error: str) -> None:
+        """Count a connection that was closed with an error."""
+        self._refused_connections.labels(error).inc()
+
     def predicted(self, method: str) -> None:
         """Count an answer of a method."""
         counter = self._by_method.get(method)
@@ -127,6 +141,11 @@ class Metrics:
     def rejected(self, completions: int) -> None:
         """Count lines of a stream that were no completions."""
         self._rejected.inc(completions)
+
+    def skipped(self, records: Mapping[str, int]) -> None:
+        """Count records of which nothing was stored, by reason."""
+        for reason, count in records.items():
+            self._skipped.labels(reason).inc(count)
 
     def dropped(self, predictions: int) -> None:
         """Count predictions that could not be recorded."""

@@ -39,6 +39,18 @@ class Settings(BaseSettings):
         None, description="Listen on this Unix socket instead of host and port."
     )
     workers: int = Field(1, ge=1, le=64, description="Worker processes that serve requests.")
+    max_connections: int = Field(
+        4096,
+        ge=1,
+        le=1_000_000,
+        description="Most connections of one worker process, or fewer where the limit of open "
+        "files says so; more are answered 503.",
+    )
+    host_names: list[str] = Field(
+        default_factory=list,
+        description="Names besides those of loopback under which callers may address the service "
+        "while it asks for no tokens.",
+    )
     insecure: bool = Field(
         default=False, description="Listen beyond loopback although no token has been issued."
     )
@@ -67,6 +79,9 @@ class Settings(BaseSettings):
     )
     max_batch: int = Field(
         10_000, ge=1, description="Most submissions, completions or jobs in one request."
+    )
+    max_rejected_lines: int = Field(
+        1000, ge=1, description="A stream of NDJSON is given up after this many bad lines."
     )
     prediction_retention_days: float = Field(
         90.0, gt=0, description="Recorded predictions whose job never ended are dropped after this."

@@ -1,5 +1,6 @@
 """``walltimed token``: who may call the service."""
 
+import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +33,7 @@ def issue(
 ) -> None:
     """Issue a token and print its secret, which is shown once and stored hashed.
 
-    From the first token on, every call but the health checks needs one.
+    From the first token on, every call but the health checks needs one, for good.
 
     For example:
 
@@ -61,6 +62,8 @@ def revoke(
 ) -> None:
     """Revoke a token; running services refuse it within seconds.
 
+    When the last one is revoked, nobody can call until another is issued.
+
     For example:
 
         walltimed token revoke 7Qm2xK
@@ -68,10 +71,47 @@ def revoke(
     with ready(load_settings(database_url=database_url, config=file)) as store:
         if not store.revoke_token(id_, time.time()):
             raise CommandError(f"There is no valid token {id_!r}.")
+        valid = sum(each.revoked_at is None for each in store.tokens())
     if as_json:
-        print_json({"id": id_, "revoked": True})
+        print_json({"id": id_, "revoked": True, "valid_tokens": valid})
+        return
+    out.print(f"Token {id_} is revoked.")
+    if not valid:
+        out.print(NONE_LEFT, soft_wrap=True)
+
+
+NONE_LEFT = """It was the last valid one: every call is refused until another is issued.
+To let anybody on this machine call without a token again: walltimed token stop-requiring"""
+
+
+@token.command()
+def stop_requiring(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete all tokens: from then on anybody on this machine may call, without any.
+
+    Nothing else goes back to this once a token has been issued. A service that listens beyond
+    loopback goes on to refuse every call.
+
+    For example:
+
+        walltimed token stop-requiring --yes
+    """
+    if not yes and not (sys.stdin.isatty() and typer.confirm(QUESTION)):
+        raise CommandError("Nothing was changed; say --yes to delete all tokens.", ExitCode.USAGE)
+    with ready(load_settings(database_url=database_url, config=file)) as store:
+        deleted = store.forget_tokens()
+    if as_json:
+        print_json({"deleted": deleted})
     else:
-        out.print(f"Token {id_} is revoked.")
+        out.print(f"{deleted:,} tokens deleted: on loopback no call needs one any more.")
+
+
+QUESTION = "Delete all tokens, and let anybody on this machine call without one?"
 
 
 @token.command(name="list")

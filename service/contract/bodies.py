@@ -95,7 +95,9 @@ class CompletionBody(SubmissionBody):
     """
 
     job_id: JobId
-    submit_time: Time | None = Field(None, description="The start, if it is left out.")
+    submit_time: Time | None = Field(
+        None, description="The start, if it is left out or later than the start."
+    )
     start_time: Time | None = None
     end_time: Time
     runtime: Duration | None = Field(None, description="Seconds; end less start, if left out.")
@@ -110,9 +112,12 @@ class CompletionBody(SubmissionBody):
         """
         end = unix_seconds(self.end_time)
         start, runtime = self._start_and_runtime(end)
+        submission = self.submission(start)
+        if submission.submit_time > start:  # a clock that jumped back while the job waited
+            submission = replace(submission, submit_time=start)
         return ReportedCompletion(
             completion=Completion(
-                submission=self.submission(start),
+                submission=submission,
                 start_time=start,
                 end_time=end,
                 runtime=runtime,

@@ -7,13 +7,14 @@ from pydantic import ValidationError
 
 from service.contract.bodies import CompletionBody, refusal
 from service.contract.decoding import msgspec_first
+from service.contract.repeated_keys import each_key_once
 from service.errors import InvalidFieldError, InvalidLineError
 from service.store import ReportedCompletion
 
 LONGEST_LINE = 1 << 16
 """Bytes of a line; a completion of the longest fields takes less than half of that."""
 
-_validate = msgspec_first(CompletionBody)
+_validate = each_key_once(msgspec_first(CompletionBody))
 
 
 class Line(NamedTuple):
@@ -31,6 +32,9 @@ async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
     number = 0
     rest = b""
     async for block in blocks:
+        if not (rest or block.strip()):
+            number += block.count(b"\n")
+            continue
         *complete, tail = block.split(b"\n")
         if complete:
             complete[0] = rest + complete[0]

@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from service.http import error_answers, openapi
 from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
+from service.http.connections import REFUSED
 from service.http.gate import Gate
+from service.http.host_names import HostNames
 from service.http.routes import (
     adapters,
     completions,
@@ -61,10 +64,10 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     worker = Worker(settings, owns_process=owns_process)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         await worker.start()
         try:
-            yield
+            yield {REFUSED: worker.metrics.refused}
         finally:
             await worker.stop()
 
@@ -86,6 +89,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     app.gate = Gate(
         partial(FastAPI.__call__, app),
         guard=worker.guard,
+        names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
         routes=app.routes,
     )

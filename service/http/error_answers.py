@@ -53,12 +53,13 @@ def from_framework(request: Request, error: HTTPException) -> RequestError:
 
 def methods_of(request: Request) -> set[str]:
     """The methods that the path takes; Starlette would name those of its first route only."""
-    return {
+    methods = {
         method
         for route in request.app.routes
         if isinstance(route, Route) and route.path_regex.match(request.url.path)
         for method in route.methods or ()
     }
+    return methods | {"HEAD"} if "GET" in methods else methods
 
 
 def from_parameters(error: RequestValidationError) -> InvalidFieldError:

@@ -11,9 +11,10 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
 from service.auth import Guard, Scope
-from service.errors import STATUSES
+from service.errors import STATUSES, EncodedBodyError, MalformedRequestError
 from service.http.bytes_route import BytesRoute
 from service.http.error_answers import failure, send_error
+from service.http.host_names import HostNames
 from service.metrics import Metrics, RouteMetrics
 
 SCHEME = "token"
@@ -24,6 +25,11 @@ ANSWERED = tuple(STATUSES)
 
 CALLER_LEFT = 499
 """Counted, never sent: the caller went away before there was an answer."""
+
+
+OF_INTEREST = frozenset({b"host", b"origin", b"authorization", b"content-encoding"})
+
+NO_ENCODING = frozenset({b"", b"identity"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +67,27 @@ class Gate:
 
     Bytes routes are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
     prediction. All others are found by FastAPI as usual.
+
+    Args:
+        app: everything else.
+        guard: knows the tokens.
+        names: under which the service answers while it asks for no tokens; None: any.
+        metrics: where requests are counted.
+        routes: of the application.
     """
 
     def __init__(
-        self, app: ASGIApp, *, guard: Guard, metrics: Metrics, routes: Sequence[BaseRoute]
+        self,
+        app: ASGIApp,
+        *,
+        guard: Guard,
+        names: HostNames | None,
+        metrics: Metrics,
+        routes: Sequence[BaseRoute],
     ) -> None:
         self._app = app
         self._guard = guard
+        self._names = names
         self._metrics = metrics
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._templates: list[tuple[APIRoute, Endpoint]] = []
@@ -102,9 +122,31 @@ class Gate:
                 return endpoint
         return self._elsewhere
 
+    def _check_head(self, connection: Connection, endpoint: Endpoint) -> None:
+        """Let the request pass by what its head says, before anything of its body is read.
+
+        Raises:
+            MalformedRequestError: it does not name its host, as HTTP/1.1 has it.
+            ForbiddenError: it uses a name that is none of the service's, or too weak a token.
+            MissingTokenError: it needs a token.
+            UnsupportedMediaTypeError: its body is encoded.
+        """
+        headers = headers_of_interest(connection)
+        host = headers.get(b"host")
+        if host is None and connection["http_version"] == "1.1":
+            raise MalformedRequestError("A request of HTTP/1.1 needs a Host header.")
+        if self._names is not None and self._guard.is_open:
+            self._names.check(host, headers.get(b"origin"))
+        if not endpoint.is_open:
+            self._guard.admit(headers.get(b"authorization"), endpoint.scope)
+        if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
+            raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
+
     async def __call__(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request."""
         started = perf_counter()
+        if connection["method"] == "HEAD":
+            connection, send = {**connection, "method": "GET"}, without_body(send)
         endpoint = self._endpoint_of(connection["method"], connection["path"])
         status = CALLER_LEFT
 
@@ -115,8 +157,7 @@ class Gate:
             await send(message)
 
         try:
-            if not endpoint.is_open:
-                self._guard.admit(authorization(connection), endpoint.scope)
+            self._check_head(connection, endpoint)
             await endpoint.app(connection, receive, watched)
         except ANSWERED as error:
             await send_error(watched, error)
@@ -128,10 +169,25 @@ class Gate:
             endpoint.metrics.observe(status, perf_counter() - started)
 
 
-def authorization(connection: Connection) -> bytes | None:
-    """The header of that name."""
+def headers_of_interest(connection: Connection) -> dict[bytes, bytes]:
+    """Those of the headers that the gate looks at.
+
+    Raises:
+        MalformedRequestError: there are two hosts.
+    """
+    found: dict[bytes, bytes] = {}
     for name, value in connection["headers"]:
-        if name == b"authorization":
-            header: bytes = value
-            return header
-    return None
+        if name in OF_INTEREST:
+            if name == b"host" and name in found:
+                raise MalformedRequestError("The request has two Host headers.")
+            found[name] = value
+    return found
+
+
+def without_body(send: Send) -> Send:
+    """Sends heads alone: an answer to HEAD has the head of the answer to GET, and no body."""
+
+    async def sent(message: Message) -> None:
+        await send({**message, "body": b""} if "body" in message else message)
+
+    return sent

@@ -1,6 +1,8 @@
 """Serving HTTP: sockets, worker processes, shutdown."""
 
+import asyncio
 import os
+import resource
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -8,13 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import structlog
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from service import logs
 from service.http.app import create_app
-from service.http.one_write import OneWriteProtocol
+from service.http.connections import LONGEST_HEAD, BoundedProtocol
+from service.http.rehearsal import rehearse
 from service.metrics import MULTIPROCESS_DIRECTORY
 from service.settings import Settings
 from service.store import open_store
@@ -26,6 +31,11 @@ KEEP_ALIVE_SECONDS = 75
 """How long an idle connection is kept: a submit filter should not need a new one each time."""
 
 BACKLOG = 2048
+
+OTHER_FILES = 128
+"""Descriptors that a process needs for other things than connections."""
+
+log = structlog.get_logger()
 
 
 class NotProtectedError(OSError):
@@ -76,14 +86,19 @@ def serve_alone(settings: Settings, listener: socket.socket) -> None:
     def application() -> FastAPI:
         return create_app(settings, owns_process=True)
 
-    uvicorn.Server(configuration(application, workers=1)).run(sockets=[listener])
+    alone = configuration(application, workers=1, connections=most_connections(settings))
+    uvicorn.Server(alone).run(sockets=[listener])
 
 
 def serve_together(settings: Settings, listener: socket.socket) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
         os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
-        together = configuration("service.http.server:worker", workers=settings.workers)
+        together = configuration(
+            "service.http.server:worker",
+            workers=settings.workers,
+            connections=most_connections(settings),
+        )
         Multiprocess(together, sockets=[listener]).run()
 
 
@@ -94,14 +109,33 @@ def worker() -> FastAPI:
     return create_app(settings, owns_process=True)
 
 
-def configuration(application: str | Callable[[], FastAPI], *, workers: int) -> uvicorn.Config:
-    """How uvicorn runs an application."""
+def most_connections(settings: Settings) -> int:
+    """How many connections a process serves: what is set, or what open files leave room for."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return settings.max_connections
+    room = max(1, files - OTHER_FILES)
+    if room < settings.max_connections:
+        log.warning("fewer connections than set: open files are limited", files=files, room=room)
+    return min(room, settings.max_connections)
+
+
+def configuration(
+    application: str | Callable[[], FastAPI], *, workers: int, connections: int
+) -> uvicorn.Config:
+    """How uvicorn runs an application.
+
+    Args:
+        application: what makes it, or where that is.
+        workers: processes.
+        connections: that each of them serves at most.
+    """
     return uvicorn.Config(
         application,
         factory=True,
         workers=workers,
         loop="uvloop",
-        http=OneWriteProtocol,
+        http=protocol(),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -109,9 +143,25 @@ def configuration(application: str | Callable[[], FastAPI], *, workers: int) -> 
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
+        limit_concurrency=connections + 1,  # uvicorn refuses from this number on
+        h11_max_incomplete_event_size=LONGEST_HEAD,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+
+
+def protocol() -> type[asyncio.Protocol]:
+    """What speaks HTTP: ours, or plain uvicorn's where ours does not do what it should.
+
+    Ours rests on insides of uvicorn and httptools, which another release of them may change. Their
+    protocol for h11 is slower and knows no time limits, but bounds heads and connections.
+    """
+    try:
+        rehearse(BoundedProtocol)
+    except Exception:  # the insides may fail in any way, and the service shall start
+        log.exception("plain uvicorn serves, without time limits: it does not fit to ours")
+        return H11Protocol
+    return BoundedProtocol
 
 
 @contextmanager

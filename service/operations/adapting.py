@@ -27,6 +27,10 @@ PATIENCE_SECONDS = 1.0
 and sends no other record meanwhile."""
 
 
+REFUSED = "the database refuses it"
+"""Why a record is dropped that tells of a run; the other reasons are the adapters'."""
+
+
 class Adapting:
     """Reads records and stores the runs that they tell of.
 
@@ -71,6 +75,7 @@ class Adapting:
                 reports.append(outcome)
         if skipped:
             self._metrics.rejected(skipped.total())
+            self._metrics.skipped(skipped)
             log.info("records tell of no run", reasons=dict(skipped))
         stored = await self._stored(reports)
         return RecordsAnswer(
@@ -85,6 +90,7 @@ class Adapting:
         except RefusedRecordError:
             if len(reports) > 1:
                 return sum([await self._stored([report]) for report in reports], NOTHING)
+            self._metrics.skipped({REFUSED: 1})
             log.warning("the database refuses a record")
             return NOTHING
 

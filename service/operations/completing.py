@@ -8,7 +8,7 @@ from typing import IO
 from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
 from service.contract.ndjson import lines_of, report_of
-from service.errors import InvalidLineError
+from service.errors import InvalidLineError, TooManyBadLinesError
 from service.metrics import Metrics
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
@@ -25,9 +25,6 @@ LINES_PER_TURN = 64
 
 BLOCK_BYTES = 1 << 16
 """How much of a spooled stream is read at a time."""
-
-LISTED_REJECTIONS = 1000
-"""Rejected lines that an answer lists; the others are only counted."""
 
 NOTHING = Ingested(accepted=0, duplicates=0)
 
@@ -83,23 +80,28 @@ class Completing:
         return await self._answer(stored)
 
     async def complete_valid(self, chunks: AsyncIterator[bytes]) -> SkippingAnswer:
-        """Store a stream of NDJSON as it comes, and list the lines that are no completions."""
-        rejections: list[Rejection] = []
-        rejected = 0
+        """Store a stream of NDJSON as it comes, and list the lines that are no completions.
 
-        def skip(error: InvalidLineError) -> None:
-            nonlocal rejected
-            rejected += 1
+        Raises:
+            TooManyBadLinesError: there are more of them than the settings allow. What was valid
+                before the last of them is stored.
+        """
+        bad: list[InvalidLineError] = []
+        most = self._settings.max_rejected_lines
+
+        def goes_on(error: InvalidLineError) -> bool:
+            bad.append(error)
             self._metrics.rejected(1)
-            if rejected <= LISTED_REJECTIONS:
-                rejections.append(Rejection(error.line, error.field, str(error)))
+            return len(bad) <= most
 
-        counts = await self._answer(await self._store_groups(_groups(chunks, skip)))
+        counts = await self._answer(await self._store_groups(_groups(chunks, goes_on)))
+        if len(bad) > most:
+            raise TooManyBadLinesError(bad, counts.accepted + counts.duplicates)
         return SkippingAnswer(
             accepted=counts.accepted,
             duplicates=counts.duplicates,
-            rejected=rejected,
-            rejections=rejections,
+            rejected=len(bad),
+            rejections=[Rejection(each.line, each.field, str(each)) for each in bad],
         )
 
     def _reports(self, body: CompletionBody | CompletionBatch) -> list[ReportedCompletion]:
@@ -108,7 +110,7 @@ class Completing:
         check_length(reports, "completions", self._settings.max_batch)
         return reports
 
-    def _refuse(self, error: InvalidLineError) -> None:
+    def _refuse(self, error: InvalidLineError) -> bool:
         self._metrics.rejected(1)
         raise error
 
@@ -133,16 +135,21 @@ class Completing:
 
 
 async def _groups(
-    blocks: AsyncIterator[bytes], on_error: Callable[[InvalidLineError], None]
+    blocks: AsyncIterator[bytes], goes_on: Callable[[InvalidLineError], bool]
 ) -> AsyncIterator[list[ReportedCompletion]]:
-    """The completions of a stream in groups that are worth a commit of their own."""
+    """The completions of a stream in groups that are worth a commit of their own.
+
+    After a line that is none ``goes_on`` decides whether the rest is read.
+    """
     group: list[ReportedCompletion] = []
     async for lines in lines_of(blocks):
         for place, line in enumerate(lines):
             try:
                 group.append(report_of(line))
             except InvalidLineError as error:
-                on_error(error)
+                if not goes_on(error):
+                    yield group
+                    return
             if place % LINES_PER_TURN == LINES_PER_TURN - 1:
                 await asyncio.sleep(0)
         if len(group) >= GROUP:

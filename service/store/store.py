@@ -144,6 +144,11 @@ class Store:
         with self._database.writing() as connection:
             return tokens.revoke(connection, token_id, now)
 
+    def forget_tokens(self) -> int:
+        """Delete all tokens, as if none had ever been issued; returns how many."""
+        with self._database.writing() as connection:
+            return tokens.forget_all(connection)
+
     def tokens(self) -> list[Token]:
         """All tokens, revoked ones too, oldest first."""
         with self._database.reading() as connection:

@@ -57,6 +57,11 @@ def revoke(connection: Connection, token_id: str, now: float) -> bool:
     return connection.execute(tokens.update().where(valid).values(revoked_at=now)).rowcount == 1
 
 
+def forget_all(connection: Connection) -> int:
+    """Delete all tokens; returns how many."""
+    return connection.execute(tokens.delete()).rowcount
+
+
 def read_all(connection: Connection) -> list[Token]:
     """All tokens, oldest first."""
     found = connection.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.token_id))

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,21 +20,35 @@ MOST_WAITING = 8
 """Forecasts that are being made or wait for that; more are refused."""
 
 
+LATE_SECONDS = 0.2
+"""How much later than its limit a forecast is told to be late, while its process ends."""
+
+
 class ForecastProcess:
-    """A child process, started with the first forecast, that makes one after the other.
+    """A child process that makes one forecast after the other.
 
     Args:
-        limit: seconds that one may take; the process is killed then, and a new one started.
+        limit: seconds from the call to the answer, waiting for others and for the process
+            included. A forecast that takes longer is killed with its process; a new one is started.
+        prepare: what the process does first: it compiles the engine.
 
     Attributes:
         waiting: forecasts that are being made or wait for that.
     """
 
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
+    def __init__(self, limit: float, *, prepare: Callable[[], None] = warm_up) -> None:
+        self.limit = limit
+        self._prepare = prepare
         self.waiting = 0
         self._pool: ProcessPoolExecutor | None = None
         self._turn = asyncio.Lock()
+
+    def start(self) -> ProcessPoolExecutor:
+        """The process, started and told to compile if there is none."""
+        if self._pool is None:
+            self._pool = new_process(self._prepare)
+            self._pool.submit(os.getpid)
+        return self._pool
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """What the function answers, which must be importable and so must its arguments.
@@ -45,22 +60,35 @@ class ForecastProcess:
         if self.waiting >= MOST_WAITING:
             raise ForecastsBusyError(f"{MOST_WAITING} forecasts are being made already.")
         self.waiting += 1
+        deadline = time.monotonic() + self.limit
         try:
-            async with self._turn:
-                return await self._run(function, arguments)
+            # The process keeps the limit by itself, unless it is still being started.
+            async with asyncio.timeout(self.limit + LATE_SECONDS), self._turn:
+                return await self._run(deadline, function, arguments)
+        except TimeoutError:
+            raise self._too_long() from None
         finally:
             self.waiting -= 1
 
-    async def _run(self, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
-        pool = self._pool = self._pool or self._start()
+    async def _run(
+        self, deadline: float, function: Callable[..., Result], arguments: tuple[Any, ...]
+    ) -> Result:
         loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(pool, _bounded, self._limit, function, arguments)
-        except BrokenProcessPool:
-            self.close()
-            raise ForecastTooLongError(
-                f"The forecast took more than {self._limit:g} s: ask for fewer samples or jobs."
-            ) from None
+        while True:
+            pool = self.start()
+            try:
+                return await loop.run_in_executor(pool, _bounded, deadline, function, arguments)
+            except BrokenProcessPool:
+                self.close()
+                self.start()  # whoever asks next finds it compiled
+            # It may have been the forecast before, of which nobody waited for the end.
+            if time.monotonic() >= deadline:
+                raise self._too_long()
+
+    def _too_long(self) -> ForecastTooLongError:
+        return ForecastTooLongError(
+            f"The forecast took more than {self.limit:g} s: ask for fewer samples or jobs."
+        )
 
     def close(self) -> None:
         """End the process."""
@@ -68,19 +96,20 @@ class ForecastProcess:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
 
-    @staticmethod
-    def _start() -> ProcessPoolExecutor:
-        # A fork would take threads' locks with it in whatever state they are.
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(1, mp_context=context, initializer=_settle)
+
+def new_process(prepare: Callable[[], None]) -> ProcessPoolExecutor:
+    """A process that starts, and prepares itself, with the first thing that it is asked."""
+    # A fork would take threads' locks with it in whatever state they are.
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, mp_context=context, initializer=_settle, initargs=(prepare,))
 
 
-def _settle() -> None:
-    """In the child: be killed by an alarm, leave ctrl-C to the parent, and compile the engine."""
+def _settle(prepare: Callable[[], None]) -> None:
+    """In the child: be killed by an alarm, leave ctrl-C to the parent, and prepare."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warm_up()
+    prepare()
 
 
 def _end_with_parent() -> None:
@@ -91,9 +120,15 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _bounded(limit: float, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+def _bounded(
+    deadline: float, function: Callable[..., Result], arguments: tuple[Any, ...]
+) -> Result:
     """In the child: machine code hears of no exception, but an alarm ends the process."""
-    signal.setitimer(signal.ITIMER_REAL, limit)
+    # All processes of a machine share this clock.
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    signal.setitimer(signal.ITIMER_REAL, left)
     try:
         return function(*arguments)
     finally:

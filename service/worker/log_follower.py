@@ -4,8 +4,12 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
+import structlog
+
 from service.store import LogReader, StoreError
 from service.worker.live_state import ClusterState, LiveState
+
+log = structlog.get_logger()
 
 COMPLETIONS_PER_TURN = 16
 """Completions folded at a time: about half a millisecond, in which no request is answered."""
@@ -53,6 +57,7 @@ class LogFollower:
         self._clock = clock
         self._has_looked = False
         self._was_asked = False
+        self._told: str | None = None
         self._loop: asyncio.AbstractEventLoop
         self._reader: LogReader | None = None
         self._level_at = clock()
@@ -134,7 +139,18 @@ class LogFollower:
                 continue
             if self.error is None:
                 self._level_at = self._clock()
+            self._log_changes()
             await asyncio.sleep(IDLE_SECONDS)
+
+    def _log_changes(self) -> None:
+        """Tell the log, and nobody else, why the history cannot be read; and when it can again."""
+        reason = str(self.error) if self.error else None
+        if reason != self._told:
+            if reason:
+                log.warning("the history cannot be read", reason=reason)
+            else:
+                log.info("the history can be read again")
+            self._told = reason
 
     def _pause(self, slice_seconds: float) -> float:
         """How long others go first after a slice: who asks has half of the time at least."""

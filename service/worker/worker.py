@@ -138,13 +138,20 @@ class Worker:
 
     def health(self) -> HealthAnswer:
         """How level the process is with the history, and why it is stale or has failed."""
-        error = self._failure or self.follower.error
         return HealthAnswer(
             status=self._status(),
             lag=self.follower.lag() if self.follower.started else self._history_length,
             stale_seconds=self.follower.stale_seconds(),
-            detail=str(error) if error else None,
+            detail=self._why(),
         )
+
+    def _why(self) -> str | None:
+        """The reason in words that a stranger may read: the log has the database's own."""
+        if self._failure:
+            return "A background task has failed; the log says why."
+        if self.follower.error:
+            return "The history store cannot be read; the log says why."
+        return None
 
     def _status(self) -> Status:
         if self._failure:
@@ -179,6 +186,7 @@ class Worker:
         self.follower.start(reader)
         if self._owns_process:
             settle_process()
+            self.forecasts.start()
         self.metrics.ready.set(1)
         log.info("ready", seconds=round(time.perf_counter() - started, 3))
         await self.follower.run()

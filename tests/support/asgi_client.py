@@ -21,6 +21,8 @@ class InProcess:
     """
 
     def __init__(self, url, **options):
+        # Here the first forecast waits for its process, which else starts with the service.
+        options.setdefault("forecast_seconds", 60.0)
         self.app = create_app(Settings(database_url=url, **options))
         self.worker = self.app.state.worker
         self.token = None

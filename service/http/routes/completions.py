@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
+import structlog
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
@@ -21,6 +22,8 @@ from service.http.bytes_route import BytesRoute, content_type, send_json, to_jso
 from service.http.gate import needs
 from service.http.openapi import refusals
 from service.operations.completing import Completing
+
+log = structlog.get_logger()
 
 NDJSON = "application/x-ndjson"
 
@@ -79,11 +82,13 @@ class CompletionsRoute(BytesRoute):
 
     async def take_stream(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request with a body of NDJSON."""
-        skips = query_of(connection).on_error == "skip"
+        query = query_of(connection)
+        skips = query.on_error == "skip"
         take = self._completing.complete_valid if skips else self._completing.complete_all_or_none
         try:
             answer = await take(chunks_of(receive))
         except ClientDisconnect:
+            log.warning("a caller left before the end of its stream", on_error=query.on_error)
             return
         await send_json(send, 200, to_json(answer))
 

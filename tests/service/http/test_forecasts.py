@@ -304,7 +304,9 @@ def test_a_pinned_job_keeps_the_start_that_was_planned_by_requests(service, pinn
 
 
 def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(serve, sqlite_url):
-    service = serve(sqlite_url, forecast_seconds=0.05)
+    service = serve(sqlite_url)
+    forecast(service, **QUEUE)  # so that its process is there
+    service.worker.forecasts.limit = 0.05
     many = [waiting(n, 1 + n % 4, request=1000 + n) for n in range(3000)]
     long = forecast(
         service,
@@ -315,6 +317,7 @@ def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(ser
     assert long.status_code == 503
     assert long.json()["error"] == "ForecastTooLongError"
     assert long.headers["retry-after"] == "1"
+    service.worker.forecasts.limit = 60.0
     assert forecast(service, **QUEUE).status_code == 200
 
 

@@ -61,19 +61,19 @@ def test_a_bug_while_folding_shows_in_readiness(sqlite_url, monkeypatch):
         InProcess.wait_until(lambda: service.get("/health/ready").json()["status"] == "failed")
         answer = service.get("/health/ready")
     assert answer.status_code == 503
-    assert "division" in answer.json()["detail"]
+    assert answer.json()["detail"] == "A background task has failed; the log says why."
 
 
 def test_a_store_that_cannot_be_followed_shows_as_stale(service, monkeypatch):
     service.complete(run_of("1"))
     reader = service.worker.follower._reader
-    monkeypatch.setattr(reader, "error", StoreUnavailableError("away"))
+    monkeypatch.setattr(reader, "error", StoreUnavailableError("at 192.0.2.7, port 5432"))
     monkeypatch.setattr(reader, "has_news", lambda: False)
     InProcess.wait_until(lambda: service.metric("walltimed_stale_seconds") > 0)
     answer = service.get("/health/ready")
     assert (answer.status_code, answer.json()["status"]) == (200, "stale")
     assert answer.json()["stale_seconds"] > 0
-    assert answer.json()["detail"] == "away"
+    assert answer.json()["detail"] == "The history store cannot be read; the log says why."
     assert service.predict(user="ada")["predicted_walltime"] == 900.0
 
 

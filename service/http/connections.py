@@ -1,0 +1,258 @@
+"""Connections within bounds: how many, how long a head may be, how long they may say nothing."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from service.errors import (
+    HeadTooLargeError,
+    MalformedRequestError,
+    RequestTimeoutError,
+    TooManyConnectionsError,
+    answer_to,
+    headers_of,
+    status_of,
+)
+from service.http.bytes_route import to_json
+from service.logs import SparseLog
+
+LONGEST_HEAD = 1 << 16
+"""Bytes of a request's head, its first line included."""
+
+MOST_HEADER_LINES = 100
+
+LINGERING_BYTES = 1 << 20
+"""How much a refused caller may go on to send meanwhile."""
+
+MOST_LINGERING = 64
+"""Refused callers beyond the bound on connections that are listened to at a time."""
+
+REFUSED = "refused"
+"""In the lifespan's state: what is called with the name of each error that a connection gets."""
+
+full = SparseLog("connections are refused: there are as many as the service takes")
+silent = SparseLog("connections are closed: their requests did not come in time")
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol for httptools, and the bounds that neither of the two has.
+
+    httptools joins the pieces of a header line for as long as it grows; uvicorn bounds only how
+    long a connection may be idle after an answer. What is bounded here besides:
+
+    - connections, by uvicorn's own ``limit_concurrency``, before they send anything;
+    - heads in bytes and lines, trailers and whatever else no request is made of;
+    - seconds, for a head from its first byte or the connection's beginning, for a body without a
+      byte, and for an answer that is not read.
+
+    Time is kept by one timer a connection, which looks when something may be overdue.
+
+    Attributes:
+        head_seconds: how long a head may take.
+        silent_seconds: how long a body may bring nothing, or an answer not be read.
+        lingering_seconds: how long a refused caller is listened to, so that it comes to read why.
+        lingering: connections that are refused and not closed yet.
+    """
+
+    head_seconds: float = 10.0
+    silent_seconds: float = 30.0
+    lingering_seconds: float = 1.0
+    lingering: ClassVar[set["BoundedProtocol"]] = set()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to serve a connection, if there is room for it."""
+        super().connection_made(transport)
+        self._barren = 0  # bytes since the last that a request was made of
+        self._reads_body = False
+        self._is_refused = False
+        self._dropped = 0
+        self._refusal: Exception | None = None
+        self._blocked_since: float | None = None
+        self._heard_at = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._look_in(self.head_seconds)
+        limit = self.limit_concurrency
+        if limit is not None and len(self.connections) >= limit:
+            self._turn_away()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of the connection."""
+        self._look_in(None)
+        self.lingering.discard(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come, in pieces no longer than a head may be."""
+        if self._is_refused:
+            self._drop(data)
+            return
+        if self._reads_body or not self._barren:
+            self._heard_at = self.loop.time()
+        if len(data) <= LONGEST_HEAD:
+            self._feed(data)
+            return
+        for start in range(0, len(data), LONGEST_HEAD):
+            if not self._is_refused:
+                self._feed(data[start : start + LONGEST_HEAD])
+
+    def _feed(self, data: bytes) -> None:
+        self._barren += len(data)
+        super().data_received(data)
+        if self._barren > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADER_LINES:
+            self._refuse(too_large())
+
+    def on_headers_complete(self) -> None:
+        """Begin to serve a request, unless its head is too large."""
+        if len(self.headers) > MOST_HEADER_LINES or (
+            self._barren > LONGEST_HEAD and length_of(self.url, self.headers) > LONGEST_HEAD
+        ):
+            self._refusal = too_large()
+            raise self._refusal
+        super().on_headers_complete()
+        self.headers = []  # trailers are none of the head's
+        self._barren = 0
+        self._reads_body = True
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._barren = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Expect another head."""
+        self._barren = 0
+        self._reads_body = False
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """Note since when the caller does not read its answer."""
+        self._blocked_since = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that the caller reads on."""
+        self._blocked_since = None
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what the parser does not take; uvicorn calls this."""
+        self._refuse(self._refusal or MalformedRequestError(msg))
+
+    def shutdown(self) -> None:
+        """End where nothing is on its way; be less patient where something should be."""
+        super().shutdown()
+        self.silent_seconds = self.lingering_seconds
+        self._look_in(self.lingering_seconds)
+
+    def _look(self) -> None:
+        """Close the connection if something is overdue; else look again when it may be."""
+        if self._is_refused or self.transport.is_closing():
+            self.transport.abort()
+            return
+        now = self.loop.time()
+        wait = self._due(now) - now
+        if wait > 0:
+            self._look_in(wait)
+            return
+        self.report_silence(now - self._heard_at)
+        self._refuse(RequestTimeoutError("The request did not come in time."))
+
+    def report_silence(self, seconds: float) -> None:
+        """Let the log know."""
+        silent.warn(seconds=round(seconds, 1))
+
+    def _due(self, now: float) -> float:
+        """When something will be overdue, if nothing happens before."""
+        if self._blocked_since is not None:
+            return self._blocked_since + self.silent_seconds
+        if self._reads_body:
+            if self.flow.read_paused:  # it is us who do not read
+                self._heard_at = now
+            return self._heard_at + self.silent_seconds
+        if self._barren or self.cycle is None:
+            return self._heard_at + self.head_seconds
+        # It is being answered, or idle, of which uvicorn takes care.
+        return now + min(self.head_seconds, self.silent_seconds)
+
+    def _turn_away(self) -> None:
+        """Say that there are too many connections, as long as not too many are told so."""
+        self.connections.discard(self)
+        self._count(TooManyConnectionsError)
+        full.warn(connections=len(self.connections))
+        if len(self.lingering) >= MOST_LINGERING:
+            self.transport.abort()
+        else:
+            self._refuse(
+                TooManyConnectionsError("The service has as many connections as it takes.")
+            )
+
+    def _refuse(self, error: Exception) -> None:
+        """Answer an error where no answer has begun, and close once the caller can have read it."""
+        if self._is_refused or self.transport.is_closing():
+            return
+        self._is_refused = True
+        self._count(type(error))
+        self._look_in(self.lingering_seconds)
+        if not self._can_answer(error):
+            self.transport.close()
+            return
+        self.transport.write(self._answer(error))
+        if self._reads_body:  # whoever waits for the rest need not any more
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._unset_keepalive_if_required()
+        self.lingering.add(self)
+        self.transport.write_eof()
+
+    def _can_answer(self, error: Exception) -> bool:
+        """Whether the caller expects an answer now, and none of it has been sent."""
+        if self.pipeline:
+            return False
+        if self._reads_body:
+            return not self.cycle.response_started
+        if isinstance(error, RequestTimeoutError) and not self._barren:
+            return False
+        return self.cycle is None or self.cycle.response_complete
+
+    def _answer(self, error: Exception) -> bytes:
+        body = to_json(answer_to(error))
+        fields = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            *((name.lower().encode(), text.encode()) for name, text in headers_of(error).items()),
+        ]
+        lines = [b"%s: %s\r\n" % field for field in fields]
+        return b"".join([STATUS_LINE[status_of(error)], *lines, b"\r\n", body])
+
+    def _drop(self, data: bytes) -> None:
+        """Let a refused caller send a little more, so that it comes to read its answer."""
+        self._dropped += len(data)
+        if self._dropped > LINGERING_BYTES:
+            self.transport.abort()
+
+    def _count(self, error: type[Exception]) -> None:
+        count = self.app_state.get(REFUSED)
+        if count is not None:
+            count(error.__name__)
+
+    def _look_in(self, seconds: float | None) -> None:
+        """Set the timer anew; None stops it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self._look)
+
+
+def length_of(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:
+    """Bytes of a head, without its method and version."""
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
+
+
+def too_large() -> HeadTooLargeError:
+    """Of more than a head may have."""
+    return HeadTooLargeError(
+        f"A head has at most {LONGEST_HEAD} bytes and {MOST_HEADER_LINES} lines."
+    )

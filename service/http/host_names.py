@@ -1,0 +1,58 @@
+"""The names under which callers may address a service that asks for no tokens."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from service.errors import ForbiddenError
+
+OWN_NAMES = frozenset({"localhost", "walltimed"})
+"""Besides loopback's addresses; the plug-ins of resource managers say the second."""
+
+
+class HostNames:
+    """Refuses requests under names of others, which only browsers that were deceived make.
+
+    A page of a stranger can let its own name point to this machine (DNS rebinding). The browser
+    then takes the service for part of the page, and lets the page read and write; but it says
+    under which name, in the header Host, and whose page it is, in Origin.
+
+    Args:
+        also: names besides those of loopback.
+    """
+
+    def __init__(self, also: Iterable[str]) -> None:
+        self._names = OWN_NAMES | {name.lower() for name in also}
+
+    def check(self, host: bytes | None, origin: bytes | None) -> None:
+        """Let a request pass by these headers.
+
+        Raises:
+            ForbiddenError: one of them names another machine.
+        """
+        if host is None or not is_ours(host, self._names):
+            raise ForbiddenError(
+                "While no token has been issued the service answers under the names of loopback "
+                "only, and those of the setting host_names."
+            )
+        if origin is not None and not is_ours(origin.partition(b"://")[2], self._names):
+            raise ForbiddenError("A page of another host may not call this service.")
+
+
+@lru_cache(maxsize=1024)
+def is_ours(host: bytes, names: frozenset[str]) -> bool:
+    """Whether ``host``, with or without a port, is one of the names or an address of loopback."""
+    try:
+        name = urlsplit("//" + host.decode("ascii")).hostname or ""
+    except ValueError:  # no ASCII, or brackets that do not match
+        return False
+    return name in names or is_loopback(name)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether it is an address, and one of loopback."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,123 @@
+"""Trying, before anybody is served, whether uvicorn does what our protocol supposes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from service.http.bytes_route import send_json
+
+REQUEST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
+
+SHORT_SECONDS = 0.02
+"""Time limits of the rehearsal."""
+
+NO_LOG = logging.getLogger("walltimed.rehearsal")
+NO_LOG.disabled = True
+
+
+class NotAsSupposedError(Exception):
+    """The installed uvicorn or httptools works in another way than our protocol relies on."""
+
+
+class Wire(asyncio.Transport):
+    """A transport to nobody: it keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_closed = False
+        self.on_close: Callable[[], None] = lambda: None
+
+    @property
+    def status(self) -> bytes:
+        """Of the first answer; empty if there is none."""
+        return self.written[9:12]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Keep the data."""
+        self.written += data
+
+    def write_eof(self) -> None:
+        """Nothing more will be written."""
+
+    def close(self) -> None:
+        """End the connection at the loop's next turn, as transports do."""
+        if not self.is_closed:
+            self.is_closed = True
+            asyncio.get_running_loop().call_soon(self.on_close)
+
+    def abort(self) -> None:
+        """The same: nothing waits to be sent."""
+        self.close()
+
+    def is_closing(self) -> bool:
+        """Whether it has ended."""
+        return self.is_closed
+
+    def pause_reading(self) -> None:
+        """Nothing is read by itself."""
+
+    def resume_reading(self) -> None:
+        """Nothing is read by itself."""
+
+
+def rehearse(kind: type[HttpToolsProtocol]) -> None:
+    """Serve a request, and refuse what has no end: a head, a silence, trailers, many lines.
+
+    Raises:
+        NotAsSupposedError: one of these went another way.
+    """
+    asyncio.run(_rehearse(kind))
+
+
+async def _rehearse(kind: type[HttpToolsProtocol]) -> None:
+    chunked = b"POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n0\r\n"
+    endless = [b"x" * 1000] * 100
+    scenes: tuple[tuple[bytes, list[bytes]], ...] = (
+        (b"200", [REQUEST, REQUEST]),
+        (b"431", [b"GET / HTTP/1.1\r\nendless: ", *endless]),
+        (b"431", [b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200]),
+        (b"431", [chunked, b"endless: ", *endless]),
+        (b"408", [b"GET / HTTP/1.1\r\nhost: "]),
+        (b"408", [REQUEST[:-1]]),
+        (b"400", [b"nonsense\r\n\r\n"]),
+        (b"", []),
+    )
+    wires = await asyncio.gather(*(_play(_hasty(kind), sent) for _, sent in scenes))
+    for (status, sent), wire in zip(scenes, wires, strict=True):
+        if wire.status != status or wire.is_closed != (status != b"200"):
+            raise NotAsSupposedError(f"{b''.join(sent)[:40]!r} is answered {wire.written[:40]!r}")
+
+
+def _hasty(kind: type[HttpToolsProtocol]) -> type[HttpToolsProtocol]:
+    """The protocol with short time limits, and silent: what it refuses here is of no interest."""
+    times = dict.fromkeys(("head_seconds", "silent_seconds", "lingering_seconds"), SHORT_SECONDS)
+    return type("Hasty", (kind,), {**times, "report_silence": lambda *_: None})
+
+
+async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes]) -> Wire:
+    """What a connection answers to what is sent, and whether it is closed in the end."""
+    config = uvicorn.Config(_application, lifespan="off", log_config=None, date_header=False)
+    config.load()
+    wire = Wire()
+    protocol = kind(config, ServerState(), {})
+    protocol.logger = NO_LOG
+    wire.on_close = lambda: protocol.connection_lost(None)
+    protocol.connection_made(wire)
+    for part in sent:
+        if not wire.is_closed:
+            protocol.data_received(part)
+            await asyncio.sleep(0)
+    await asyncio.sleep(5 * SHORT_SECONDS)
+    return wire
+
+
+async def _application(_scope: Scope, receive: Receive, send: Send) -> None:
+    while (await receive()).get("more_body"):
+        pass
+    await send_json(send, 200, b"{}")

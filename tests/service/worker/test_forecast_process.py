@@ -1,0 +1,70 @@
+"""Forecasts are made in a process of their own, within a time that counts from the request."""
+
+import asyncio
+import os
+import time
+from functools import partial
+
+import pytest
+
+from service.errors import ForecastTooLongError
+from service.worker.forecast_process import LATE_SECONDS, ForecastProcess
+
+SOON = 5.0
+"""Seconds that a busy machine may add to an answer; a start of the process takes about as long."""
+
+
+@pytest.fixture
+def process():
+    """A process with time enough, which compiles nothing and so needs about a second."""
+    process = ForecastProcess(60.0, prepare=partial(time.sleep, 1))
+    yield process
+    process.close()
+
+
+def test_a_process_that_was_started_before_answers_by_itself(process):
+    started = process.start()
+    assert process.start() is started
+    assert asyncio.run(process.run(os.getpid)) != os.getpid()
+
+
+def test_time_counts_from_the_request_also_while_the_process_starts(process):
+    process.limit = 0.01
+
+    async def first() -> float:
+        began = time.monotonic()
+        with pytest.raises(ForecastTooLongError):
+            await process.run(time.sleep, 0)
+        return time.monotonic() - began
+
+    assert asyncio.run(first()) < process.limit + LATE_SECONDS + 1
+    pool = process.start()
+    process.limit = 60.0
+    asyncio.run(process.run(os.getpid))
+    assert process.start() is pool, "the process was killed although it only started"
+
+
+def test_a_forecast_that_takes_too_long_is_killed_and_the_next_process_starts_at_once(process):
+    async def both() -> tuple[int, float, int]:
+        before = await process.run(os.getpid)
+        began = time.monotonic()
+        process.limit = 0.3
+        with pytest.raises(ForecastTooLongError):
+            await process.run(time.sleep, 60)
+        took = time.monotonic() - began
+        process.limit = 60.0
+        assert process._pool is not None, "nothing has been started anew"
+        return before, took, await process.run(os.getpid)
+
+    before, took, after = asyncio.run(both())
+    assert took < 0.3 + SOON
+    assert before != after
+
+
+def test_a_forecast_is_made_again_if_the_process_died_of_another(process):
+    async def after_a_death() -> int:
+        victim = await process.run(os.getpid)
+        os.kill(victim, 9)
+        return await process.run(os.getpid)
+
+    assert asyncio.run(after_a_death())
