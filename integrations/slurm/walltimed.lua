@@ -16,12 +16,15 @@ local DEFAULTS = {
   users = nil, accounts = nil, partitions = nil, -- lists; nil means all
   limit_margin = 1.5,      -- default-limit kills: times the upper end of the interval,
   limit_coverage = 0.9,    -- which must hold at least this share of runtimes
+  soft_floor_seconds = 60, -- no time_min below this: the scheduler plans in minutes anyway
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
 local LADDER = { off = 0, observe = 1, advise = 2, soft = 3, ["default-limit"] = 4 }
 local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
-local LONGEST_NAME, LARGEST_ANSWER, MOST_HEADERS = 255, 65536, 64
+local LONGEST_NAME, LONGEST_ID = 255, 64
+local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
+local LONGEST_WALLTIME = 1e9 -- seconds; more is no walltime
 local SOFT_LIMIT_SINCE = { 25, 5, 4 }
 
 -- Values -----------------------------------------------------------------------------------------
@@ -53,19 +56,21 @@ end
 
 -- What the answer says, or nil if it is none. It holds no text of a user's, so patterns can read it.
 local function decode(body)
-  local function seconds(field, from)
-    local value = tonumber(((from or body):match('"' .. field .. '"%s*:%s*(-?[%d.eE+-]+)')))
-    return value and value > 0 and value < 1e9 and value or nil
+  local function positive(field, most, from)
+    local value = tonumber(((from or body):match('"' .. field .. '"%s*:%s*(-?[%d.eE+-]+)%s*[,}]')))
+    return value and value > 0 and value <= most and value or nil
   end
-  local predicted = seconds("predicted_walltime")
+  local is_whole = body:match("^%s*%b{}%s*$")
+  local predicted = is_whole and positive("predicted_walltime", LONGEST_WALLTIME)
   if not predicted then return nil end
   local interval = body:match('"interval"%s*:%s*(%b{})')
+  local id = body:match('"prediction_id"%s*:%s*"([A-Za-z0-9_-]+)"')
   return {
     predicted = predicted,
-    upper = interval and seconds("upper", interval),
-    coverage = interval and seconds("coverage", interval),
-    id = body:match('"prediction_id"%s*:%s*"([%w_-]+)"'),
-    jobs = seconds("jobs"),
+    upper = interval and positive("upper", LONGEST_WALLTIME, interval),
+    coverage = interval and positive("coverage", 1, interval),
+    id = id and #id <= LONGEST_ID and id or nil,
+    jobs = positive("jobs", NO_VAL),
   }
 end
 
@@ -93,46 +98,69 @@ local function request(config, body)
   return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
 end
 
--- Status, body and whether the connection stays open. `receive` keeps to the deadline.
-local function answer(receive)
-  local status = tonumber(receive("*l"):match("^HTTP/1%.%d (%d%d%d)"))
-  local length, stays = nil, true
-  for _ = 1, MOST_HEADERS do
-    local header = receive("*l"):lower()
-    if header == "" then
-      assert(status and length and length <= LARGEST_ANSWER, "not an answer")
-      return status, receive(length), stays
-    end
-    length = tonumber(header:match("^content%-length:%s*(%d+)")) or length
-    stays = stays and not header:match("^connection:%s*close")
+-- The head of an answer, and what has arrived behind it. `more` gives the next piece of it.
+local function head_of(more)
+  local data = ""
+  repeat
+    local seen = math.max(1, #data - 2)
+    data = data .. more()
+    local last, first = data:find("\r\n\r\n", seen, true)
+    if last then return data:sub(1, last + 1), data:sub(first + 1) end
+  until #data > LARGEST_HEAD
+  error("a head without end", 0)
+end
+
+-- Status, body and whether the connection can be used again. Only a prediction's body is read.
+local function answer(more)
+  local head, rest = head_of(more)
+  head = head:lower()
+  local status = tonumber(head:match("^http/1%.%d (%d%d%d)[ \r]"))
+  local length = tonumber(head:match("\r\ncontent%-length:[ \t]*(%d+)[ \t]*\r"))
+  assert(status, "not an answer")
+  if status ~= 200 then return status, "", false end
+  assert(length and length <= LARGEST_ANSWER, "an answer of no length, or too long")
+  local parts, arrived = { rest }, #rest
+  while arrived < length do
+    parts[#parts + 1] = more()
+    arrived = arrived + #parts[#parts]
   end
-  error("too many headers", 0)
+  local stays = arrived == length and not head:match("\r\nconnection:[ \t]*close")
+  return status, table.concat(parts):sub(1, length), stays
+end
+
+-- A function that gives the next piece of what the peer sends, bounded in bytes and by the clock:
+-- luasocket itself looks at its limit only when it has to wait, and reads lines of any length.
+local function pieces(connection, seconds_left)
+  return function()
+    connection:settimeout(seconds_left(), "t")
+    local first = assert(connection:receive(1))
+    connection:settimeout(0, "t")
+    local whole, _, part = connection:receive(PIECE - 1)
+    return first .. (whole or part)
+  end
 end
 
 -- One question over the connection kept from last time, or a new one if that has gone stale.
 local function exchanger(config, socket)
   local kept
-  local function attempt(connection, is_new, message, deadline)
-    local function within()
-      connection:settimeout(math.max(0.001, deadline - socket.gettime()), "t")
-    end
-    local function receive(pattern)
-      within()
-      local data, why = connection:receive(pattern)
-      return assert(data, why)
-    end
-    if is_new then within(); connect(connection, config) end
-    within()
+  local function attempt(connection, is_new, message, seconds_left)
+    connection:settimeout(seconds_left(), "t")
+    if is_new then connect(connection, config) end
+    connection:settimeout(seconds_left(), "t")
     assert(connection:send(message))
-    return answer(receive)
+    return answer(pieces(connection, seconds_left))
   end
   return function(body)
     local deadline = socket.gettime() + config.budget_ms / 1000
+    local function seconds_left()
+      local left = deadline - socket.gettime()
+      return left > 0 and left or error("timeout", 0)
+    end
     local message, is_new = request(config, body), kept == nil
     while true do
       local connection = kept or open(socket, config)
       kept = nil
-      local ok, status, data, stays = pcall(attempt, connection, is_new, message, deadline)
+      local ok, status, data, stays = pcall(attempt, connection, is_new, message, seconds_left)
       if ok and stays then kept = connection else connection:close() end
       if ok then return status, data end
       if is_new or socket.gettime() >= deadline then error(status, 0) end
@@ -206,26 +234,37 @@ local function is_safe_to_kill_at(found, config)
   return found.upper and found.coverage and found.coverage >= config.limit_coverage
 end
 
+local function whole_minutes(seconds)
+  return math.max(1, math.ceil(seconds / 60))
+end
+
+-- Notes marks down behind what others wrote, all at once.
+local function note(job, marks)
+  local found = job.admin_comment
+  if type(found) == "string" and found ~= "" then table.insert(marks, 1, found) end
+  job.admin_comment = table.concat(marks, ";")
+end
+
 -- What the site's rung of the ladder allows; a limit that the user gave is never touched.
+-- `wtp` names the prediction, `wtm` says that the time_min is ours: slurm-updater reads both.
 local function apply(job, found, minutes, is_given, config)
-  local rung = LADDER[config.mode]
-  if found.id then
-    local noted = text(job.admin_comment)
-    job.admin_comment = (noted and noted .. ";" or "") .. "wtp=" .. found.id
-  end
-  local predicted = math.max(1, math.ceil(found.predicted / 60))
-  if rung >= LADDER.advise and found.jobs and predicted < minutes then
+  local rung, marks = LADDER[config.mode], {}
+  if found.id then marks[1] = "wtp=" .. found.id end
+  if rung >= LADDER.advise and found.jobs and whole_minutes(found.predicted) < minutes then
     slurm.log_user("%s", advice(found, minutes))
   end
   if rung >= LADDER["default-limit"] and not is_given and is_safe_to_kill_at(found, config) then
     local longest = math.max(found.predicted, found.upper) * math.max(1, config.limit_margin)
-    minutes = math.min(minutes, math.max(1, math.ceil(longest / 60)))
+    minutes = math.min(minutes, whole_minutes(longest))
     job.time_limit = minutes
   end
   local is_free = job.time_min == nil or job.time_min == NO_VAL
-  if rung >= LADDER.soft and config.soft_is_safe and is_free and predicted < minutes then
-    job.time_min = predicted
+  local soft = whole_minutes(math.max(found.predicted, config.soft_floor_seconds))
+  if rung >= LADDER.soft and config.soft_is_safe and is_free and soft < minutes then
+    job.time_min = soft
+    marks[#marks + 1] = ("wtm=%d"):format(soft)
   end
+  if marks[1] then note(job, marks) end
 end
 
 -- Settings ---------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """cli_filter.lua in a stand-alone Lua: advice at sbatch, never in the way."""
 
 import pytest
-from fake_service import GARBAGE, fake_service, prediction
+from fake_service import GARBAGE, STREAMS, fake_service, prediction
 from slurm_scripts import LUAS, Site
 
 pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
@@ -81,9 +81,10 @@ def test_a_comment_stays_with_slurm(site):
 
 
 def test_days_count(site):
-    with fake_service(prediction()) as service:
-        submit(site, service, OPTIONS | {"time": "2-00:00:30"})
+    with fake_service(prediction(predicted_walltime=7500)) as service:
+        done = submit(site, service, OPTIONS | {"time": "2-00:00:30"})
     assert service.requests[0]["requested_walltime"] == 2 * 86400 + 30
+    assert done.told[0].endswith("ran about 2 h 05 min; this one may run 48 h 01 min")
 
 
 @pytest.mark.parametrize(
@@ -104,12 +105,21 @@ def test_without_anything_to_say_it_is_silent(site, answer):
         assert submit(site, service).told == []
 
 
-@pytest.mark.parametrize("answer", [None, *GARBAGE.values()])
-def test_a_service_that_is_not_well_holds_nobody_up(site, answer):
-    with fake_service(answer, hangs_up=answer is not None) as service:
+@pytest.mark.parametrize("answer", GARBAGE.values())
+def test_a_service_that_is_not_well_is_asked_once_and_nobody_told(site, answer):
+    with fake_service(answer, hangs_up=True) as service:
+        done = submit(site, service)
+        assert service.connections == 1
+    assert (done.result, done.told, done.errors) == (0, [], [])
+
+
+@pytest.mark.parametrize("peer", [(None, b""), *STREAMS.values()])
+def test_a_peer_that_hangs_or_never_stops_costs_no_more_than_the_budget(site, peer):
+    begins, goes_on = peer
+    with fake_service(begins, forever=goes_on) as service:
         done = submit(site, service)
     assert (done.result, done.told, done.errors) == (0, [], [])
-    assert done.seconds < 0.35
+    assert done.seconds < 3, "fifteen budgets"
 
 
 def test_a_broken_configuration_is_silent(site):

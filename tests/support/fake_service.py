@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ PREDICTION = {
 }
 
 
-def http(status: int, body: bytes, *headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}", *headers, "", ""]
+def http(status: int, body: bytes, *headers: str, length: object = None) -> bytes:
+    """An answer; ``length`` is a lie about the body's, or the truth."""
+    says = len(body) if length is None else length
+    lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {says}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
@@ -43,12 +45,45 @@ GARBAGE = {
     "headers without end": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500,
     "nothing": b"",
 }
+TOLD = json.dumps(PREDICTION).encode()
+BODILESS = {
+    "an empty body": http(200, b""),
+    "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "a redirect": http(302, b"", "Location: http://127.0.0.1:1/"),
+    "an error with a length and no body": http(503, b"", length=500),
+}
+WRONG_LENGTHS = {
+    "a length that is too short": http(200, TOLD, length=len(TOLD) - 30),
+    "a length that cuts a number": http(200, TOLD, length=TOLD.index(b"421.5") + 2),
+    "a length beyond all memory": http(200, TOLD, length=10**30),
+    "a negative length": http(200, TOLD, length=-1),
+    "a length in words": http(200, TOLD, length="many"),
+    "a prediction's name of a megabyte": prediction(prediction_id="a" * 2**20),
+}
+STREAMS = {
+    "a status line without end": (b"", b"HTTP/1.1 " * 100),
+    "headers without end": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 100),
+    "a header line without end": (b"HTTP/1.1 200 OK\r\nX: ", b"a" * 1000),
+    "a body without end": (http(200, TOLD[:-1], length=10**12), b" " * 1000),
+    "a body without end or length": (b"HTTP/1.1 200 OK\r\n\r\n" + TOLD[:-1], b" " * 1000),
+}
+"""How an answer begins, and what then goes on until somebody hangs up."""
+
+MOST_TAKEN = 8 * 2**20
+"""Bytes of a stream that a client may take: what its bounds allow, and the kernel's buffers."""
+
+BAD_NAMES = ["", "a" * 65, "x;wtp=1", "x\n$(reboot)", "../etc", "é", 7, None, ["x"]]
+"""What no prediction is called."""
 
 
 class FakeService:
     """Answers every request with ``answer``; None is silence. ``hangs_up`` closes after each.
 
-    It listens on a port, or on a Unix socket at ``path``.
+    ``forever`` follows the answer again and again, until the client hangs up. It listens on a port,
+    or on a Unix socket at ``path``.
+
+    Attributes:
+        sent: bytes that went to clients, into their kernel's buffers at least.
     """
 
     def __init__(
@@ -56,11 +91,14 @@ class FakeService:
         answer: bytes | None = None,
         *,
         hangs_up: bool = False,
+        forever: bytes = b"",
         seconds_per_byte: float = 0,
         port: int = 0,
         path: Path | None = None,
     ) -> None:
         self.answer, self.hangs_up, self.seconds_per_byte = answer, hangs_up, seconds_per_byte
+        self.forever = forever
+        self.sent = 0
         self.is_closed = threading.Event()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[str] = []
@@ -76,7 +114,7 @@ class FakeService:
 
     def patience(self, name: str, *, seconds: float = 1.0) -> dict[str, float]:
         """A budget for tests of other things than the budget, on machines that are busy."""
-        is_well = bool(self.answer) and not self.seconds_per_byte
+        is_well = bool(self.answer) and not self.seconds_per_byte and not self.forever
         return {name: 2 * seconds} if is_well else {}
 
     @contextmanager
@@ -114,12 +152,18 @@ class FakeService:
 
     def _send(self, connection: socket.socket, answer: bytes) -> None:
         if not self.seconds_per_byte:
-            connection.sendall(answer)
+            self._sent(connection, answer)
+            while self.forever:
+                self._sent(connection, self.forever)
             return
         for byte in answer:
             if self.is_closed.wait(self.seconds_per_byte):
                 return
-            connection.sendall(bytes([byte]))
+            self._sent(connection, bytes([byte]))
+
+    def _sent(self, connection: socket.socket, data: bytes) -> None:
+        connection.sendall(data)
+        self.sent += len(data)
 
     def _read(self, reader) -> bool:
         head = [line := reader.readline()]
@@ -150,3 +194,22 @@ class FakeService:
 def fake_service(answer: bytes | None = None, **kwargs: Any):
     """One that serves in a ``with`` block."""
     return FakeService(answer, **kwargs).serving()
+
+
+@contextmanager
+def full_backlog(path: Path | None = None):
+    """A listener that takes no more connections: its port, or a Unix socket at ``path``.
+
+    Linux drops the first packet of a connection for which the queue has no room, so that
+    connecting to it takes two minutes to fail.
+    """
+    family = socket.AF_UNIX if path else socket.AF_INET
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(family))
+        listener.bind(str(path) if path else ("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket(family))
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield None if path else listener.getsockname()[1]
