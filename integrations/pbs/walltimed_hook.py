@@ -31,11 +31,14 @@ DEFAULTS = {
     "users": None,  # a list; null means everybody
     "queues": None,
     "predict_again_after": 3600,  # seconds of waiting after which the start is worth a new look
+    "soft_floor_seconds": 60,  # no soft_walltime below this: PBS prolongs one by its own length
 }
 MARK = "walltimed_prediction"  # a custom string resource, where the site has defined it
 PAUSE = "walltimed_silent_until"
-LARGEST_ANSWER = 65536
+LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192  # bytes
 LONGEST = 1e9  # seconds; more is no walltime
+PREDICTION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*(?:\r|$)", re.IGNORECASE)
 UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 
 
@@ -49,9 +52,10 @@ def settings():
 
 
 def submission_of(event, job, config):
-    """The job in the words of the API; nothing if it asks for no walltime."""
+    """The job in the words of the API; nothing if it will have no walltime."""
     is_start = event.type == pbs.RUNJOB
-    walltime = seconds(job.Resource_List["walltime"])
+    queue = queue_of(job)
+    walltime = seconds(job.Resource_List["walltime"]) or default_walltime(queue)
     if not walltime:
         return None
     processors = processors_of(job)
@@ -61,7 +65,7 @@ def submission_of(event, job, config):
         "job_id": name(job.id) if is_start else None,
         "user": owner_of(job) if is_start else name(event.requestor),
         "project": project_of(job),
-        "queue": name(getattr(job.queue, "name", job.queue)),
+        "queue": queue,
         "application": name(job.Job_Name),
         "requested_walltime": walltime,
         "requested_processors": processors,
@@ -70,9 +74,32 @@ def submission_of(event, job, config):
     return {key: value for key, value in fields.items() if value is not None}
 
 
+def queue_of(job):
+    """The job's queue: at queuejob PBS has not yet sent one without -q to the default queue."""
+    return queue_name(job.queue) or queue_name(pbs.server().default_queue)
+
+
+def queue_name(queue):
+    """The name of a queue, which is an object or its name, perhaps with its server's."""
+    return name(str(getattr(queue, "name", queue) or "").partition("@")[0])
+
+
+def default_walltime(queue):
+    """Seconds that PBS gives a job without a walltime, looked for where and as it does."""
+    server = pbs.server()
+    owners = (server.queue(queue) if queue else None, server)
+    for limits in ("resources_default", "resources_max"):
+        for owner in owners:
+            resources = getattr(owner, limits, None)
+            given = seconds(resources["walltime"]) if resources else None
+            if given:
+                return given
+    return None
+
+
 def seconds(duration):
     """Seconds of a pbs.duration."""
-    return None if duration is None else int(duration)
+    return int(duration) if duration else None
 
 
 def name(value):
@@ -117,38 +144,52 @@ def ask(submission, config):
     lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     if config["token"]:
         lines.append("Authorization: Bearer " + config["token"])
-    head, content = exchange("\r\n".join([*lines, "", ""]).encode() + body, config)
-    if not re.match(rb"HTTP/1\.\d 200 ", head):
-        raise ValueError(f"HTTP answer: {head[:40]!r}")
+    content = exchange("\r\n".join([*lines, "", ""]).encode() + body, config)
     return json.loads(content.decode())
 
 
 def exchange(message, config):
-    """Head and body of what comes back; every step gets what is left of the budget."""
+    """The body of what comes back; every step gets what is left of the budget."""
     deadline = time.monotonic() + config["budget_seconds"]
-
-    def within():
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise socket.timeout("the budget is used up")
-        return left
-
     address = config["host"]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     socket.inet_pton(family, address)  # refuses a name
+
     with socket.socket(family, socket.SOCK_STREAM) as connection:
-        connection.settimeout(within())
-        connection.connect((address, config["port"]))
-        connection.sendall(message)
-        data = b""
-        while len(data) < LARGEST_ANSWER:
-            connection.settimeout(within())
-            chunk = connection.recv(LARGEST_ANSWER)
-            if not chunk:
-                break
-            data += chunk
-    head, _, content = data.partition(b"\r\n\r\n")
-    return head, content
+
+        def limited():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise socket.timeout("the budget is used up")
+            connection.settimeout(left)
+            return connection
+
+        def receive():
+            piece = limited().recv(PIECE)
+            if not piece:
+                raise ValueError("the answer is cut short")
+            return piece
+
+        limited().connect((address, config["port"]))
+        limited().sendall(message)
+        return body_of(receive)
+
+
+def body_of(receive):
+    """The body of an answer 200, which says how long it is; ``receive`` gives the next piece."""
+    head, end, body = b"", b"", b""
+    while not end:
+        if len(head) > LARGEST_HEAD:
+            raise ValueError("a head without end")
+        head, end, body = (head + receive()).partition(b"\r\n\r\n")
+    if not re.match(rb"HTTP/1\.\d 200 ", head):
+        raise ValueError(f"HTTP answer: {head[:40]!r}")
+    length = LENGTH.search(head)
+    if not length or int(length.group(1)) > LARGEST_ANSWER:
+        raise ValueError("an answer of no length, or too long")
+    while len(body) < int(length.group(1)):
+        body += receive()
+    return body[: int(length.group(1))]
 
 
 def is_ours_to_set(event, job, config):
@@ -172,21 +213,31 @@ def mark_of(job):
 
 
 def set_mark(job, prediction_id):
-    """Note the prediction down; it comes back in the accounting log."""
+    """Note the prediction down, before the one that it replaces: both come back in the log."""
+    if not is_prediction_id(prediction_id):
+        return
+    replaced = str(mark_of(job) or "").partition(".")[0]
+    mark = f"{prediction_id}.{replaced}" if is_prediction_id(replaced) else prediction_id
     try:
-        job.Resource_List[MARK] = prediction_id
+        job.Resource_List[MARK] = mark
     except Exception:  # the site has not defined the resource
         pbs.logmsg(pbs.LOG_DEBUG, f"walltimed: no resource named {MARK}")
 
 
-def apply(job, answer, mode):
+def is_prediction_id(value):
+    """Whether the service could have named a prediction so."""
+    return isinstance(value, str) and PREDICTION_ID.fullmatch(value) is not None
+
+
+def apply(job, answer, submission, config):
     """Note the prediction down; in mode soft, let the scheduler plan with it."""
-    predicted = float(answer["predicted_walltime"])
-    if not 0 < predicted < LONGEST:
-        raise ValueError(f"no walltime: {predicted!r}")
-    set_mark(job, str(answer["prediction_id"]))
-    soft = max(1, math.ceil(predicted))
-    if mode == "soft" and soft < seconds(job.Resource_List["walltime"]):
+    predicted = answer["predicted_walltime"]
+    is_number = isinstance(predicted, (int, float)) and not isinstance(predicted, bool)
+    if not is_number or not 0 < predicted <= LONGEST:
+        raise ValueError(f"no walltime: {str(predicted)[:40]}")
+    set_mark(job, answer.get("prediction_id"))
+    soft = math.ceil(max(predicted, config["soft_floor_seconds"]))
+    if config["mode"] == "soft" and soft < submission["requested_walltime"]:
         job.Resource_List["soft_walltime"] = pbs.duration(soft)
 
 
@@ -209,7 +260,7 @@ def handle(event):
     if not is_ours_to_set(event, job, config):
         return
     try:
-        apply(job, ask(submission, config), config["mode"])
+        apply(job, ask(submission, config), submission, config)
     except Exception:
         # Kept on a module, which outlives this hook's own names.
         setattr(sys, PAUSE, time.time() + config["pause_seconds"])

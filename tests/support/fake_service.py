@@ -210,6 +210,6 @@ def full_backlog(path: Path | None = None):
         listener.listen(0)
         for _ in range(4):
             waiting = stack.enter_context(socket.socket(family))
-            waiting.setblocking(False)
+            waiting.settimeout(0)
             waiting.connect_ex(listener.getsockname())
         yield None if path else listener.getsockname()[1]

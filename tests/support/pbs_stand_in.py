@@ -1,12 +1,17 @@
 """A stand-in for the ``pbs`` module that PBS gives its hooks, as far as the hook uses it."""
 
 import json
+import signal
 import sys
 import time
 import types
+from contextlib import contextmanager
 from pathlib import Path
 
 HOOK = Path(__file__).parents[2] / "integrations" / "pbs" / "walltimed_hook.py"
+ALARM = 10
+"""Seconds, where a site has 2: on a busy machine nothing but a hook that waits takes so long."""
+
 RESOURCES = ("walltime", "soft_walltime", "min_walltime", "max_walltime", "ncpus", "mem", "select")
 
 
@@ -18,6 +23,11 @@ class Duration(int):
             hours, minutes, seconds = value.split(":")
             value = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
         return super().__new__(cls, value)
+
+    @classmethod
+    def of(cls, written):
+        """As PBS writes one: ``00:10:00``, or seconds."""
+        return cls(written if ":" in written else int(written))
 
 
 class Resources(dict):
@@ -36,13 +46,40 @@ class Resources(dict):
 class Job:
     """A job as ``queuejob`` shows it; ``runjob`` knows its id and owner too."""
 
-    def __init__(self, *, is_marked: bool = True, **wanted):
+    def __init__(self, *, is_marked: bool = True, queue="batch", **wanted):
         self.id = None
         self.Job_Name, self.Account_Name, self.project = "relax", "zeolite", "_pbs_project_default"
-        self.queue = types.SimpleNamespace(name="batch")
+        self.queue = queue and types.SimpleNamespace(name=queue)
         self.Job_Owner = None
         self.qtime = None
         self.Resource_List = Resources(is_marked=is_marked, **wanted)
+
+
+class Server:
+    """``pbs.server()``: where a job without a queue goes, and what it gets without a walltime.
+
+    Args:
+        default_queue: its name.
+        default, most: seconds of ``resources_default.walltime`` and ``resources_max.walltime``.
+        queues: the same two of every queue, by name; None for a queue is one that is not there.
+    """
+
+    def __init__(self, default_queue="workq", default=None, most=None, queues=None):
+        self.default_queue = default_queue and types.SimpleNamespace(name=default_queue)
+        self.resources_default, self.resources_max = limits(default), limits(most)
+        self.queues = {"workq": (None, None), "batch": (None, None)} | (queues or {})
+
+    def queue(self, name):
+        assert "@" not in name, "as the real one does"
+        if self.queues.get(name) is None:
+            return None
+        default, most = map(limits, self.queues[name])
+        return types.SimpleNamespace(name=name, resources_default=default, resources_max=most)
+
+
+def limits(walltime):
+    """Resources of a server or queue with this walltime, or with none."""
+    return Resources(is_marked=False, walltime=walltime and Duration(walltime))
 
 
 class Event:
@@ -67,10 +104,11 @@ QUEUEJOB, RUNJOB = 1, 2
 class Run:
     """One run of the hook: the verdict, what it logged, how long it took."""
 
-    def __init__(self, event, config_file):
+    def __init__(self, event, config_file, server=None):
         module = types.ModuleType("pbs")
         self.log = []
         module.event = lambda: event
+        module.server = lambda: server or Server()
         module.duration = Duration
         module.QUEUEJOB, module.RUNJOB = QUEUEJOB, RUNJOB
         module.LOG_DEBUG, module.LOG_WARNING = 7, 4
@@ -79,7 +117,8 @@ class Run:
         began = time.monotonic()
         sys.modules["pbs"] = module
         try:
-            exec(compile(HOOK.read_text(), HOOK, "exec"), {"__name__": "__main__"})
+            with alarm():
+                exec(compile(HOOK.read_text(), HOOK, "exec"), {"__name__": "__main__"})
         except SystemExit:
             pass
         except BaseException:  # noqa: BLE001  what escapes a hook rejects the job
@@ -91,8 +130,24 @@ class Run:
         self.warnings = [message for level, message in self.log if level == module.LOG_WARNING]
 
 
-def run_hook(directory, event, **config) -> Run:
+@contextmanager
+def alarm():
+    """What pbs_server does to a hook that takes too long: an interrupt, and the job is rejected."""
+
+    def interrupt(_number, _frame):
+        raise KeyboardInterrupt
+
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, ALARM)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, delay, interval)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def run_hook(directory, event, server=None, **config) -> Run:
     """Run the hook on an event, configured as a site does."""
     file = directory / "hook.json"
     file.write_text(json.dumps(config))
-    return Run(event, str(file))
+    return Run(event, str(file), server)
