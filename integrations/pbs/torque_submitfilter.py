@@ -18,13 +18,14 @@ import math
 import os
 import re
 import signal
+import socket
 import sys
 
 CONFIG = os.environ.get("WALLTIMED_SUBMITFILTER", "/etc/walltimed/submitfilter.json")
 DEFAULTS = {
     "mode": "advise",  # off, advise
     "set_default": False,
-    "host": "127.0.0.1",
+    "host": "127.0.0.1",  # an address, never a name: looking one up has no time limit
     "port": 8580,
     "token": None,  # every user can read the file: a token that allows predictions only
     "cluster": "default",
@@ -33,6 +34,8 @@ DEFAULTS = {
     "limit_coverage": 0.9,  # which must hold at least this share of runtimes
     "assumed_walltime": 86400,  # what the queue allows a job that asks for nothing
 }
+LARGEST_ANSWER = 65536  # bytes
+LONGEST = 1e9  # seconds; more is no walltime
 OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
 
 
@@ -108,6 +111,7 @@ def submission_of(options, config):
 
 def ask(submission, config):
     """The service's answer, within the budget or not at all."""
+    socket.inet_pton(socket.AF_INET6 if ":" in config["host"] else socket.AF_INET, config["host"])
     signal.signal(signal.SIGALRM, out_of_time)
     signal.setitimer(signal.ITIMER_REAL, config["budget_seconds"])
     try:
@@ -117,9 +121,10 @@ def ask(submission, config):
             headers["Authorization"] = "Bearer " + config["token"]
         connection.request("POST", "/v1/predictions", json.dumps(submission), headers)
         answer = connection.getresponse()
-        if answer.status != http.client.OK:
-            raise ValueError(f"HTTP {answer.status}")
-        return json.loads(answer.read(65536).decode())
+        length = answer.getheader("Content-Length", "")
+        if answer.status != http.client.OK or not length.isdigit() or int(length) > LARGEST_ANSWER:
+            raise ValueError("not an answer")
+        return json.loads(answer.read(int(length)).decode())
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -152,8 +157,8 @@ def filtered(script, arguments):
     options = options_of(script, arguments)
     asked = seconds(options["l"].get("walltime"))
     answer = ask(submission_of(options, config), config)
-    predicted = float(answer["predicted_walltime"])
-    if asked and answer["basis"]["jobs"] and 0 < predicted < asked:
+    predicted = positive(answer["predicted_walltime"], LONGEST)
+    if asked and answer["basis"]["jobs"] and predicted < asked:
         told = f"ran about {clock(predicted)}; this one may run {clock(asked)}"
         print(f"walltimed: jobs like this one {told}", file=sys.stderr)
     if config["set_default"] and not options["l"].get("walltime"):
@@ -164,11 +169,21 @@ def filtered(script, arguments):
 
 def default_limit(answer, config):
     """A limit to kill at, in seconds; none if the answer has no interval that is wide enough."""
-    interval = answer.get("interval") or {}
-    if interval.get("coverage", 0.0) < config["limit_coverage"]:
+    interval = answer.get("interval")
+    if not interval or positive(interval["coverage"], 1) < config["limit_coverage"]:
         return None
-    longest = max(float(interval["upper"]), float(answer["predicted_walltime"]))
-    return max(60.0, min(longest * max(1.0, config["limit_margin"]), config["assumed_walltime"]))
+    upper = positive(interval["upper"], LONGEST)
+    longest = max(upper, positive(answer["predicted_walltime"], LONGEST))
+    margin = max(1.0, positive(config["limit_margin"], LONGEST))
+    return min(max(60.0, longest * margin), positive(config["assumed_walltime"], LONGEST))
+
+
+def positive(value, most):
+    """The value, if it is a number above 0 and at most this; anything else changes nothing."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= most:
+        raise ValueError("not a positive number in range")
+    return value
 
 
 def main():

@@ -7,7 +7,16 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_service import GARBAGE, fake_service, prediction
+from fake_service import (
+    BODILESS,
+    GARBAGE,
+    MOST_TAKEN,
+    STREAMS,
+    WRONG_LENGTHS,
+    fake_service,
+    full_backlog,
+    prediction,
+)
 
 FILTER = Path(__file__).parents[2] / "integrations" / "pbs" / "torque_submitfilter.py"
 SCRIPT = b"#!/bin/sh\n#PBS -N relax -l nodes=2:ppn=4,walltime=01:00:00\n./relax \xff\n#PBS -q x\n"
@@ -90,12 +99,96 @@ def test_a_walltime_that_was_given_is_never_replaced(tmp_path):
     assert passed == SCRIPT
 
 
-@pytest.mark.parametrize("answer", [None, *list(GARBAGE.values())[:6]])
+NO_NUMBERS = [-5, 0, float("nan"), float("inf"), -float("inf"), "300", True, [300], None, 10**400]
+
+
+@pytest.mark.parametrize("value", [*NO_NUMBERS, 1e9 + 1])
+@pytest.mark.parametrize("field", ["predicted_walltime", "upper"])
+def test_what_is_no_walltime_sets_no_limit(tmp_path, field, value):
+    changes = {field: value} if field == "predicted_walltime" else {}
+    interval = {"lower": 1.0, "upper": 1800.5, "coverage": 0.9} | (
+        {} if changes else {field: value}
+    )
+    with fake_service(prediction(interval=interval, **changes), hangs_up=True) as service:
+        passed, told, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    assert (passed, told) == (b"./relax\n", "")
+
+
+@pytest.mark.parametrize("coverage", [*NO_NUMBERS, 1.1])
+def test_what_is_no_coverage_sets_no_limit(tmp_path, coverage):
+    interval = {"lower": 1.0, "upper": 1800.5, "coverage": coverage}
+    with fake_service(prediction(interval=interval), hangs_up=True) as service:
+        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    assert passed == b"./relax\n"
+
+
+@pytest.mark.parametrize("interval", [[1, 2], "wide", 7, {}, {"coverage": 0.9}])
+def test_what_is_no_interval_sets_no_limit(tmp_path, interval):
+    with fake_service(prediction(interval=interval), hangs_up=True) as service:
+        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    assert passed == b"./relax\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in ("limit_margin", "assumed_walltime")
+        for value in (-1, 0, "2", None)
+    ],
+)
+def test_a_setting_that_makes_no_sense_sets_no_limit(tmp_path, name, value):
+    with fake_service(prediction(), hangs_up=True) as service:
+        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT, **{name: value})
+    assert passed == b"./relax\n"
+
+
+@pytest.mark.parametrize("answer", [*GARBAGE.values(), *WRONG_LENGTHS.values()])
 def test_a_service_that_is_not_well_changes_nothing(tmp_path, answer):
-    with fake_service(answer, hangs_up=answer is not None) as service:
-        passed, told, seconds = submit(tmp_path, service)
+    with fake_service(answer, hangs_up=True) as service:
+        passed, told, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    assert (passed, told) == (b"./relax\n", "")
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_a_peer_that_never_stops_sending_is_hung_up_on(tmp_path, kind):
+    begins, goes_on = STREAMS[kind]
+    with fake_service(begins, forever=goes_on) as service:
+        passed, told, _ = submit(tmp_path, service)
     assert (passed, told) == (SCRIPT, "")
-    assert seconds < 2
+    assert service.sent < MOST_TAKEN
+
+
+PATIENT = 20
+"""Seconds that no machine is too busy to tell from the budget."""
+
+
+@pytest.mark.parametrize("answer", BODILESS.values())
+def test_an_answer_without_a_body_is_not_waited_for(tmp_path, answer):
+    with fake_service(answer) as service:
+        passed, _, seconds = submit(tmp_path, service, budget_seconds=PATIENT)
+    assert passed == SCRIPT
+    assert seconds < PATIENT
+
+
+def test_a_service_that_hangs_trickles_or_takes_no_connection_costs_the_budget(tmp_path):
+    answer = prediction()
+    with fake_service(None) as service:
+        hung = submit(tmp_path, service)
+    with fake_service(answer, seconds_per_byte=0.02) as service:
+        trickled = submit(tmp_path, service)
+        assert service.sent < len(answer) / 2, "all of it takes forty budgets"
+    with full_backlog() as port, fake_service() as gone:
+        full = submit(tmp_path, gone, port=port)
+    for passed, told, seconds in (hung, trickled, full):
+        assert (passed, told) == (SCRIPT, "")
+        assert 0.2 <= seconds < PATIENT
+
+
+def test_a_host_name_is_never_looked_up(tmp_path):
+    with fake_service(prediction()) as service:
+        passed, told, _ = submit(tmp_path, service, host="localhost")
+    assert (passed, told, service.requests) == (SCRIPT, "", [])
 
 
 def test_without_a_configuration_the_script_passes(tmp_path):
