@@ -20,9 +20,13 @@ import urllib.parse
 import urllib.request
 
 MOST_LINES = 500
+LONGEST_LINE = 65536  # bytes; the service takes no longer record
 DAY_FILE = re.compile(r"\d{8}")
-RUN_ENDED = re.compile(rb"[^;]*;[ER];")
+RUN_ENDED = re.compile(rb"[^;]{0,64};[ER];")
+MARK = re.compile(rb"\sResource_List\.walltimed_prediction=(\"[^\"]*\"|\S*)")
+GOOD_MARK = re.compile(rb"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64})?")
 LONGEST_PAUSE = 60.0
+REFUSED = (401, 403)
 
 
 class Position:
@@ -56,18 +60,36 @@ def batches(directory, position):
         with open(os.path.join(directory, day), "rb") as file:
             file.seek(offset)
             records, read = [], 0
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                offset += len(line)
+            for line, size in whole_lines(file):
+                offset += size
                 read += 1
                 if RUN_ENDED.match(line):
-                    records.append(line)
+                    records.append(MARK.sub(known_mark, line))
                 if len(records) == MOST_LINES:
                     yield day, offset, records
                     records, read = [], 0
             if read:
                 yield day, offset, records
+
+
+def whole_lines(file):
+    """Lines and their sizes up to the one that is still being written; an endless one is empty."""
+    size, is_long = 0, False
+    while True:
+        piece = file.readline(LONGEST_LINE)
+        size += len(piece)
+        if piece.endswith(b"\n"):
+            yield (b"" if is_long else piece), size
+            size, is_long = 0, False
+        elif not piece:
+            return
+        else:
+            is_long = True
+
+
+def known_mark(match):
+    """The mark if the hook could have written it: where users may request the resource, they do."""
+    return match.group() if GOOD_MARK.fullmatch(match.group(1)) else b""
 
 
 def report(records, url, token, timeout=30.0):
@@ -76,8 +98,8 @@ def report(records, url, token, timeout=30.0):
     request.add_header("Content-Type", "text/x-pbs-accounting; charset=utf-8")
     if token:
         request.add_header("Authorization", "Bearer " + token)
-    with urllib.request.urlopen(request, timeout=timeout) as answer:
-        answer.read()
+    with urllib.request.urlopen(request, timeout=timeout):
+        pass  # 200 says that they are stored; what the body says is of no use here
 
 
 def follow_once(directory, position, url, token):
@@ -91,23 +113,53 @@ def follow_once(directory, position, url, token):
     return reported
 
 
-def follow(options, token, stop):
-    """Report until told to stop; after a failure wait ever longer, up to a minute."""
+def token_in(path):
+    """The token in a file, read again at every look: it may be issued anew meanwhile."""
+    if not path:
+        return None
+    with open(path) as file:
+        return file.read().strip()
+
+
+def advice_about(error, path):
+    """What has gone wrong, and what to do about it where somebody has to do something."""
+    if getattr(error, "code", None) in REFUSED:
+        refused = f"the token in {path}" if path else "calls without a token"
+        return (
+            f"the service refuses {refused}: issue one with `walltimed token issue pbs --scope "
+            "ingest`, write it into a file that this user can read, and name that by --token-file; "
+            "meanwhile the runs wait in the log"
+        )
+    if isinstance(error, PermissionError):
+        return f"{error}: docs/pbs.md says which group may read the accounting log"
+    return str(error)
+
+
+def follow(options, stop):
+    """Report until told to stop; after a failure wait ever longer, up to a minute.
+
+    What is wrong is told once, and again when something else is.
+    """
     url = (
         options.url.rstrip("/")
         + "/v1/adapters/pbs/accounting?"
         + urllib.parse.urlencode({"cluster": options.cluster, "utc_offset": time.strftime("%z")})
     )
     position = Position(options.state, options.since)
-    pause = options.interval
+    pause, told = options.interval, None
     while True:
         try:
+            token = token_in(options.token_file)
             reported = follow_once(options.directory, position, url, token)
             pause = options.interval
-            if reported:
-                print(f"reported {reported} records", file=sys.stderr)
+            if reported or told:
+                print(f"reported {reported} records", file=sys.stderr, flush=True)
+            told = None
         except (OSError, ValueError) as error:
-            print(f"will try again: {error}", file=sys.stderr)
+            trouble = advice_about(error, options.token_file)
+            if trouble != told:
+                print(f"will try again: {trouble}", file=sys.stderr, flush=True)
+            told = trouble
             pause = min(LONGEST_PAUSE, pause * 2 + 1)
             if options.once:
                 return 1
@@ -134,13 +186,9 @@ def parsed(arguments):
 def main(arguments=None):
     """Follow the log until told to stop."""
     options = parsed(arguments)
-    token = None
-    if options.token_file:
-        with open(options.token_file) as file:
-            token = file.read().strip()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    return follow(options, token, stop)
+    return follow(options, stop)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_service import fake_service, http
+from fake_service import MOST_TAKEN, fake_service, http
 
 FOLLOWER = Path(__file__).parents[2] / "integrations" / "pbs" / "walltimed_accounting.py"
 OK = http(200, b'{"accepted": 1, "duplicates": 0}')
@@ -97,6 +97,111 @@ def test_the_token_is_read_from_a_file(follower, log, tmp_path):
     with fake_service(OK, hangs_up=True) as service:
         look(follower, log, service, token_file=tmp_path / "token")
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
+
+
+class Looks:
+    """Stops a follower after so many looks; ``meanwhile`` is called before each but the first."""
+
+    def __init__(self, looks, meanwhile=lambda _look: None):
+        self.looks, self.meanwhile, self.look = looks, meanwhile, 0
+
+    def wait(self, _seconds):
+        self.look += 1
+        self.meanwhile(self.look)
+        return self.look == self.looks
+
+
+def follow(follower, log, service, looks, **options):
+    arguments = ["--directory", str(log), "--url", f"http://127.0.0.1:{service.port}"]
+    arguments += ["--state", str(log.parent / "state.json"), "--since", "20310203"]
+    for option, value in options.items():
+        arguments += [f"--{option.replace('_', '-')}", str(value)]
+    return follower.follow(follower.parsed(arguments), looks)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_token_is_told_once_and_clearly_and_a_new_one_is_taken_up(
+    follower, log, tmp_path, capsys, status
+):
+    token = tmp_path / "token"
+    token.write_text("wt_1_old\n")
+    (log / "20310203").write_text(record(1))
+    with fake_service(http(status, b"{}"), hangs_up=True) as service:
+
+        def issue(look):
+            if look == 5:
+                token.write_text("wt_2_new\n")
+                service.answer = OK
+
+        follow(follower, log, service, Looks(7, issue), token_file=token)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert f"refuses the token in {token}" in told[0]
+    assert "walltimed token issue pbs --scope ingest" in told[0]
+    assert told[1] == "reported 1 records"
+    assert jobs(service) == ["1"] * 6
+    assert "Authorization: Bearer wt_2_new\r\n" in service.headers[-1]
+
+
+def test_a_missing_token_is_told_as_one(follower, log, capsys):
+    (log / "20310203").write_text(record(1))
+    with fake_service(http(401, b"{}"), hangs_up=True) as service:
+        follow(follower, log, service, Looks(3))
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "refuses calls without a token" in told
+
+
+def test_trouble_of_another_kind_is_told_again(follower, log, capsys):
+    (log / "20310203").write_text(record(1))
+    with fake_service(http(503, b"{}"), hangs_up=True) as service:
+
+        def change(look):
+            service.answer = http(500 if look == 2 else 503, b"{}")
+
+        follow(follower, log, service, Looks(5, change))
+    told = capsys.readouterr().err
+    assert [told.count(f"HTTP Error {status}") for status in (503, 500)] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("mark", "sent"),
+    [
+        ("0b7c-42", " Resource_List.walltimed_prediction=0b7c-42"),
+        ("0b7c-42.old_1", " Resource_List.walltimed_prediction=0b7c-42.old_1"),
+        ("a" * 64, " Resource_List.walltimed_prediction=" + "a" * 64),
+        ("a" * 65, ""),
+        ("a" * 60_000, ""),
+        ("x;wtp=1", ""),
+        ('"quoted text"', ""),
+        ("", ""),
+        ("../../etc", ""),
+        ("a.b.c", ""),
+    ],
+)
+def test_a_mark_that_the_hook_cannot_have_written_is_not_passed_on(follower, log, mark, sent):
+    line = (
+        f"02/03/2031 04:15:06;E;1.hill;user=carol Resource_List.walltimed_prediction={mark} end=1"
+    )
+    (log / "20310203").write_text(f"{line}\n")
+    with fake_service(OK, hangs_up=True) as service:
+        look(follower, log, service)
+    assert service.requests[0]["text"] == f"02/03/2031 04:15:06;E;1.hill;user=carol{sent} end=1\n"
+
+
+def test_an_endless_line_is_passed_over(follower, log):
+    endless = "02/03/2031 04:15:06;E;2.hill;user=" + "x" * 2**20 + "\n"
+    (log / "20310203").write_text(record(1) + endless + record(3) + endless[:-1])
+    with fake_service(OK, hangs_up=True) as service:
+        look(follower, log, service)
+        look(follower, log, service)
+    assert jobs(service) == ["1", "3"]
+
+
+def test_an_answer_that_never_ends_is_not_read(follower, log):
+    (log / "20310203").write_text(record(1))
+    with fake_service(http(200, b"", length=10**12), forever=b"x" * 1000) as service:
+        assert look(follower, log, service) == 0
+    assert service.sent < MOST_TAKEN
 
 
 def test_a_service_that_is_gone_loses_nothing(follower, log):
