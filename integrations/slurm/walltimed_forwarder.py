@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Passes on what Slurm's jobcomp/elasticsearch plugin posts, with the token that it cannot keep.
+
+    walltimed_forwarder.py --token-file /etc/walltimed/jobcomp-token
+    JobCompLoc=http://127.0.0.1:8581/v1/adapters/slurm/jobcomp?cluster=NAME     # in slurm.conf
+
+Every user can read JobCompLoc, and slurmctld writes it into its log. So the token stays in a file,
+and this listens on loopback, to processes of Slurm's user and of root only. The service's answer
+goes back as it is: Slurm sends again what was not answered 200.
+Python 3.6 or newer, standard library only; Linux.
+"""
+
+import argparse
+import http.client
+import http.server
+import pwd
+import signal
+import socket
+import struct
+import sys
+import urllib.parse
+
+PATH = "/v1/adapters/slurm/jobcomp"
+LARGEST = 64 * 2**20  # bytes; documents hold the job's script up to Slurm 24.11
+PATIENCE = 10.0  # seconds for each step; the plugin itself would wait for ever
+REFUSED = (401, 403)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path):
+        super().__init__("walltimed", timeout=PATIENCE)
+        self.path = path
+
+    def connect(self):
+        """Open the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def connection_to(url):
+    """A connection to the service at ``http://HOST:PORT`` or ``unix:FILE``, not opened yet."""
+    if url.startswith("unix:"):
+        return UnixConnection(url[len("unix:") :])
+    parts = urllib.parse.urlsplit(url)
+    kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+    return kind[parts.scheme](parts.hostname, parts.port, timeout=PATIENCE)
+
+
+class Service:
+    """The service as the forwarder knows it; what is wrong is told once.
+
+    Args:
+        url: where it listens.
+        token_file: read again for every document, so that a new token is taken up.
+    """
+
+    def __init__(self, url, token_file):
+        self.url, self.token_file, self.told = url, token_file, None
+
+    def post(self, path, body):
+        """The status of its answer; 503 if there is none."""
+        connection = connection_to(self.url)
+        try:
+            with open(self.token_file) as file:
+                token = file.read().strip()
+            headers = {"Content-Type": "application/json", "Authorization": "Bearer " + token}
+            connection.request("POST", path, body, headers)
+            status = connection.getresponse().status
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            self.tell(f"documents wait in slurmctld: {type(error).__name__}: {error}")
+            return 503
+        finally:
+            connection.close()
+        refused = f"documents wait in slurmctld: the service refuses the token in {self.token_file}"
+        self.tell(f"{refused} (HTTP {status}, scope ingest)" if status in REFUSED else None)
+        return status
+
+    def tell(self, trouble):
+        """Write down what is wrong, unless it was so before."""
+        if trouble and trouble != self.told:
+            print(trouble, file=sys.stderr, flush=True)
+        self.told = trouble
+
+
+class Forwarder(http.server.BaseHTTPRequestHandler):
+    """One document."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = PATIENCE
+
+    def do_POST(self):
+        """Pass it on, and the answer back."""
+        length = self.headers.get("Content-Length", "")
+        if urllib.parse.urlsplit(self.path).path != PATH:
+            self.answer(404)
+        elif not length.isdigit():
+            self.answer(411)
+        elif int(length) > LARGEST:
+            self.drop(int(length))
+            self.answer(200)  # or Slurm would send it again for ever
+        else:
+            body = self.rfile.read(int(length))
+            if len(body) == int(length):
+                self.answer(self.server.service.post(self.path, body))
+
+    def drop(self, length):
+        """Read a document to its end, and keep nothing of it."""
+        print(f"a document of {length} bytes was dropped", file=sys.stderr, flush=True)
+        while length > 0:
+            read = len(self.rfile.read(min(length, 65536)))
+            length = length - read if read else 0
+
+    def answer(self, status):
+        """A status, and nothing else."""
+        self.close_connection = True
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.send_header("Connection", "close")
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Say nothing of documents that went well."""
+
+
+class Server(http.server.HTTPServer):
+    """Takes documents one by one, as the plugin sends them.
+
+    Args:
+        address: host and port.
+        service: where documents go.
+        users: who may send them, by number.
+    """
+
+    def __init__(self, address, service, users):
+        super().__init__(address, Forwarder)
+        self.service, self.users = service, users
+
+    def verify_request(self, request, client_address):
+        """Whether the other end belongs to one of the users; nobody else can hold this one up."""
+        return user_of(client_address, request.getsockname()) in self.users
+
+
+def user_of(client, server):
+    """The number of the user whose socket talks to ours; None if it is gone."""
+    ends = [table_address(client), table_address(server)]
+    with open("/proc/net/tcp") as table:
+        rows = (line.split() for line in table)
+        return next((int(row[7]) for row in rows if row[1:3] == ends), None)
+
+
+def table_address(address):
+    """An IPv4 address and port as the kernel's table has them."""
+    number = struct.unpack("=I", socket.inet_aton(address[0]))[0]
+    return f"{number:08X}:{address[1]:04X}"
+
+
+def parsed(arguments):
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--token-file", required=True, help="file with a token of scope ingest")
+    parser.add_argument("--url", default="http://127.0.0.1:8580", help="or unix:FILE")
+    parser.add_argument("--port", type=int, default=8581, help="of 127.0.0.1")
+    parser.add_argument("--user", default="slurm", help="SlurmUser of slurm.conf")
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None):
+    """Forward until told to stop."""
+    options = parsed(arguments)
+    users = {0, pwd.getpwnam(options.user).pw_uid}
+    service = Service(options.url, options.token_file)
+    with Server(("127.0.0.1", options.port), service, users) as server:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

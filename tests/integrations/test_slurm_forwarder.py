@@ -1,0 +1,185 @@
+"""The forwarder: the token stays in a file, and documents go to the service and nowhere else."""
+
+import getpass
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+import pytest
+from fake_service import MOST_TAKEN, fake_service, http
+from private_slurm import free_ports
+from running_service import eventually
+
+SCRIPT = Path(__file__).parents[2] / "integrations" / "slurm" / "walltimed_forwarder.py"
+PATH = "/v1/adapters/slurm/jobcomp?cluster=hill"
+DOCUMENT = {"jobid": 7, "script": "#!/bin/sh\n" * 200_000}  # curl asks before it sends so much
+OK = http(200, b"{}")
+
+
+@pytest.fixture(scope="module")
+def module():
+    spec = importlib.util.spec_from_file_location("walltimed_forwarder", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def token(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("wt_1_secret\n")
+    return file
+
+
+@contextmanager
+def forwarding(module, url, token, user=None):
+    """A forwarder in a thread, by default for our own documents; gives a client of it."""
+    users = {os.getuid() if user is None else user}
+    with module.Server(("127.0.0.1", 0), module.Service(url, str(token)), users) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{server.server_port}") as client:
+                yield client
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def address(service):
+    return f"http://127.0.0.1:{service.port}"
+
+
+def test_documents_arrive_unchanged_and_with_the_token(module, token):
+    with fake_service(OK) as service, forwarding(module, address(service), token) as client:
+        assert client.post(PATH, json=DOCUMENT).status_code == 200
+        token.write_text("wt_2_new\n")
+        assert client.post(PATH, json=DOCUMENT).status_code == 200
+    assert service.requests == [DOCUMENT] * 2
+    assert service.headers[0].startswith(f"POST {PATH} HTTP/1.1\r\n")
+    assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
+    assert "Authorization: Bearer wt_2_new\r\n" in service.headers[1]
+
+
+def test_a_service_on_a_unix_socket_is_reached(module, token):
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "socket"
+        with fake_service(OK, path=path) as service:
+            with forwarding(module, f"unix:{path}", token) as client:
+                assert client.post(PATH, json=DOCUMENT).status_code == 200
+            assert service.requests == [DOCUMENT]
+
+
+@pytest.mark.parametrize("status", [201, 400, 500, 503])
+def test_the_services_answer_goes_back(module, token, status):
+    answer = http(status, b"{}")
+    with fake_service(answer) as service, forwarding(module, address(service), token) as client:
+        assert client.post(PATH, json={}).status_code == status
+
+
+def test_a_refused_token_is_told_once(module, token, capsys):
+    refusal = http(401, b"{}")
+    with fake_service(refusal) as service, forwarding(module, address(service), token) as client:
+        for answer, status in ((refusal, 401), (refusal, 401), (OK, 200), (refusal, 401)):
+            service.answer = answer
+            assert client.post(PATH, json={}).status_code == status
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert f"refuses the token in {token}" in told[0]
+
+
+def test_without_a_service_or_a_token_slurm_keeps_its_documents(module, token, capsys):
+    with fake_service() as service:
+        pass
+    with forwarding(module, address(service), token) as client:
+        assert [client.post(PATH, json={}).status_code for _ in range(3)] == [503] * 3
+        token.unlink()
+        assert client.post(PATH, json={}).status_code == 503
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert "ConnectionRefusedError" in told[0]
+    assert "FileNotFoundError" in told[1]
+
+
+def test_an_answer_that_never_ends_is_not_read(module, token):
+    endless = http(200, b"", length=10**12)
+    with (
+        fake_service(endless, forever=b"x" * 1000) as service,
+        forwarding(module, address(service), token) as client,
+    ):
+        assert client.post(PATH, json={}).status_code == 200
+    assert service.sent < MOST_TAKEN
+
+
+def test_nobody_but_slurms_user_is_listened_to(module, token):
+    stranger = os.getuid() + 1
+    with (
+        fake_service(OK) as service,
+        forwarding(module, address(service), token, stranger) as client,
+        pytest.raises(httpx.TransportError),
+    ):
+        client.post(PATH, json={})
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/completions", "/v1/adapters/slurm/jobcomp/../x", "*"])
+def test_nothing_but_documents_is_passed_on(module, token, path):
+    request = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}"
+    with fake_service(OK) as service, forwarding(module, address(service), token) as client:
+        assert said(client, request).startswith(b"HTTP/1.1 404 ")
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("length", ["-1", "many", ""])
+def test_a_document_of_no_length_is_not_passed_on(module, token, length):
+    request = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{{}}"
+    with fake_service(OK) as service, forwarding(module, address(service), token) as client:
+        assert said(client, request).startswith(b"HTTP/1.1 411 ")
+    assert service.requests == []
+
+
+def test_a_document_larger_than_any_is_dropped_and_not_sent_again(
+    module, token, monkeypatch, capsys
+):
+    monkeypatch.setattr(module, "LARGEST", 10**6)
+    with fake_service(OK) as service, forwarding(module, address(service), token) as client:
+        assert client.post(PATH, json=DOCUMENT).status_code == 200
+    assert service.requests == []
+    assert "was dropped" in capsys.readouterr().err
+
+
+def said(client, request):
+    with socket.create_connection((client.base_url.host, client.base_url.port), 10) as connection:
+        connection.sendall(request.encode())
+        return connection.recv(1000)
+
+
+def test_it_runs_as_the_unit_starts_it_and_ends_at_sigterm(token):
+    (port,) = free_ports(1)
+    with fake_service(OK) as service:
+        command = [sys.executable, SCRIPT, "--token-file", token, "--url", address(service)]
+        command += ["--port", str(port), "--user", getpass.getuser()]
+        process = subprocess.Popen(command)
+        try:
+            eventually(lambda: is_answered(f"http://127.0.0.1:{port}{PATH}"))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait()
+    assert service.requests == [{"jobid": 7}]
+
+
+def is_answered(url):
+    try:
+        return httpx.post(url, json={"jobid": 7}).is_success
+    except httpx.TransportError:
+        return False
