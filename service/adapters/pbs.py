@@ -12,9 +12,10 @@ from service.store.types import ReportedCompletion
 ENDED, RERUN = "E", "R"
 
 _PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.]*)=("(?:[^"\\]|\\.)*"|\'[^\']*\'|\S*)')
-_KIND = re.compile(r"[A-Z]")
+_KIND = re.compile(r"[A-Za-z]")
 _NODES = re.compile(r"(\d+)|[A-Za-z]\S*?(?=[:+]|$)")
 _CORES = re.compile(r":(?:ppn|ncpus)=(\d+)")
+_MARK = re.compile(r"([A-Za-z0-9_-]{1,64})(?:\.([A-Za-z0-9_-]{1,64}))?")
 _UNNAMED_PROJECT = "_pbs_project_default"
 
 # From OpenPBS: the mom ended the job for going over a limit.
@@ -41,6 +42,7 @@ def completion_of(
     if "[]" in job_id:
         raise SkippedError(Reason.ARRAY)
     values = {key: value.strip("\"'") for key, value in _PAIR.findall(message)}
+    prediction_id, replaced_id = _prediction_ids(values)
     start, end = moment(values.get("start"), UTC), moment(values.get("end"), UTC)
     requested = clock(values.get("Resource_List.walltime"))
     elapsed = clock(values.get("resources_used.walltime"))
@@ -61,7 +63,8 @@ def completion_of(
         application=text(values.get("jobname")),
         processors=processors,
         memory=kibibytes(values.get("Resource_List.mem"), unit=""),
-        prediction_id=_prediction_id(values),
+        prediction_id=prediction_id,
+        replaced_id=replaced_id,
     )
 
 
@@ -133,6 +136,7 @@ def _cores(nodes: str) -> int | None:
     return total if 0 < total < 10**9 else None
 
 
-def _prediction_id(values: Mapping[str, str]) -> str | None:
-    """The custom string resource that the hook sets, where the site has defined it."""
-    return text(values.get("Resource_List.walltimed_prediction"))
+def _prediction_ids(values: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Of the custom resource that the hook sets: the prediction, and the one that it replaced."""
+    mark = _MARK.fullmatch(values.get("Resource_List.walltimed_prediction", ""))
+    return (mark[1], mark[2]) if mark else (None, None)

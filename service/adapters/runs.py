@@ -60,6 +60,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     processors: int | None = None,
     memory: float | None = None,
     prediction_id: str | None = None,
+    replaced_id: str | None = None,
 ) -> ReportedCompletion:
     """The run these facts describe, times in Unix seconds and durations in seconds.
 
@@ -96,7 +97,9 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         runtime=_runtime(elapsed, ended - began),
         status=status,
     )
-    return ReportedCompletion(completion=completion, prediction_id=prediction_id)
+    return ReportedCompletion(
+        completion=completion, prediction_id=prediction_id, replaced_id=replaced_id
+    )
 
 
 def _moment(time: float | None, reason: Reason) -> float:

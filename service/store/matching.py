@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +27,7 @@ class OpenPrediction(Struct, frozen=True, gc=False):
     queue: str | None
     submit_time: float
     requested_walltime: float
+    requested_memory: float | None
     method: str
     estimates: str
     lower: float | None
@@ -50,7 +52,7 @@ class Match(Struct, frozen=True):
 # PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
 _FIND = f"""
     {{incoming}} SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
-        requested_walltime, method, estimates, lower_bound, upper_bound
+        requested_walltime, requested_memory, method, estimates, lower_bound, upper_bound
     FROM predictions AS found
     WHERE outcome IS NULL AND prediction_id IN (
         SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p
@@ -92,7 +94,7 @@ def find_matches(
     oldest = connection.exec_driver_sql(_OLDEST).scalar()
     if oldest is None or all(_ended_before(oldest, item.completion) for item in reported):
         return [None] * len(reported)
-    sought = [_sought(item) for item in reported]
+    sought = [key for item in reported for key in _sought(item)]
     rows = _FIND_AND_KEEP[connection.dialect.name].fetch(connection, sought)
     candidates = _Candidates([OpenPrediction(*row) for row in rows])
     return [candidates.take(item) for item in reported]
@@ -102,9 +104,14 @@ def _ended_before(submit_time: float, run: Completion) -> bool:
     return run.end_time + TOLERANCE_SECONDS < submit_time
 
 
-def _sought(item: ReportedCompletion) -> tuple[str, str | None, str | None, str | None, float]:
+_Sought = tuple[str, str | None, str | None, str | None, float]
+
+
+def _sought(item: ReportedCompletion) -> Iterator[_Sought]:
     job = item.completion.submission
-    return job.cluster, item.prediction_id, job.job_id, job.user, job.submit_time
+    yield job.cluster, item.prediction_id, job.job_id, job.user, job.submit_time
+    if item.replaced_id:
+        yield job.cluster, item.replaced_id, None, None, job.submit_time
 
 
 class _Candidates:
@@ -131,11 +138,26 @@ class _Candidates:
         self._taken.add(chosen.prediction_id)
         superseded = [
             p.prediction_id
-            for p in self._by_job[run.submission.cluster, run.submission.job_id]
+            for p in self._others(item, chosen)
             if p.prediction_id not in self._taken and not _ended_before(p.submit_time, run)
         ]
         self._taken.update(superseded)
         return Match(chosen, superseded)
+
+    def _others(self, item: ReportedCompletion, chosen: OpenPrediction) -> Iterator[OpenPrediction]:
+        """The job's other predictions: those by its id, and the one at its submission.
+
+        A second look at the start knows the job's id, the first one did not. The completion names
+        it, or nobody's is named: then one that fits the submission is as good as another.
+        """
+        job = item.completion.submission
+        yield from self._by_job[job.cluster, job.job_id]
+        first = self._by_id.get(item.replaced_id or "")
+        if first is not None and first.cluster == job.cluster:
+            yield first
+        elif item.prediction_id is None and chosen.job_id is not None:
+            fitting = (p for p in self._at_submission(item) if p.prediction_id not in self._taken)
+            yield from islice(fitting, 1)
 
     def _ranked(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
         """What could be meant, the best evidence first."""
@@ -144,6 +166,11 @@ class _Candidates:
         if named is not None and named.cluster == job.cluster:
             yield named
         yield from self._by_job[job.cluster, job.job_id]
+        yield from self._at_submission(item)
+
+    def _at_submission(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
+        """What was predicted without a job id for such a job of its user, in its second."""
+        job = item.completion.submission
         if job.user is None:
             return
         for p in self._by_submitter[job.cluster, job.user, job.application, job.queue]:

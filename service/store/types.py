@@ -17,10 +17,12 @@ class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         completion: the run; its job id must be known.
         prediction_id: of the prediction that the site passed through the resource manager.
+        replaced_id: of the prediction that ``prediction_id`` has replaced when the job started.
     """
 
     completion: Completion
     prediction_id: str | None = None
+    replaced_id: str | None = None
 
 
 class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):

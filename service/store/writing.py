@@ -80,15 +80,20 @@ def _run_of(run: Completion) -> tuple[str, str, float]:
 
 
 def _stated(item: ReportedCompletion, match: Match | None) -> Completion:
-    """The run with the walltime that was requested at submission, where that was recorded.
+    """The run with the walltime and memory requested at submission, where that was recorded.
 
-    Resource managers report the limit as it was at the end, after extensions.
+    Resource managers report the limit as it was at the end, after extensions, and for a job that
+    asked for no memory the default of its queue or node.
     """
     run = item.completion
     if match is None:
         return run
-    request = match.prediction.requested_walltime
-    job = msgspec.structs.replace(run.submission, requested_walltime=request)
+    asked = match.prediction
+    job = msgspec.structs.replace(
+        run.submission,
+        requested_walltime=asked.requested_walltime,
+        requested_memory=asked.requested_memory,
+    )
     return msgspec.structs.replace(run, submission=job)
 
 

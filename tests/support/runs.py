@@ -18,9 +18,9 @@ def a_run(job: str, *, start: float = 1_000.0, runtime: float = 600.0, **known) 
     )
 
 
-def reported(*runs: Completion, prediction_id: str | None = None) -> list[ReportedCompletion]:
-    """The runs as somebody reports them."""
-    return [ReportedCompletion(completion=run, prediction_id=prediction_id) for run in runs]
+def reported(*runs: Completion, **named: str) -> list[ReportedCompletion]:
+    """The runs as somebody reports them, who may know the ids of predictions."""
+    return [ReportedCompletion(completion=run, **named) for run in runs]
 
 
 def predicted(

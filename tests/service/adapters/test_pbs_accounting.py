@@ -77,13 +77,49 @@ def test_an_array_is_its_subjobs():
 def test_exit_codes_say_how_a_run_ended():
     assert report("906").completion.status is Status.TIMEOUT
     assert report("907").completion.status is Status.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("0", Status.COMPLETED),
+        ("2", Status.FAILED),
+        ("-25", Status.FAILED),
+        ("-26", Status.OUT_OF_MEMORY),
+        ("-27", Status.OUT_OF_MEMORY),
+        ("-28", Status.FAILED),
+        ("-29", Status.TIMEOUT),
+        ("137", Status.CANCELLED),
+        ("143", Status.CANCELLED),
+        ("265", Status.CANCELLED),
+        ("271", Status.CANCELLED),
+        ("266", Status.FAILED),
+        ("none", Status.UNKNOWN),
+    ],
+)
+def test_each_exit_code_has_its_status(code, status):
     (line,) = records("E", "901")
-    assert completion_of(line.replace("Exit_status=0", "Exit_status=-27")).completion.status is (
-        Status.OUT_OF_MEMORY
-    )
-    assert completion_of(line.replace("Exit_status=0", "Exit_status=2")).completion.status is (
-        Status.FAILED
-    )
+    changed = line.replace("Exit_status=0", f"Exit_status={code}")
+    assert completion_of(changed).completion.status is status
+
+
+@pytest.mark.parametrize(
+    ("mark", "ids"),
+    [
+        ("new-1", ("new-1", None)),
+        ("new-1.old-1", ("new-1", "old-1")),
+        ("new-1.old-1.older", (None, None)),
+        ("x;wtp=1", (None, None)),
+        ("a" * 65, (None, None)),
+        ("a" * 64 + "." + "b" * 65, (None, None)),
+        ("", (None, None)),
+        ('"quoted text"', (None, None)),
+    ],
+)
+def test_the_mark_of_the_hook_names_the_prediction_and_the_one_it_replaced(mark, ids):
+    (line,) = records("E", "901")
+    found = completion_of(line.replace("0b7c-42", mark))
+    assert (found.prediction_id, found.replaced_id) == ids
 
 
 def test_torque_counts_cores_in_nodes_and_writes_short_times():

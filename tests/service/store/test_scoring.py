@@ -83,9 +83,19 @@ def test_the_walltime_requested_at_submission_wins(store, reader):
     assert [run.submission.requested_walltime for run in read_all(reader)] == [7200.0]
 
 
-def test_without_a_recorded_prediction_the_reported_walltime_stays(store, reader):
-    store.write([reported(RUN)])
-    assert [run.submission.requested_walltime for run in read_all(reader)] == [3600.0]
+def test_without_a_recorded_prediction_the_reported_request_stays(store, reader):
+    store.write([reported(a_run("7", requested_memory=4096.0))])
+    (run,) = read_all(reader)
+    assert run.submission.requested_walltime == 3600.0
+    assert run.submission.requested_memory == 4096.0
+
+
+@pytest.mark.parametrize("asked", [None, 512.0])
+def test_the_memory_requested_at_submission_wins_and_no_request_stays_unknown(store, reader, asked):
+    run = a_run("7", requested_memory=4096.0)
+    store.write([], [predicted("p", run, requested_memory=asked)])
+    store.write([reported(run)])
+    assert [run.submission.requested_memory for run in read_all(reader)] == [asked]
 
 
 def test_the_prediction_id_comes_before_the_job_id(store):
@@ -160,6 +170,54 @@ def test_a_jobs_other_predictions_are_closed_unscored(store):
     store.write([reported(a_run("7", start=5000.0))])
     assert scored(store) == 1
     assert store.drop_stale_predictions(1e12) == 0
+
+
+@pytest.mark.parametrize("named", [{"prediction_id": "second", "replaced_id": "first"}, {}])
+def test_the_prediction_at_submission_is_closed_when_a_second_one_was_made_at_the_start(
+    store, named
+):
+    second = {"job_id": "7", "submit_time": RUN.start_time}
+    store.write([], [predicted("first", RUN, 100.0), predicted("second", RUN, 900.0, **second)])
+    store.write([reported(RUN, **named)])
+    (score,) = store.scores("default")
+    assert (score.jobs, score.mean_absolute_error) == (1, 300.0)
+    assert store.drop_stale_predictions(1e12) == 0, "none is left open"
+
+
+def test_only_the_prediction_that_is_named_as_replaced_is_closed(store):
+    second = predicted("second", RUN, 900.0, job_id="7")
+    store.write([], [predicted("a", RUN), predicted("b", RUN), second])
+    store.write([reported(RUN, prediction_id="second", replaced_id="b")])
+    twin = a_run("8", application="lammps", queue="batch")
+    store.write([reported(twin, prediction_id="a")])
+    assert scored(store) == 2
+    assert store.drop_stale_predictions(1e12) == 0
+
+
+def test_a_job_that_names_its_prediction_leaves_others_of_its_second_alone(store):
+    store.write([], [predicted("a", RUN), predicted("b", RUN, job_id="7")])
+    store.write([reported(RUN, prediction_id="b")])
+    assert store.drop_stale_predictions(1e12) == 1
+
+
+def test_of_twins_without_names_each_closes_one_prediction_at_submission(store):
+    twins = [a_run("1", application="a"), a_run("2", application="a")]
+    firsts = [predicted(name, twins[0]) for name in "ab"]
+    seconds = [
+        predicted(f"{run.submission.job_id}'", run, job_id=run.submission.job_id) for run in twins
+    ]
+    store.write([], firsts + seconds)
+    store.write([reported(twins[0])])
+    assert scored(store) == 1
+    store.write([reported(twins[1])])
+    assert scored(store) == 2
+    assert store.drop_stale_predictions(1e12) == 0
+
+
+def test_a_replaced_prediction_of_another_cluster_is_left_alone(store):
+    store.write([], [predicted("b", RUN, job_id="7"), predicted("a", RUN, cluster="south")])
+    store.write([reported(RUN, prediction_id="b", replaced_id="a")])
+    assert store.drop_stale_predictions(1e12) == 1
 
 
 def test_a_prediction_made_after_the_run_is_of_a_later_job_with_the_same_id(store):
