@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
-SCRIPTS = sorted((ROOT / "integrations" / "pbs").glob("*.py"))
+SCRIPTS = sorted((ROOT / "integrations").glob("*/*.py"))
 OLDEST_PYTHON = (3, 7)  # the oldest grammar that ast still tells apart
 
 
