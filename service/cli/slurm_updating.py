@@ -45,6 +45,9 @@ def slurm_updater(
         int,
         typer.Option(min=100, max=LARGEST_SITE_FACTOR, help="Of a job that comes first; others 0."),
     ] = 10_000,
+    soft_floor: Annotated[
+        float, typer.Option(min=1.0, help="Seconds below which no TimeMin is set.")
+    ] = 60.0,
     user: Names = None,
     account: Names = None,
     partition: Names = None,
@@ -100,6 +103,7 @@ def slurm_updater(
         mode=mode,
         order=order,
         site_factor=site_factor,
+        soft_floor=soft_floor,
         users=named(user),
         accounts=named(account),
         partitions=named(partition),

@@ -45,11 +45,15 @@ class Rules(Struct, frozen=True, kw_only=True):
 
     Attributes:
         sets_time_min: whether Slurm and the site allow it.
+        keeps_limits: whether a TimeMin leaves limits alone; else those that are ours go.
+        soft_floor: seconds below which no TimeMin is set.
         largest: the site factor of what comes first.
     """
 
     mode: Mode
     sets_time_min: bool
+    keeps_limits: bool
+    soft_floor: float
     order: Order
     largest: int
 
@@ -59,19 +63,22 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     Attributes:
         predicted: seconds from its start to its end.
-        prediction_id: None for a job that runs: the prediction at its submission counts.
+        prediction_id: names the prediction.
         priority: by its user's accuracy and its wait.
     """
 
     predicted: float
-    prediction_id: str | None = None
+    prediction_id: str
     priority: float | None = None
 
 
 def changes_of(
     job: QueuedJob, estimate: Estimate, rules: Rules, site_factor: int | None
 ) -> dict[str, str]:
-    """What to set in the job, by scontrol's names; nothing if all is right.
+    """What to set in a job that waits, by scontrol's names; nothing if all is right.
+
+    Of a job that runs there is nothing to set: no release of Slurm changes its TimeMin (scontrol
+    answers 0 and it stays), and its site factor no longer matters.
 
     ``site_factor`` is what it has; None if nobody knows.
     """
@@ -82,7 +89,7 @@ def changes_of(
     comment = wanted_comment(job, estimate, rules, time_min)
     if comment != job.admin_comment and comment is not None:
         changes["AdminComment"] = comment
-    factor = wanted_site_factor(job, estimate, rules)
+    factor = wanted_site_factor(estimate, rules)
     if factor is not None and factor != site_factor:
         changes["SiteFactor"] = str(factor)
     return changes
@@ -94,11 +101,16 @@ def owns_time_min(job: QueuedJob) -> bool:
 
 
 def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: Rules) -> int:
-    """Minutes, below the limit: Slurm refuses more. 0 is none, and takes back what we set."""
+    """Minutes, below the limit: Slurm refuses more. 0 is none, and takes back what we set.
+
+    What ``job_submit.lua`` set carries the same mark: where this updater sets none, it stays.
+    """
     if not owns_time_min(job) or job.admin_comment is None:
         return job.time_min
-    minutes = max(1, ceil(estimate.predicted / MINUTE))
-    return minutes if rules.sets_time_min and minutes < job.limit else 0
+    if not rules.sets_time_min:
+        return job.time_min if rules.keeps_limits else 0
+    minutes = max(1, ceil(max(estimate.predicted, rules.soft_floor) / MINUTE))
+    return minutes if minutes < job.limit else 0
 
 
 def wanted_comment(job: QueuedJob, estimate: Estimate, rules: Rules, time_min: int) -> str | None:
@@ -110,19 +122,36 @@ def wanted_comment(job: QueuedJob, estimate: Estimate, rules: Rules, time_min: i
     found = job.admin_comment
     if found is None:
         return None
-    parts = [part for part in found.split(";") if part and not _MARK.fullmatch(part)]
     is_noted = prediction_id_of(found) is not None
-    if rules.mode is not Mode.OFF and not is_noted and estimate.prediction_id:
-        parts.append(f"wtp={estimate.prediction_id}")
-    if time_min and owns_time_min(job):
-        parts.append(f"wtm={time_min}")
-    written = ";".join(parts)
-    return found if written == ";".join(part for part in found.split(";") if part) else written
+    adds = rules.mode is not Mode.OFF and not is_noted
+    named = [f"wtp={estimate.prediction_id}"] if adds else []
+    return _marked(found, named, time_min if owns_time_min(job) else 0)
 
 
-def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: Rules) -> int | None:
-    """In [0, largest]; None if it is not ours, or no longer matters."""
-    if rules.order is Order.NONE or job.started is not None:
+def mended_comment(job: QueuedJob, time_min: int) -> str | None:
+    """The comment of a job whose TimeMin stayed what it was; ``time_min`` is the one that is ours.
+
+    None if it is right, or cannot be written back unchanged.
+    """
+    found = job.admin_comment
+    if found is None:
+        return None
+    written = _marked(found, [], time_min if time_min == job.time_min else 0)
+    return written if written != found else None
+
+
+def _marked(found: str, named: list[str], time_min: int) -> str:
+    """The comment with these marks instead of those it has; unchanged if it has them."""
+    parts = [part for part in found.split(";") if part]
+    kept = [part for part in parts if not _MARK.fullmatch(part)]
+    noted = [f"wtm={time_min}"] if time_min else []
+    written = [*kept, *named, *noted]
+    return found if written == parts else ";".join(written)
+
+
+def wanted_site_factor(estimate: Estimate, rules: Rules) -> int | None:
+    """In [0, largest]; None if it is not ours."""
+    if rules.order is Order.NONE:
         return None
     if rules.order is Order.PSP:
         if estimate.priority is None:

@@ -39,10 +39,6 @@ class _Priorities(Struct):
     priorities: list[_Priority]
 
 
-class _Extension(Struct):
-    predicted_walltime: float
-
-
 class ServiceQueries:
     """The calls about jobs of a queue. A job that the service refuses is left out.
 
@@ -59,23 +55,6 @@ class ServiceQueries:
     def priorities(self, jobs: Sequence[QueuedJob], now: float) -> dict[str, float]:
         """Priorities by the accuracy of users and by the wait, by job id."""
         return dict(self._in_batches(jobs, lambda some: self._rank(some, now)))
-
-    def extended(self, job: QueuedJob, predicted: float, elapsed: float) -> float | None:
-        """The next estimate of a job that has outlived this one, in seconds from its start."""
-        question = {
-            "requested_walltime": job.submission.requested_walltime,
-            "predicted_walltime": predicted,
-            "elapsed": elapsed,
-            "submission": fields_of(job.submission),
-        }
-        try:
-            answer = self._client.call("POST", "/v1/predictions/extend", question)
-        except RemoteError as error:
-            if error.status in _REFUSED:
-                return None
-            raise
-        longer: float = _decoded(answer, _Extension).predicted_walltime
-        return longer
 
     def _predict(self, jobs: Sequence[QueuedJob]) -> list[tuple[str, Estimate]]:
         question = {"submissions": [fields_of(job.submission) for job in jobs]}

@@ -7,14 +7,13 @@ from math import ceil
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from service.adapters.slurm.fields import MINUTE
 from service.slurm_updater.planning import (
     Estimate,
     Mode,
     Order,
     Rules,
     changes_of,
-    owns_time_min,
+    mended_comment,
 )
 from service.slurm_updater.queries import ServiceQueries
 from service.slurm_updater.queue import QueuedJob
@@ -30,6 +29,7 @@ class Options(Struct, frozen=True, kw_only=True):
     Attributes:
         cluster: the history's name; by default Slurm's ClusterName.
         site_factor: of the job that comes first.
+        soft_floor: seconds below which no TimeMin is set.
         users, accounts, partitions: lists of who is concerned; None means everybody.
         interval: seconds from round to round.
         rate: updates a second, and never more of them in a round than fit into the interval.
@@ -41,6 +41,7 @@ class Options(Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.OBSERVE
     order: Order = Order.NONE
     site_factor: int = 10_000
+    soft_floor: float = 60.0
     users: frozenset[str] | None = None
     accounts: frozenset[str] | None = None
     partitions: frozenset[str] | None = None
@@ -70,11 +71,13 @@ class Change(Struct, frozen=True):
         job_id: Slurm's number of it.
         target: what scontrol calls it.
         settings: by scontrol's names.
+        time_min: minutes that it has before.
     """
 
     job_id: str
     target: str
     settings: dict[str, str]
+    time_min: int
 
 
 class QueueUpdate(Struct, kw_only=True):
@@ -85,7 +88,7 @@ class QueueUpdate(Struct, kw_only=True):
         asked: jobs that the service was asked about.
         planned: what was, or is to be, changed.
         updated: jobs that were changed.
-        refused: why Slurm did not change a job, by job.
+        refused: why Slurm did not change a job, or not all that was to be changed, by job.
         postponed: changes that are left to the next round, for the sake of slurmctld.
         warnings: what the site wants and this Slurm cannot do.
     """
@@ -148,7 +151,7 @@ class Updater:
         found = QueueUpdate(jobs=len(jobs), asked=asked, warnings=warnings)
         self._plan(jobs, estimates, rules, found)
         if not dry_run:
-            self._apply(found)
+            self._read_back(self._apply(found), site, found)
         return found
 
     def _forget_all_but(self, jobs: list[QueuedJob]) -> None:
@@ -174,8 +177,7 @@ class Updater:
             for job_id, priority in self._service.priorities(waiting, now).items():
                 if job_id in estimates:
                     estimates[job_id] = replace(estimates[job_id], priority=priority)
-        outlived = self._outlived(jobs, rules, now)
-        return estimates | outlived, len(due) + len(outlived)
+        return estimates, len(due)
 
     def _is_due(self, job: QueuedJob, rules: Rules, now: float) -> bool:
         known = self._known.get(job.job_id)
@@ -194,21 +196,6 @@ class Updater:
         pause = max(self._options.again_after, now - first)
         self._known[job_id] = _Known(estimate, first, now + pause)
 
-    def _outlived(self, jobs: list[QueuedJob], rules: Rules, now: float) -> dict[str, Estimate]:
-        """Running jobs whose TimeMin is ours and has passed, or has to be taken back."""
-        found: dict[str, Estimate] = {}
-        for job in jobs:
-            if job.started is None or not job.time_min or not owns_time_min(job):
-                continue
-            predicted, elapsed = job.time_min * MINUTE, max(0.0, now - job.started)
-            if not rules.sets_time_min:
-                found[job.job_id] = Estimate(predicted=job.submission.requested_walltime)
-            elif elapsed >= predicted and predicted <= job.submission.requested_walltime:
-                longer = self._service.extended(job, predicted, elapsed)
-                if longer is not None:
-                    found[job.job_id] = Estimate(predicted=longer)
-        return found
-
     def _plan(
         self,
         jobs: list[QueuedJob],
@@ -226,11 +213,12 @@ class Updater:
                 continue
             changes = changes_of(job, estimate, rules, factors.get(job.job_id))
             if changes and changes != self._refused.get(job.job_id):
-                found.planned.append(Change(job.job_id, job.target, changes))
+                found.planned.append(Change(job.job_id, job.target, changes, job.time_min))
         found.planned.sort(key=lambda change: self._updated_at.get(change.job_id, 0.0))
 
-    def _apply(self, found: QueueUpdate) -> None:
+    def _apply(self, found: QueueUpdate) -> list[Change]:
         """Change jobs one by one, with pauses: each takes the locks of slurmctld."""
+        applied = []
         most = ceil(self._options.rate * self._options.interval)
         found.postponed = max(0, len(found.planned) - most)
         for place, change in enumerate(found.planned[:most]):
@@ -248,10 +236,38 @@ class Updater:
                 self._refused[change.job_id] = change.settings
                 found.refused[change.job_id] = str(error)
             else:
+                applied.append(change)
                 found.updated += 1
                 if "SiteFactor" in change.settings:
                     # Not every job that waits is listed by sprio, whatever its factor.
                     self._factors[change.job_id] = int(change.settings["SiteFactor"])
+        return applied
+
+    def _read_back(self, applied: list[Change], site: Site, found: QueueUpdate) -> None:
+        """Look whether each TimeMin is what was set, and take back the mark of one that is not.
+
+        Slurm answers 0 to an update of a job that has just started, and leaves its TimeMin.
+        """
+        changes = {change.job_id: change for change in applied if "TimeMin" in change.settings}
+        if not changes:
+            return
+        for job in self._slurm.queue(self._options.cluster or site.cluster):
+            change = changes.get(job.job_id)
+            if change is None or job.time_min == int(change.settings["TimeMin"]):
+                continue
+            found.updated -= 1
+            found.refused[job.job_id] = f"its TimeMin stayed {job.time_min}: it has just started"
+            comment = mended_comment(job, change.time_min)
+            if comment is not None:
+                self._mend(job, comment)
+
+    def _mend(self, job: QueuedJob, comment: str) -> None:
+        try:
+            self._slurm.update(job.target, {"AdminComment": comment})
+        except SlurmSilentError:
+            raise
+        except SlurmError:
+            return  # it has ended meanwhile, and nobody reads its marks
 
 
 def rules_of(options: Options, site: Site) -> tuple[Rules, list[str]]:
@@ -269,6 +285,8 @@ def rules_of(options: Options, site: Site) -> tuple[Rules, list[str]]:
     rules = Rules(
         mode=options.mode,
         sets_time_min=options.mode is Mode.SOFT and site.keeps_limits,
+        keeps_limits=site.keeps_limits,
+        soft_floor=options.soft_floor,
         order=order,
         largest=options.site_factor,
     )

@@ -1,11 +1,12 @@
 """Stand-ins for squeue, sprio and scontrol that print what the real ones printed.
 
-Recorded on a private Slurm 22.05.8 (tests/data/slurm); updates are noted down and can be applied
-to the queue, as slurmctld would.
+Recorded on a private Slurm 22.05.8 (tests/data/slurm). Updates are noted down, and done to the
+queue as slurmctld does them: the TimeMin of a job that does not wait stays, and nobody is told.
 """
 
 import json
 import re
+import sys
 from pathlib import Path
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
@@ -18,10 +19,8 @@ SCONTROL = """\
 cd "{directory}"
 [ -e hang-$1 ] && exec sleep 60
 [ "$1" = show ] && exec cat config
-for word; do printf '%s\\037' "$word" >> updates; done
-echo >> updates
-[ -e refuse ] && {{ cat refuse >&2; exit 1; }}
-exit 0
+[ -e refuse ] && {{ printf '%s\\037' "$@" >> updates; echo >> updates; cat refuse >&2; exit 1; }}
+exec "{python}" -SE "{this}" "$@"
 """
 PRINTS = '#!/bin/sh\ncd "{directory}"\n[ -e hang-{name} ] && exec sleep 60\nexec cat {name}.out\n'
 
@@ -39,7 +38,10 @@ class SlurmStandIn:
         self.config = (DATA / "scontrol_config_22.05.txt").read_text()
         self.factors = (DATA / "sprio_22.05.txt").read_text()
         for name, script in (("scontrol", SCONTROL), ("squeue", PRINTS), ("sprio", PRINTS)):
-            (directory / name).write_text(script.format(directory=directory, name=name))
+            written = script.format(
+                directory=directory, name=name, python=sys.executable, this=Path(__file__)
+            )
+            (directory / name).write_text(written)
             (directory / name).chmod(0o755)
         self.write()
 
@@ -79,22 +81,16 @@ class SlurmStandIn:
         return found
 
     def apply(self) -> list[tuple[str, dict[str, str]]]:
-        """Let the updates come true."""
-        updates = self.updates()
-        for target, settings in updates:
-            job = next(job for job in self.jobs if target in names_of(job))
-            if "TimeMin" in settings:
-                job["time_minimum"] = int(settings["TimeMin"])
-            job["admin_comment"] = settings.get("AdminComment", job["admin_comment"])
-            if "SiteFactor" in settings:
-                number = job["job_id"]
-                kept = re.sub(rf"^{number}\|.*\n", "", self.factors, flags=re.MULTILINE)
-                self.factors = f"{kept}{number}|{settings['SiteFactor']}\n"
-        self.write()
-        return updates
+        """What was changed since the last call, and from now on the state after it."""
+        self.jobs = json.loads((self.directory / "squeue.out").read_text("utf-8"))["jobs"]
+        self.factors = (self.directory / "sprio.out").read_text()
+        return self.updates()
 
     def does(self, name: str, content: str = "") -> Path:
-        """Hang (``hang-show``, ``hang-update``, ``hang-squeue``) or ``refuse``."""
+        """Hang (``hang-show``, ``hang-update``, ``hang-squeue``) or ``refuse``.
+
+        ``start``: the job of this number starts just before it is updated.
+        """
         file = self.directory / name
         file.write_text(content)
         return file
@@ -108,3 +104,33 @@ def names_of(job: dict) -> set[str]:
         f"{job['het_job_id']}+{job['het_job_offset']}",
         f"{job['array_job_id']}_[{tasks}]",
     }
+
+
+def scontrol(verb: str, target: str, *settings: str) -> str | None:
+    """Do an update in the files of this directory, as slurmctld does; what it refuses."""
+    assert verb == "update"
+    with Path("updates").open("a", encoding="utf-8") as noted:
+        noted.write("".join(f"{word}\037" for word in (verb, target, *settings)) + "\n")
+    queue = json.loads(Path("squeue.out").read_text("utf-8"))
+    name = target.removeprefix("JobId=")
+    job = next((job for job in queue["jobs"] if name in names_of(job)), None)
+    if job is None:
+        return "Invalid job id specified"
+    if Path("start").exists() and Path("start").read_text() == name:
+        job |= {"job_state": "RUNNING", "start_time": job["submit_time"]}
+    wanted = dict(setting.split("=", 1) for setting in settings)
+    if job["job_state"] == "PENDING" and "TimeMin" in wanted:
+        if int(wanted["TimeMin"]) > job["time_limit"]:
+            return "Requested time limit is invalid (missing or exceeds some limit)"
+        job["time_minimum"] = int(wanted["TimeMin"])
+    job["admin_comment"] = wanted.get("AdminComment", job["admin_comment"])
+    Path("squeue.out").write_text(json.dumps(queue), "utf-8")
+    if "SiteFactor" in wanted:
+        number, factors = job["job_id"], Path("sprio.out").read_text()
+        kept = re.sub(rf"^{number}\|.*\n", "", factors, flags=re.MULTILINE)
+        Path("sprio.out").write_text(f"{kept}{number}|{wanted['SiteFactor']}\n")
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(scontrol(*sys.argv[1:]))

@@ -306,26 +306,125 @@ def test_another_updater_knows_what_is_its_own(slurm, updater):
     slurm.becomes("25.05.4")
     updater(mode=Mode.SOFT).round()
     slurm.apply()
-    updater(mode=Mode.OBSERVE).round()
-    assert dict(slurm.apply())["4"]["TimeMin"] == "0"
+    slurm.job('a|b, "c" ü')["time_limit"] = 20
+    slurm.write()
+    updater(mode=Mode.SOFT).round()
+    assert dict(slurm.apply())["4"]["TimeMin"] == "2"
+
+
+FILTERED = {"admin_comment": "wtp=filter-1;wtm=30", "time_minimum": 30}
+"""What ``job_submit.lua`` leaves in a job in mode soft."""
+
+
+def test_what_the_filter_set_is_kept_right_in_mode_soft(slurm, updater):
+    slurm.becomes("25.05.4")
+    slurm.job('a|b, "c" ü').update(FILTERED)
+    slurm.write()
+    updater(mode=Mode.SOFT).round()
+    wanted = {"TimeMin": "9", "AdminComment": "wtp=filter-1;wtm=9"}
+    assert dict(slurm.apply())["4"] == wanted
 
 
 @pytest.mark.parametrize(
-    ("elapsed", "time_min"), [(100, None), (200, "6"), (700, "0"), (10_000, "0")]
+    "options", [{}, {"mode": Mode.OFF, "order": Order.SHORTEST_FIRST}], ids=["observe", "off"]
 )
-def test_a_running_job_that_outlived_its_time_min_gets_another(slurm, updater, elapsed, time_min):
+def test_what_the_filter_set_stays_where_the_updater_sets_none(slurm, updater, options):
     slurm.becomes("25.05.4")
-    job = slurm.job("running")
-    job |= {
-        "start_time": NOW - elapsed,
-        "time_minimum": 3,
-        "admin_comment": "wtp=filter-1;wtm=3",
-        "user_name": "stranger",
-    }
+    slurm.job('a|b, "c" ü').update(FILTERED)
+    slurm.write()
+    updater(**options).round()
+    assert not any("TimeMin" in settings for _, settings in slurm.apply())
+    assert slurm.job('a|b, "c" ü')["time_minimum"] == 30
+    assert slurm.job('a|b, "c" ü')["admin_comment"] == "wtp=filter-1;wtm=30"
+
+
+def test_what_the_filter_set_goes_where_slurm_would_lower_limits(slurm, updater):
+    slurm.job('a|b, "c" ü').update(FILTERED)
+    slurm.write()
+    updater().round()
+    assert dict(slurm.apply())["4"] == {"TimeMin": "0", "AdminComment": "wtp=filter-1"}
+
+
+@pytest.mark.parametrize(("floor", "time_min"), [(60, "9"), (1200, "20"), (100_000, None)])
+def test_time_min_has_a_floor(slurm, updater, floor, time_min):
+    slurm.becomes("25.05.4")
+    updater(mode=Mode.SOFT, soft_floor=floor).round()
+    assert dict(slurm.updates())["4"].get("TimeMin") == time_min
+
+
+@pytest.mark.parametrize("elapsed", [100, 200, 10_000])
+@pytest.mark.parametrize("version", ["22.05.8", "25.05.4"])
+def test_the_time_min_of_a_running_job_is_left_to_slurm(slurm, updater, client, elapsed, version):
+    slurm.becomes(version)
+    slurm.job("running").update(
+        start_time=NOW - elapsed, time_minimum=3, admin_comment="wtp=filter-1;wtm=3"
+    )
     slurm.keep("running")
-    updater(mode=Mode.SOFT).round()
-    updates = dict(slurm.updates())
-    assert updates.get("1", {}).get("TimeMin") == time_min
+    done = updater(mode=Mode.SOFT, order=Order.SHORTEST_FIRST).round()
+    assert (done.jobs, done.asked, done.planned) == (1, 0, [])
+    assert slurm.updates() == []
+    assert client.calls == []
+
+
+def test_the_stand_in_leaves_the_time_min_of_a_running_job_as_slurm_does(slurm):
+    commands = Slurm(slurm.directory)
+    running = slurm.job("running")["job_id"]
+    commands.update(str(running), {"TimeMin": "2", "AdminComment": "x"})
+    slurm.apply()
+    assert slurm.job("running")["time_minimum"] == 0
+    assert slurm.job("running")["admin_comment"] == "x"
+    with pytest.raises(SlurmError, match="time limit is invalid"):
+        commands.update("4", {"TimeMin": "5000"})
+
+
+@pytest.mark.parametrize(
+    ("before", "mark"), [({}, ""), ({"time_minimum": 30, "admin_comment": "wtm=30"}, ";wtm=30")]
+)
+def test_an_update_that_came_too_late_is_reported_and_its_mark_taken_back(
+    slurm, updater, before, mark
+):
+    slurm.becomes("25.05.4")
+    slurm.job('a|b, "c" ü').update({"admin_comment": ""} | before)
+    slurm.keep('a|b, "c" ü')
+    slurm.does("start", "4")
+    done = updater(mode=Mode.SOFT).round()
+    assert (done.updated, set(done.refused)) == (0, {"4"})
+    assert "just started" in done.refused["4"]
+    first, mended = slurm.apply()
+    assert first[1]["TimeMin"] == "9"
+    assert set(mended[1]) == {"AdminComment"}
+    job = slurm.job('a|b, "c" ü')
+    assert job["time_minimum"] == before.get("time_minimum", 0)
+    prediction, *noted = sorted(job["admin_comment"].split(";"), reverse=True)
+    assert prediction.startswith("wtp=")
+    assert [f";{each}" for each in noted] == ([mark] if mark else [])
+
+
+def test_a_job_that_came_too_late_and_is_requeued_is_set_right_again(slurm, updater):
+    slurm.becomes("25.05.4")
+    slurm.keep('a|b, "c" ü')
+    late = slurm.does("start", "4")
+    keeper = updater(mode=Mode.SOFT)
+    keeper.round()
+    slurm.apply()
+    late.unlink()
+    slurm.job('a|b, "c" ü')["job_state"] = "PENDING"
+    slurm.write()
+    keeper.round()
+    assert dict(slurm.apply())["4"]["TimeMin"] == "9"
+    assert slurm.job('a|b, "c" ü')["time_minimum"] == 9
+
+
+def test_rounds_that_set_no_time_min_read_the_queue_once(slurm, updater, monkeypatch):
+    slurm.becomes("25.05.4")
+    reads = []
+    queue = Slurm.queue
+    monkeypatch.setattr(Slurm, "queue", lambda *args: reads.append(1) or queue(*args))
+    keeper = updater(mode=Mode.SOFT)
+    keeper.round()
+    assert len(reads) == 2
+    keeper.round()
+    assert len(reads) == 3
 
 
 def test_short_jobs_go_first(slurm, updater):
@@ -365,17 +464,15 @@ def test_without_multifactor_no_site_factor_is_set(slurm, updater):
     order=st.sampled_from([Order.PSP, Order.SHORTEST_FIRST]),
 )
 def test_site_factors_stay_in_the_range_that_scontrol_takes(priority, predicted, largest, order):
-    factor = wanted_site_factor(
-        a_job(),
-        Estimate(predicted=predicted, priority=priority),
-        rules(order=order, largest=largest),
-    )
+    estimate = Estimate(predicted=predicted, prediction_id="p-1", priority=priority)
+    factor = wanted_site_factor(estimate, rules(order=order, largest=largest))
     assert 0 <= factor <= largest
 
 
 @given(predicted=st.floats(min_value=1e-3, max_value=1e9), minutes=st.integers(1, 10_000))
 def test_time_min_is_always_below_the_limit(predicted, minutes):
-    wanted = wanted_time_min(a_job(minutes), Estimate(predicted=predicted), rules())
+    estimate = Estimate(predicted=predicted, prediction_id="p-1")
+    wanted = wanted_time_min(a_job(minutes), estimate, rules())
     assert 0 <= wanted < minutes
 
 
@@ -392,7 +489,15 @@ def a_job(minutes=60):
 
 def rules(**changes):
     return msgspec.structs.replace(
-        Rules(mode=Mode.SOFT, sets_time_min=True, order=Order.NONE, largest=100), **changes
+        Rules(
+            mode=Mode.SOFT,
+            sets_time_min=True,
+            keeps_limits=True,
+            soft_floor=60.0,
+            order=Order.NONE,
+            largest=100,
+        ),
+        **changes,
     )
 
 
@@ -425,9 +530,11 @@ def test_jobs_are_updated_no_faster_than_allowed_and_each_has_its_turn(slurm, cl
     )
     done = keeper.round()
     assert (done.updated, done.postponed, waits) == (2, 3, [0.5])
-    first = {job for job, _ in slurm.updates()}  # not applied: somebody undoes it every time
+    first = {job for job, _ in slurm.updates()}
+    slurm.write()  # somebody undoes it every time
     keeper.round()
     second = {job for job, _ in slurm.updates()}
+    slurm.write()
     keeper.round()
     third = {job for job, _ in slurm.updates()}
     assert not first & second
