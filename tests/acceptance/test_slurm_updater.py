@@ -108,6 +108,17 @@ def test_waiting_jobs_get_predictions_and_their_turn(busy):
     assert not [name for name in (b"lengthy", b"sweep", b"a|b") if name in stored]
 
 
+def test_slurm_leaves_the_time_min_of_a_running_job_and_says_nothing(busy):
+    slurm = busy.slurm
+    (running,) = slurm.run("squeue", "-h", "-t", "R", "-o", "%A").split()
+    waiting = submit(busy, "-t", "5")
+    for job in (running, waiting):
+        slurm.run("scontrol", "update", f"JobId={job}", "TimeMin=3", "AdminComment=x")
+    assert slurm.job(waiting)["TimeMin"] == "00:03:00"
+    assert slurm.job(running)["TimeMin"] == "N/A", "as tests/support/slurm_stand_in.py does"
+    assert comment(busy, running) == "x"
+
+
 def test_priorities_by_accuracy_reach_slurm(busy):
     job = submit(busy, "-t", "5")
     # Nobody has a history in this one: everybody is in the default group.

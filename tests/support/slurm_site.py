@@ -1,9 +1,11 @@
 """A private Slurm and a real service connected to it, as an administrator connects them."""
 
+import getpass
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -29,6 +31,7 @@ class SlurmSite:
     Args:
         slurm_settings: of slurm.conf.
         hides_names: whether the service has a key for pseudonyms.
+        forwards: whether completions go through the forwarder, and every call needs a token.
         config: of walltimed.lua.
     """
 
@@ -37,20 +40,29 @@ class SlurmSite:
         *,
         slurm_settings: dict[str, str | None] | None = None,
         hides_names: bool = False,
+        forwards: bool = False,
         **config,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="walltimed-"))
         self.url = f"sqlite:///{self.directory / 'history.sqlite3'}"
         self.environment = dict(os.environ)
+        self.tokens: dict[str, str] = {}
         if hides_names:
             key = self.directory / "key"
             key.write_bytes(os.urandom(48).hex().encode())
             key.chmod(0o600)
             self.environment["WALLTIMED_PSEUDONYM_KEY_FILE"] = str(key)
-        (self.port,) = free_ports(1)
+        self.port, self.forwarding_port = free_ports(2)
         self.process: subprocess.Popen[bytes] | None = None
+        self.forwarder: subprocess.Popen[bytes] | None = None
         base = f"http://walltimed:unused@127.0.0.1:{self.port}"
         self.client = httpx.Client(base_url=base, timeout=20)
+        if forwards:
+            base = f"http://127.0.0.1:{self.forwarding_port}"
+            self.tokens = {scope: self._token(scope) for scope in ("ingest", "predict", "admin")}
+            self.client.auth = None
+            self.client.headers["Authorization"] = f"Bearer {self.tokens['admin']}"
+            config["token"] = self.tokens["predict"]
         for script in SCRIPTS.glob("*.lua"):
             shutil.copy(script, self.directory)
         settings = {"port": self.port, **config}
@@ -64,13 +76,34 @@ class SlurmSite:
             settings=slurm_settings,
         )
 
+    def _token(self, scope: str) -> str:
+        command = [WALLTIMED, "token", "issue", scope, "-s", scope, "--database-url", self.url]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[
+            -1
+        ]
+
+    def _start_forwarder(self) -> None:
+        """As the unit does, but for the port and for the user who runs this Slurm."""
+        file = self.directory / "token"
+        file.write_text(self.tokens["ingest"])
+        command = [sys.executable, "-SE", SCRIPTS / "walltimed_forwarder.py", "--token-file", file]
+        command += ["--url", f"http://127.0.0.1:{self.port}", "--user", getpass.getuser()]
+        command += ["--port", str(self.forwarding_port)]
+        with (self.directory / "forwarder.log").open("ab") as log:
+            self.forwarder = subprocess.Popen(command, stderr=log)
+
     def __enter__(self) -> Self:
         self.start_service()
+        if "ingest" in self.tokens:
+            self._start_forwarder()
         self.slurm.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.slurm.__exit__()
+        if self.forwarder is not None:
+            self.forwarder.terminate()
+            assert self.forwarder.wait(30) == 0
         self.end_service(signal.SIGKILL)
         self.client.close()
         shutil.rmtree(self.directory)
