@@ -29,14 +29,32 @@ local function at_least_one(count)
   return math.max(1, tonumber(count) or 1)
 end
 
+local KIBIBYTES = { [""] = 1024, G = 1024 ^ 2, T = 1024 ^ 3, P = 1024 ^ 4 }
+
+-- KiB of 500 (MiB), 4G, 1T; nil where none was asked for.
+local function kibibytes(size)
+  local count, unit = tostring(size or ""):match("^(%d+)([GTP]?)$")
+  local total = count and tonumber(count) * KIBIBYTES[unit]
+  return total and total > 0 and total or nil
+end
+
+-- KiB per processor, as job_submit.lua says of the same job.
+local function memory_of(options, processors)
+  local per_core, per_node = kibibytes(options["mem-per-cpu"]), kibibytes(options["mem"])
+  local nodes = tonumber(tostring(options["nodes"] or ""):match("^%d+")) or 1
+  return per_core or (per_node and per_node * nodes / processors)
+end
+
 local function submission_of(options)
+  local processors = at_least_one(options["ntasks"]) * at_least_one(options["cpus-per-task"])
   return {
     user = name_in("USER") or name_in("LOGNAME"), -- cron sets the latter only
     project = options["account"],
     queue = options["partition"],
     application = options["job-name"],
     requested_walltime = seconds(options["time"]),
-    requested_processors = at_least_one(options["ntasks"]) * at_least_one(options["cpus-per-task"]),
+    requested_processors = processors,
+    requested_memory = memory_of(options, processors),
   }
 end
 

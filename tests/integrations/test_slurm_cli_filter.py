@@ -13,6 +13,12 @@ def site(request, tmp_path):
     return Site(tmp_path, request.param)
 
 
+@pytest.fixture
+def any_site(tmp_path):
+    """One Lua is enough where the language's version makes no difference."""
+    return Site(tmp_path, LUAS[0])
+
+
 def submit(site, service, options=OPTIONS, environment=None, **config):
     patient = service.patience("budget_ms", seconds=1000)
     config = {"port": service.port, "mode": "advise"} | patient | config
@@ -61,6 +67,26 @@ def test_a_job_has_at_least_one_processor(site, counts, processors):
     with fake_service(prediction()) as service:
         submit(site, service, OPTIONS | counts)
     assert service.requests[0]["requested_processors"] == processors
+
+
+@pytest.mark.parametrize(
+    ("options", "kibibytes"),
+    [
+        ({}, None),
+        ({"mem": "500"}, 500 * 1024 / 2),
+        ({"mem": "4G"}, 2 * 1024**2),
+        ({"mem": "4G", "nodes": "2-4"}, 4 * 1024**2),
+        ({"mem-per-cpu": "1T"}, 1024**3),
+        ({"mem": "0?"}, None),
+        ({"mem": "0"}, None),
+        ({"mem": "much"}, None),
+        ({"mem": "500", "nodes": ""}, 500 * 1024 / 2),
+    ],
+)
+def test_the_memory_is_what_was_asked_for_per_processor(any_site, options, kibibytes):
+    with fake_service(prediction()) as service:
+        submit(any_site, service, OPTIONS | options)
+    assert service.requests[0].get("requested_memory") == kibibytes
 
 
 @pytest.mark.parametrize(
