@@ -83,6 +83,12 @@ class Settings(BaseSettings):
     max_rejected_lines: int = Field(
         1000, ge=1, description="A stream of NDJSON is given up after this many bad lines."
     )
+    most_clusters: int = Field(
+        64,
+        ge=1,
+        description="Most clusters that a history may have; a completion of a further one is "
+        "refused.",
+    )
     prediction_retention_days: float = Field(
         90.0, gt=0, description="Recorded predictions whose job never ended are dropped after this."
     )

@@ -1,8 +1,11 @@
 """The history store: the only place that speaks SQL."""
 
 from service.store.errors import (
+    ForeignDatabaseError,
+    NewerSchemaError,
     RefusedRecordError,
     SchemaOutdatedError,
+    StoreDamagedError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
@@ -22,14 +25,17 @@ from service.store.types import (
 )
 
 __all__ = [
+    "ForeignDatabaseError",
     "Ingested",
     "LogReader",
     "MethodScore",
+    "NewerSchemaError",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
     "Store",
+    "StoreDamagedError",
     "StoreError",
     "StoreFullError",
     "StoreUnavailableError",

@@ -17,15 +17,19 @@ class Database(ABC):
     """One database, reached through its engine's connection pool.
 
     Attributes:
+        name: what people call it by; it has no password in it.
         engine: hands out connections.
         log_order: columns that sort completions as they are read from the log.
         settled: condition on completions: is the row behind ``:horizon``, where nothing appears
             any more?
+        is_shared: whether other programs may have tables in it too.
     """
 
+    name: str
     engine: Engine
     log_order: str
     settled: str
+    is_shared: bool
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

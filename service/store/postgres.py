@@ -44,9 +44,11 @@ class PostgresDatabase(Database):
 
     log_order = "xid, seq"
     settled = "xid < CAST(:horizon AS xid8)"
+    is_shared = True
 
     def __init__(self, url: URL) -> None:
         self._url = url.set(drivername="postgresql+psycopg")
+        self.name = url.render_as_string(hide_password=True)
         # Asking first costs a fiftieth of a commit, and saves the first write after a restart of
         # the server from failing.
         self.engine = create_engine(self._url, connect_args=_CONNECTING, pool_pre_ping=True)

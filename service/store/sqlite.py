@@ -14,6 +14,7 @@ from service.store.database import Database
 from service.store.errors import (
     RefusedRecordError,
     SchemaOutdatedError,
+    StoreDamagedError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
@@ -25,6 +26,7 @@ _BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
 _LAST = "SELECT coalesce(max(seq), 0) FROM completions"
 _REFUSALS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG})
+_DAMAGES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PRIMARY_CODE = 0xFF  # an error code's lower byte; the rest are details
 
 
@@ -38,6 +40,7 @@ class SqliteDatabase(Database):
 
     log_order = "seq"
     settled = "seq <= :horizon"
+    is_shared = False
 
     def __init__(self, url: URL, synchronous: str) -> None:
         if not url.database or url.database == ":memory:":
@@ -45,6 +48,7 @@ class SqliteDatabase(Database):
         if synchronous not in {"full", "normal"}:
             raise ValueError(f"synchronous is full or normal, not {synchronous!r}.")
         self.file = Path(url.database).absolute()
+        self.name = str(self.file)
         self._synchronous = synchronous
         self.engine = create_engine("sqlite://", creator=self._connect, poolclass=QueuePool)
         event.listen(self.engine, "connect", self._remember_file)
@@ -100,6 +104,11 @@ class SqliteDatabase(Database):
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if code == sqlite3.SQLITE_FULL:
             return StoreFullError(f"No room for the database {self.file}.")
+        if code in _DAMAGES:
+            return StoreDamagedError(
+                f"{self.file} is damaged, or no SQLite database ({error}): restore a backup by "
+                "`walltimed db restore`, or name another file in database_url."
+            )
         if code in _REFUSALS:
             return RefusedRecordError(f"The database refuses a value: {error}.")
         if "no such table" in str(error) or "no such column" in str(error):

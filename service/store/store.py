@@ -41,9 +41,17 @@ class Store:
         self._database = database
         self.tunings = Tunings(database)
 
-    def upgrade(self) -> None:
-        """Bring the schema up to this release's; safe from several processes at once."""
-        schema.upgrade(self._database)
+    @property
+    def name(self) -> str:
+        """What people call the database by: its file or its address, without a password."""
+        return self._database.name
+
+    def upgrade(self) -> bool:
+        """Bring the schema up to this release's; safe from several processes at once.
+
+        Returns whether the history is new.
+        """
+        return schema.upgrade(self._database)
 
     def check(self) -> None:
         """Raise SchemaOutdatedError unless the schema is this release's."""
@@ -86,20 +94,23 @@ class Store:
         return self._database.follow()
 
     def warm_start(
-        self, memories: Sequence[Memory], now: float
+        self, memories: Sequence[Memory], now: float, clusters: Sequence[str] | None = None
     ) -> tuple[LogReader, list[Iterator[Completion]]]:
         """The parts of the log that ``memories`` ask for, each cluster by cluster in log order.
 
         Args:
             memories: what those who learn remember.
             now: Unix seconds; later end times do not move the window.
+            clusters: whose parts are wanted; by default all that have a history.
 
         Returns:
             A reader of what is stored after this moment, and the parts of what was before.
         """
         horizon = self._database.horizon()
+        wanted = self.clusters() if clusters is None else clusters
         parts = [
-            warm_start.read_memory(self._database, horizon, memory, now) for memory in memories
+            warm_start.read_memory(self._database, horizon, memory, now, wanted)
+            for memory in memories
         ]
         return self._database.follow(horizon), parts
 
@@ -112,6 +123,11 @@ class Store:
         """The clusters that have a history, by name."""
         with self._database.reading() as connection:
             return warm_start.read_clusters(connection)
+
+    def active_clusters(self) -> list[str]:
+        """The clusters that have a history, those first whose runs ended last."""
+        with self._database.reading() as connection:
+            return warm_start.read_active_clusters(connection)
 
     def scores(self, cluster: str) -> list[MethodScore]:
         """How each method did on this cluster, by name."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 import structlog
 
 from service.auth import Guard
+from service.cluster_bound import ClusterBound, surplus_sentence
 from service.contract.answers import HealthAnswer, Status
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
@@ -29,6 +30,9 @@ HOUSEKEEPING_SECONDS = 1.0
 
 DAY = 86400.0
 
+LISTED = 20
+"""Clusters that a record of the log names."""
+
 
 class Worker:
     """One serving process: store, live state, the log's follower, the writer.
@@ -48,6 +52,7 @@ class Worker:
         metrics: what the process counts and measures.
         guard: admits requests.
         store: the history.
+        cluster_bound: whose completions may come in.
         live: what the process has learned from the history.
         follower: keeps ``live`` level with the log of completions.
         writer: commits completions and predictions.
@@ -73,6 +78,7 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = LiveState(settings, self.metrics)
+        self.cluster_bound = ClusterBound(lambda: self.live.names, settings.most_clusters)
         self.follower = LogFollower(
             self.live,
             before_learning=lambda: self.recorder.flush(),  # noqa: PLW0108 - made below
@@ -97,6 +103,7 @@ class Worker:
         self.forecasts = ForecastProcess(settings.forecast_seconds)
         self._owns_process = owns_process
         self._history_length = 0
+        self._held_clusters = 0
         self._failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._seen_drops = 0
@@ -115,6 +122,8 @@ class Worker:
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
         self._history_length = await asyncio.to_thread(self.store.history_length)
+        held = await asyncio.to_thread(self.store.active_clusters)
+        self.cluster_bound.expect(held[: self.settings.most_clusters])
         self.writer.start()
         self._tasks = [
             asyncio.create_task(self._learn()),
@@ -167,7 +176,8 @@ class Worker:
         self.metrics.lag.set(self.follower.lag())
         self.metrics.stale_seconds.set(self.follower.stale_seconds())
         self.metrics.queued.set(self.writer.queued)
-        self.metrics.clusters.set(len(self.live.clusters))
+        self.metrics.clusters.set(len(self.live.names))
+        self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
         dropped, commits = self.writer.dropped_predictions, self.writer.commits
         self.metrics.dropped(dropped - self._seen_drops)
         self.metrics.committed(commits - self._seen_commits)
@@ -203,15 +213,25 @@ class Worker:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
         live = LiveState(self.settings, self.metrics)
         live.rehearse()
-        reader, (recent, windows) = self.store.warm_start(live.memories, self.clock())
+        served = self._served_clusters()
+        reader, (recent, windows) = self.store.warm_start(live.memories, self.clock(), served)
         live.remember(recent, windows)
         live.retune(in_force.from_store(self.store))
         return live, reader
+
+    def _served_clusters(self) -> list[str]:
+        """As many as may be, those first whose runs ended last."""
+        held, most = self.store.active_clusters(), self.settings.most_clusters
+        self._held_clusters = len(held)
+        if surplus := surplus_sentence(len(held), most):
+            log.warning(surplus, held=len(held), served=most, left_out=held[most:][:LISTED])
+        return held[:most]
 
     async def _keep_house(self) -> None:
         """Read tokens again, set gauges: what is issued or revoked counts within seconds."""
         while True:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             self.set_gauges()
+            self.cluster_bound.settle()
             with suppress(StoreError):
                 self.guard.update(await asyncio.to_thread(self.store.tokens))
