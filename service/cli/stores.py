@@ -57,11 +57,11 @@ def ready(settings: Settings, *, upgrade: bool | None = None) -> "Iterator[Store
 def surplus_of(store: "Store", settings: Settings) -> list[str]:
     """What to do about more clusters than are served; nothing about a store that is yet to be."""
     from service.cluster_bound import surplus_sentence
-    from service.store import SchemaOutdatedError
+    from service.store import SchemaOutdatedError, StoreUnavailableError
 
     try:
         held = len(store.clusters())
-    except SchemaOutdatedError:
+    except (SchemaOutdatedError, StoreUnavailableError):
         return []
     surplus = surplus_sentence(held, settings.most_clusters)
     return [surplus] if surplus else []

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from tempfile import TemporaryFile
 from typing import IO
 
-from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
 from service.cluster_bound import ClusterBound
+from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
 from service.contract.ndjson import Line, lines_of, report_of
 from service.errors import InvalidLineError, TooManyBadLinesError, TooManyClustersError

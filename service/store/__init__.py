@@ -11,6 +11,7 @@ from service.store.errors import (
     StoreUnavailableError,
     TuningLostError,
 )
+from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.store import Store, open_store
 from service.store.tunings import Tunings
@@ -25,6 +26,8 @@ from service.store.types import (
 )
 
 __all__ = [
+    "Erased",
+    "Erasure",
     "ForeignDatabaseError",
     "Ingested",
     "LogReader",

@@ -1,7 +1,7 @@
 """What the databases do differently, apart from the forms of statements."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,6 +67,14 @@ class Database(ABC):
     @abstractmethod
     def start_writing(self, connection: Connection) -> None:
         """Do what has to come first in a transaction that writes."""
+
+    @abstractmethod
+    def hold_back_predictions(self, connection: Connection) -> None:
+        """Within a transaction that writes, let others record no predictions meanwhile."""
+
+    @abstractmethod
+    def scrub(self, names: Collection[str]) -> str | None:
+        """Overwrite what was deleted; what is left of ``names``, in a sentence, if anything is."""
 
     @abstractmethod
     def keep_schema(self, connection: Connection) -> None:

@@ -1,5 +1,6 @@
 """PostgreSQL: several workers and machines on one history."""
 
+from collections.abc import Collection
 from typing import Any
 
 import psycopg
@@ -58,6 +59,20 @@ class PostgresDatabase(Database):
 
     def start_writing(self, connection: Connection) -> None:
         """Nothing comes first."""
+
+    def hold_back_predictions(self, connection: Connection) -> None:
+        """Wait for the transactions that record some, and let no other begin."""
+        connection.exec_driver_sql("LOCK TABLE predictions IN SHARE ROW EXCLUSIVE MODE")
+
+    def scrub(self, names: Collection[str]) -> str | None:
+        """The server's files are not ours to rewrite."""
+        del names
+        return (
+            "PostgreSQL keeps the deleted rows in its files until VACUUM has freed their space "
+            "and new rows have taken it: `VACUUM FULL completions, predictions` rewrites the "
+            "tables at once. Its write-ahead log, archived segments and backups hold them until "
+            "they expire."
+        )
 
     def keep_schema(self, connection: Connection) -> None:
         """Hold a lock of our own until the transaction ends."""

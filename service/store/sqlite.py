@@ -1,7 +1,9 @@
 """SQLite: one file in WAL mode, one writer at a time."""
 
+import mmap
 import os
 import sqlite3
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,7 @@ class SqliteDatabase(Database):
             check_same_thread=False,
         )
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        connection.execute("PRAGMA secure_delete = on")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute("PRAGMA temp_store = memory")
         return connection
@@ -89,6 +92,36 @@ class SqliteDatabase(Database):
     def start_writing(self, connection: Connection) -> None:
         """Take the write lock at once: a reader that turns writer could not be made to wait."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def hold_back_predictions(self, connection: Connection) -> None:
+        """The write lock suffices."""
+
+    def scrub(self, names: Collection[str]) -> str | None:
+        """Empty the write-ahead log, and rewrite the file if a name is still found in it.
+
+        ``secure_delete`` overwrites what is deleted; but an older release, or a copy of a page
+        that was split, may have left something.
+        """
+        if not self._empty_log():
+            return f"{self.file}-wal is being read and could not be emptied: run this again."
+        if self._found(names):
+            with self.errors(), self.engine.connect() as connection:
+                connection.exec_driver_sql("VACUUM")
+            self._empty_log()
+        if self._found(names):
+            return f"Other texts in {self.file} contain the name, another user's for example."
+        return None
+
+    def _empty_log(self) -> bool:
+        """Move all of the write-ahead log into the file and cut it to nothing; False if in use."""
+        with self.errors(), self.engine.connect() as connection:
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+        return not busy
+
+    def _found(self, names: Collection[str]) -> bool:
+        """Whether the bytes of any of the names are in a file of the database."""
+        files = (self.file, self.file.with_name(f"{self.file.name}-wal"))
+        return any(_holds(file, name.encode()) for file in files for name in names)
 
     def keep_schema(self, connection: Connection) -> None:
         """The write lock suffices."""
@@ -134,3 +167,11 @@ class SqliteDatabase(Database):
             return SqliteLogReader(self.file, connect, self.meaning, after=horizon or 0)
         except sqlite3.Error as error:
             raise self.meaning(error) from error
+
+
+def _holds(file: Path, wanted: bytes) -> bool:
+    """Whether a file has these bytes anywhere."""
+    if not file.exists() or not file.stat().st_size:
+        return False
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as all_:
+        return all_.find(wanted) >= 0

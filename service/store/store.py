@@ -1,6 +1,6 @@
 """The history store: everything that outlives the process, behind domain types."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Literal
@@ -12,6 +12,7 @@ from predictors.jobs import Completion
 from service.store import forgetting, schema, scoring, tokens, warm_start, writing
 from service.store.database import Database
 from service.store.errors import StoreUnavailableError
+from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
 from service.store.sqlite import SqliteDatabase
@@ -140,15 +141,31 @@ class Store:
         with self._database.writing() as connection:
             return connection.execute(stale).rowcount
 
-    def forget_user(self, user: str) -> int:
-        """Delete a user's runs and predictions; returns how many runs."""
-        with self._database.writing() as connection:
-            return forgetting.forget_user(connection, user)
+    def erasable(self, erasure: Erasure) -> Erased:
+        """How much ``erase`` would delete."""
+        with self._database.reading() as connection:
+            return forgetting.count(connection, erasure)
 
-    def forget_before(self, time: float) -> int:
-        """Delete runs that ended earlier; returns how many."""
+    def erase(self, erasure: Erasure, now: float) -> Erased:
+        """Delete a part of the history; running workers learn the rest of it anew.
+
+        Predictions that were answered before and are still to be recorded are deleted too.
+        """
         with self._database.writing() as connection:
-            return forgetting.forget_before(connection, time)
+            self._database.hold_back_predictions(connection)
+            return forgetting.erase(connection, erasure, now)
+
+    def scrub(self, names: Collection[str]) -> str | None:
+        """Overwrite what was deleted, so that no file of the database holds ``names`` any more.
+
+        Returns what is left to be known or done, in a sentence; None if nothing is.
+        """
+        return self._database.scrub(names)
+
+    def last_erasure(self) -> int:
+        """A number that grows with every erasure."""
+        with self._database.reading() as connection:
+            return forgetting.read_last_erasure(connection)
 
     def issue_token(self, name: str, scopes: Iterable[str], now: float) -> tuple[Token, str]:
         """Make a token; the text is what its bearer presents and cannot be shown again."""

@@ -1,6 +1,7 @@
 """What one serving process consists of, and how it starts and stops."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +30,10 @@ HOUSEKEEPING_SECONDS = 1.0
 """How often tokens are read again and gauges set."""
 
 DAY = 86400.0
+
+CATCHING_UP_SLICE = 1000
+CATCHING_UP_ROUNDS = 1000
+"""Completions that came while the history was learned anew, and are learned before it is used."""
 
 LISTED = 20
 """Clusters that a record of the log names."""
@@ -108,6 +113,7 @@ class Worker:
         self._tasks: list[asyncio.Task[None]] = []
         self._seen_drops = 0
         self._seen_commits = 0
+        self._known_erasure = 0
 
     async def start(self) -> None:
         """Start serving; the history is folded meanwhile, and ``follower.started`` tells when.
@@ -128,6 +134,7 @@ class Worker:
         self._tasks = [
             asyncio.create_task(self._learn()),
             asyncio.create_task(self._keep_house()),
+            asyncio.create_task(self._follow_erasures()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
         ]
@@ -213,6 +220,7 @@ class Worker:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
         live = LiveState(self.settings, self.metrics)
         live.rehearse()
+        self._known_erasure = self.store.last_erasure()
         served = self._served_clusters()
         reader, (recent, windows) = self.store.warm_start(live.memories, self.clock(), served)
         live.remember(recent, windows)
@@ -227,6 +235,34 @@ class Worker:
             log.warning(surplus, held=len(held), served=most, left_out=held[most:][:LISTED])
         return held[:most]
 
+    async def _follow_erasures(self) -> None:
+        """Learn the history anew, for ever, whenever a part of it was deleted."""
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            if not self.follower.started:
+                continue
+            with suppress(StoreError):
+                if await asyncio.to_thread(self.store.last_erasure) != self._known_erasure:
+                    await self._learn_anew()
+
+    async def _learn_anew(self) -> None:
+        """Put what the history teaches now in the place of all that was learned before."""
+        began = time.perf_counter()
+        learned, reader = await self._fold_until_it_works()
+        await asyncio.to_thread(catch_up, learned, reader)
+        self.recorder.flush()
+        self.pseudonyms.forget()
+        self.live.adopt(learned)
+        before = self.follower.restart(reader)
+        if before is not None:
+            await asyncio.to_thread(before.close)
+        if self._owns_process:
+            gc.freeze()
+        log.info(
+            "learned anew: a part of the history was erased",
+            seconds=round(time.perf_counter() - began, 3),
+        )
+
     async def _keep_house(self) -> None:
         """Read tokens again, set gauges: what is issued or revoked counts within seconds."""
         while True:
@@ -235,3 +271,12 @@ class Worker:
             self.cluster_bound.settle()
             with suppress(StoreError):
                 self.guard.update(await asyncio.to_thread(self.store.tokens))
+
+
+def catch_up(live: LiveState, reader: LogReader) -> None:
+    """Let ``live`` learn what has come since it was folded."""
+    reader.refresh()
+    for _ in range(CATCHING_UP_ROUNDS):
+        if not (completions := reader.read(CATCHING_UP_SLICE)):
+            return
+        live.apply(completions)

@@ -13,14 +13,14 @@ from service.errors import TooManyClustersError
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import open_store
-from service.worker.live_state import Live
+from service.worker.live_state import LiveState
 
 DATA = Path(__file__).parents[1] / "data"
 
 
 def test_a_cluster_of_one_run_takes_some_kilobytes():
     """It took 3.7 MiB: 3,000 invented names were 11 GiB, and again after every restart."""
-    live = Live(Settings(most_clusters=1000), Metrics())
+    live = LiveState(Settings(most_clusters=1000), Metrics())
     live.apply([a_run("1", cluster="first")])
     tracemalloc.start()
     live.apply(a_run("1", cluster=f"c{number}") for number in range(100))
