@@ -59,7 +59,10 @@ def erase(connection: Connection, erasure: Erasure, now: float) -> Erased:
 
 def read_last_erasure(connection: Connection) -> int:
     """The number of the last erasure; 0 if there never was one."""
-    return connection.execute(select(func.coalesce(func.max(erasures.c.erasure), 0))).scalar_one()
+    last: int = connection.execute(
+        select(func.coalesce(func.max(erasures.c.erasure), 0))
+    ).scalar_one()
+    return last
 
 
 def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
