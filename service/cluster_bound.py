@@ -18,17 +18,17 @@ class ClusterBound:
 
     Args:
         known: the clusters with history that predictions are made for.
-        most: how many there may be.
+        most: says how many there may be.
         clock: seconds, from anywhere on.
     """
 
     def __init__(
         self,
         known: Callable[[], Collection[str]],
-        most: int,
+        most: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.most = most
+        self._most = most
         self._known = known
         self._clock = clock
         self._begun: dict[str, float] = {}
@@ -44,8 +44,8 @@ class ClusterBound:
         known = self._known()
         if cluster in known:
             return
-        if len(known) + sum(each not in known for each in self._begun) >= self.most:
-            raise TooManyClustersError(cluster, self.most, field)
+        if len(known) + sum(each not in known for each in self._begun) >= self._most():
+            raise TooManyClustersError(cluster, self._most(), field)
         self._begun[cluster] = self._clock()
 
     def expect(self, clusters: Iterable[str]) -> None:
@@ -68,6 +68,6 @@ def surplus_sentence(held: int, most: int) -> str | None:
         return None
     return (
         f"The history holds {held} clusters and predictions are made for {most} of them, those "
-        f"whose runs ended last: raise the setting most_clusters to {held}, or delete those that "
+        f"whose runs ended last: raise the setting max_clusters to {held}, or delete those that "
         "nobody needs by `walltimed forget --cluster NAME`."
     )

@@ -137,7 +137,7 @@ class TooManyClustersError(InvalidFieldError):
     def __init__(self, cluster: str, most: int, field: str = "cluster") -> None:
         super().__init__(
             f"cluster {cluster!r} would be one more than the {most} that this history may have: "
-            "raise the setting most_clusters, or delete a cluster by "
+            "raise the setting max_clusters, or delete a cluster by "
             "`walltimed forget --cluster NAME`.",
             field,
         )

@@ -85,7 +85,7 @@ class Metrics:
         )
         self._refused_clusters = self._counter(
             "refused_clusters",
-            "Completions refused because their cluster would be one more than most_clusters.",
+            "Completions refused because their cluster would be one more than max_clusters.",
         )
         self._dropped = self._counter(
             "dropped_predictions", "Predictions that were answered but could not be recorded."
@@ -100,13 +100,16 @@ class Metrics:
         self.stale_seconds = self._gauge(
             "stale_seconds", "How long the history store could not be read; 0 while it can."
         )
+        self.read_only = self._gauge(
+            "read_only", "1 while the history store can be read but not written to, else 0."
+        )
         self.queued = self._gauge(
             "writer_queue_completions", "Completions waiting for their commit.", mode="livesum"
         )
         self.clusters = self._gauge("clusters", "Clusters with history.")
         self.unserved_clusters = self._gauge(
             "unserved_clusters",
-            "Clusters with history that no predictions are made for: more than most_clusters.",
+            "Clusters with history that no predictions are made for: more than max_clusters.",
         )
         self._scores = {
             "jobs": self._score("scored_jobs", "Jobs that ended and were scored."),

@@ -63,7 +63,7 @@ def surplus_of(store: "Store", settings: Settings) -> list[str]:
         held = len(store.clusters())
     except (SchemaOutdatedError, StoreUnavailableError):
         return []
-    surplus = surplus_sentence(held, settings.most_clusters)
+    surplus = surplus_sentence(held, settings.max_clusters)
     return [surplus] if surplus else []
 
 
@@ -76,7 +76,7 @@ def admitting(store: "Store", settings: Settings) -> "Callable[[Completion], Com
     from service.cluster_bound import ClusterBound
 
     held = frozenset(store.clusters())
-    bound = ClusterBound(lambda: held, settings.most_clusters)
+    bound = ClusterBound(lambda: held, lambda: settings.max_clusters)
 
     def admit(run: "Completion") -> "Completion":
         bound.admit(run.submission.cluster)

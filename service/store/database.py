@@ -69,6 +69,10 @@ class Database(ABC):
         """Do what has to come first in a transaction that writes."""
 
     @abstractmethod
+    def probe_writing(self, patience: float) -> None:
+        """Take the lock that writers need, waiting ``patience`` seconds at most; give it back."""
+
+    @abstractmethod
     def hold_back_predictions(self, connection: Connection) -> None:
         """Within a transaction that writes, let others record no predictions meanwhile."""
 

@@ -4,6 +4,7 @@ import mmap
 import os
 import sqlite3
 from collections.abc import Collection
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,15 @@ class SqliteDatabase(Database):
     def start_writing(self, connection: Connection) -> None:
         """Take the write lock at once: a reader that turns writer could not be made to wait."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def probe_writing(self, patience: float) -> None:
+        """On a connection of its own, which waits less than others."""
+        try:
+            with closing(self._connect(busy_seconds=patience)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise self.meaning(error) from error
 
     def hold_back_predictions(self, connection: Connection) -> None:
         """The write lock suffices."""

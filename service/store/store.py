@@ -141,6 +141,14 @@ class Store:
         with self._database.writing() as connection:
             return connection.execute(stale).rowcount
 
+    def probe_writing(self, patience: float) -> None:
+        """Take the write lock and give it back.
+
+        Raises:
+            StoreUnavailableError: another program has held it for ``patience`` seconds.
+        """
+        self._database.probe_writing(patience)
+
     def erasable(self, erasure: Erasure) -> Erased:
         """How much ``erase`` would delete."""
         with self._database.reading() as connection:

@@ -109,7 +109,7 @@ def _has_window(predictor: Predictor) -> bool:
 class LiveState:
     """The state of all clusters.
 
-    A cluster appears with its first completion, unless there are ``most_clusters`` already: such
+    A cluster appears with its first completion, unless there are ``max_clusters`` already: such
     a history was stored under another setting, or imported. Any other name shares one empty
     state, so that asking about clusters that do not exist takes no memory.
 
@@ -177,7 +177,7 @@ class LiveState:
         """What its cluster has taught; None for a cluster too many."""
         name = completion.submission.cluster
         state = self._clusters.get(name)
-        if state is None and len(self._clusters) < self._settings.most_clusters:
+        if state is None and len(self._clusters) < self._settings.max_clusters:
             state = self._clusters[name] = ClusterState(self._settings, self._metrics)
         return state
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,14 +15,16 @@ from service.contract.answers import HealthAnswer, Status
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
-from service.store import LogReader, Store, StoreError, open_store
+from service.store import LogReader, Store, StoreError, StoreFullError, open_store
 from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process, take_short_slices
+from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
+from service.worker.write_probe import WriteProbe
 from service.worker.writer import Writer
 
 log = structlog.get_logger()
@@ -34,6 +37,9 @@ DAY = 86400.0
 CATCHING_UP_SLICE = 1000
 CATCHING_UP_ROUNDS = 1000
 """Completions that came while the history was learned anew, and are learned before it is used."""
+
+NEVER = -1
+"""No erasure has this number."""
 
 LISTED = 20
 """Clusters that a record of the log names."""
@@ -83,7 +89,7 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = LiveState(settings, self.metrics)
-        self.cluster_bound = ClusterBound(lambda: self.live.names, settings.most_clusters)
+        self.cluster_bound = ClusterBound(lambda: self.live.names, lambda: settings.max_clusters)
         self.follower = LogFollower(
             self.live,
             before_learning=lambda: self.recorder.flush(),  # noqa: PLW0108 - made below
@@ -105,6 +111,8 @@ class Worker:
             is_catching_up=lambda: self.follower.is_catching_up,
             clock=clock,
         )
+        self.write_probe = WriteProbe(self.store)
+        self.reloading = Reloading(settings)
         self.forecasts = ForecastProcess(settings.forecast_seconds)
         self._owns_process = owns_process
         self._history_length = 0
@@ -114,6 +122,7 @@ class Worker:
         self._seen_drops = 0
         self._seen_commits = 0
         self._known_erasure = 0
+        self._tokens_due = asyncio.Event()
 
     async def start(self) -> None:
         """Start serving; the history is folded meanwhile, and ``follower.started`` tells when.
@@ -124,17 +133,19 @@ class Worker:
         """
         if self._owns_process:
             take_short_slices()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
         self._history_length = await asyncio.to_thread(self.store.history_length)
         held = await asyncio.to_thread(self.store.active_clusters)
-        self.cluster_bound.expect(held[: self.settings.most_clusters])
+        self.cluster_bound.expect(held[: self.settings.max_clusters])
         self.writer.start()
         self._tasks = [
             asyncio.create_task(self._learn()),
             asyncio.create_task(self._keep_house()),
             asyncio.create_task(self._follow_erasures()),
+            asyncio.create_task(self.write_probe.run()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
         ]
@@ -167,6 +178,8 @@ class Worker:
             return "A background task has failed; the log says why."
         if self.follower.error:
             return "The history store cannot be read; the log says why."
+        if self.is_read_only:
+            return "The history store cannot be written to; the log says why."
         return None
 
     def _status(self) -> Status:
@@ -174,7 +187,22 @@ class Worker:
             return "failed"
         if not self.follower.started:
             return "starting"
-        return "stale" if self.follower.error else "ready"
+        if self.follower.error:
+            return "stale"
+        return "read-only" if self.is_read_only else "ready"
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether completions cannot be stored: there is no room, or the lock is taken."""
+        is_full = isinstance(self.writer.failure, StoreFullError)
+        return is_full or self.write_probe.error is not None
+
+    def reload(self) -> None:
+        """Take over what may change while the service runs: settings, and tokens at once."""
+        changed = self.reloading.reload()
+        self._tokens_due.set()
+        if "max_clusters" in changed:
+            self._known_erasure = NEVER  # so that the history is learned anew
 
     def set_gauges(self) -> None:
         """Show in the metrics how this process is doing."""
@@ -182,6 +210,7 @@ class Worker:
         self.metrics.ready.set(self.follower.started)
         self.metrics.lag.set(self.follower.lag())
         self.metrics.stale_seconds.set(self.follower.stale_seconds())
+        self.metrics.read_only.set(self.is_read_only)
         self.metrics.queued.set(self.writer.queued)
         self.metrics.clusters.set(len(self.live.names))
         self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
@@ -229,7 +258,7 @@ class Worker:
 
     def _served_clusters(self) -> list[str]:
         """As many as may be, those first whose runs ended last."""
-        held, most = self.store.active_clusters(), self.settings.most_clusters
+        held, most = self.store.active_clusters(), self.settings.max_clusters
         self._held_clusters = len(held)
         if surplus := surplus_sentence(len(held), most):
             log.warning(surplus, held=len(held), served=most, left_out=held[most:][:LISTED])
@@ -266,7 +295,9 @@ class Worker:
     async def _keep_house(self) -> None:
         """Read tokens again, set gauges: what is issued or revoked counts within seconds."""
         while True:
-            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._tokens_due.wait(), HOUSEKEEPING_SECONDS)
+            self._tokens_due.clear()
             self.set_gauges()
             self.cluster_bound.settle()
             with suppress(StoreError):
