@@ -11,6 +11,7 @@ from predictors.tuning.plan import TooShortHistoryError
 from service.store import (
     RefusedRecordError,
     SchemaOutdatedError,
+    StoreDamagedError,
     StoreFullError,
     StoreUnavailableError,
 )
@@ -130,6 +131,18 @@ class InvalidFieldError(RequestError):
         return InvalidFieldError(str(self), f"{prefix}.{self.field}")
 
 
+class TooManyClustersError(InvalidFieldError):
+    """The completion is of a cluster that would be one more than the history may have."""
+
+    def __init__(self, cluster: str, most: int, field: str = "cluster") -> None:
+        super().__init__(
+            f"cluster {cluster!r} would be one more than the {most} that this history may have: "
+            "raise the setting max_clusters, or delete a cluster by "
+            "`walltimed forget --cluster NAME`.",
+            field,
+        )
+
+
 class InvalidLineError(InvalidFieldError):
     """A line of NDJSON is no completion.
 
@@ -184,11 +197,13 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     EncodedBodyError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooManyClustersError: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidLineError: HTTPStatus.UNPROCESSABLE_ENTITY,
     TooManyBadLinesError: HTTPStatus.UNPROCESSABLE_ENTITY,
     RefusedRecordError: HTTPStatus.BAD_REQUEST,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFullError: HTTPStatus.SERVICE_UNAVAILABLE,
+    StoreDamagedError: HTTPStatus.SERVICE_UNAVAILABLE,
     SchemaOutdatedError: HTTPStatus.SERVICE_UNAVAILABLE,
     InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }

@@ -90,7 +90,6 @@ def is_journal() -> bool:
 
 def configure(settings: Settings) -> None:
     """Send our records and those of the libraries to standard error in one format."""
-    level = getattr(logging, settings.log_level.upper())
     ours: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.format_exc_info,
@@ -104,10 +103,20 @@ def configure(settings: Settings) -> None:
     handler.setFormatter(formatter(processors=ours, foreign_pre_chain=_SHARED))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    set_level(settings)
     structlog.configure(
-        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        # Whatever was cached, the level can be changed while the service runs.
+        wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def set_level(settings: Settings) -> None:
+    """Write what is as severe as the settings say, or more so."""
+    logging.getLogger().setLevel(getattr(logging, settings.log_level.upper()))

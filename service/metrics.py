@@ -83,6 +83,10 @@ class Metrics:
             "Records of resource managers of which nothing was stored, by the reason.",
             "reason",
         )
+        self._refused_clusters = self._counter(
+            "refused_clusters",
+            "Completions refused because their cluster would be one more than max_clusters.",
+        )
         self._dropped = self._counter(
             "dropped_predictions", "Predictions that were answered but could not be recorded."
         )
@@ -96,10 +100,17 @@ class Metrics:
         self.stale_seconds = self._gauge(
             "stale_seconds", "How long the history store could not be read; 0 while it can."
         )
+        self.read_only = self._gauge(
+            "read_only", "1 while the history store can be read but not written to, else 0."
+        )
         self.queued = self._gauge(
             "writer_queue_completions", "Completions waiting for their commit.", mode="livesum"
         )
         self.clusters = self._gauge("clusters", "Clusters with history.")
+        self.unserved_clusters = self._gauge(
+            "unserved_clusters",
+            "Clusters with history that no predictions are made for: more than max_clusters.",
+        )
         self._scores = {
             "jobs": self._score("scored_jobs", "Jobs that ended and were scored."),
             "mean_absolute_error": self._score(
@@ -146,6 +157,10 @@ class Metrics:
         """Count records of which nothing was stored, by reason."""
         for reason, count in records.items():
             self._skipped.labels(reason).inc(count)
+
+    def refused_cluster(self) -> None:
+        """Count a completion of one cluster too many."""
+        self._refused_clusters.inc()
 
     def dropped(self, predictions: int) -> None:
         """Count predictions that could not be recorded."""

@@ -49,7 +49,11 @@ class Pseudonyms:
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key
-        self.user = self._of_kind("user")
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of the names that were met, which are only remembered for their speed."""
+        self.user: Pseudonym = self._of_kind("user")
         self._group = self._of_kind("group")
         self._project = self._of_kind("project")
         self._application = self._of_kind("application")

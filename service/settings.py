@@ -1,6 +1,7 @@
 """Settings from environment variables (``WALLTIMED_…``) or a TOML file, each described here."""
 
 import json
+from collections.abc import Container, Iterable
 from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,19 @@ from pydantic_settings import (
 from predictors.base import DEFAULT_METHOD
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+RELOADABLE = frozenset(
+    {
+        "log_level",
+        "max_batch",
+        "max_clusters",
+        "max_rejected_lines",
+        "forecast_jobs",
+        "forecast_samples",
+    }
+)
+"""Settings that SIGHUP puts in force without a restart."""
 
 
 class Settings(BaseSettings):
@@ -83,6 +97,12 @@ class Settings(BaseSettings):
     max_rejected_lines: int = Field(
         1000, ge=1, description="A stream of NDJSON is given up after this many bad lines."
     )
+    max_clusters: int = Field(
+        64,
+        ge=1,
+        description="Most clusters that a history may have; a completion of a further one is "
+        "refused.",
+    )
     prediction_retention_days: float = Field(
         90.0, gt=0, description="Recorded predictions whose job never ended are dropped after this."
     )
@@ -122,18 +142,27 @@ class Settings(BaseSettings):
         "json", description="json: one object per line; console: for people."
     )
 
+    def take_over(self, newer: "Settings", names: Iterable[str]) -> None:
+        """Put the values of ``names`` in force, for all who hold these settings."""
+        for name in names:
+            self.__dict__[name] = getattr(newer, name)  # frozen for everybody else
+
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the service."""
         return self.unix_socket is not None or self.host in LOOPBACK
 
-    def environment(self) -> dict[str, str]:
-        """The settings as environment variables, for processes that are started anew."""
+    def environment(self, *, without: Container[str] = ()) -> dict[str, str]:
+        """The settings as environment variables, for processes that are started anew.
+
+        Args:
+            without: names of those that such a process reads for itself.
+        """
         prefix = self.model_config["env_prefix"]
         return {
             f"{prefix}{name}".upper(): text
             for name, value in self
-            if (text := _text(value)) is not None
+            if name not in without and (text := _text(value)) is not None
         }
 
     @classmethod

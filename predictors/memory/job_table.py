@@ -16,6 +16,7 @@ from predictors.memory.columns import (
     TOTAL,
     Columns,
     Features,
+    Ids,
 )
 
 LATE_JOBS = 1_000
@@ -29,6 +30,10 @@ UNKNOWN = -1
 
 NEW = -2
 """The id of an attribute that no kept job has."""
+
+
+FEWEST_ROWS = 64
+"""For so many jobs there is room from the beginning."""
 
 
 class Interned:
@@ -82,25 +87,22 @@ class Interned:
 class JobTable:
     """Keeps the ``kept`` jobs that ended last, of equal ends those observed last.
 
-    The rows lie in the middle of arrays twice as long: a job that ends last is appended, the
-    oldest is left behind, and only when the end of the arrays is reached are the rows moved back
-    to their beginning. A job that is reported late is put between the others.
+    A job that ends last is appended, and one that is reported late is put between the others.
+    While fewer than ``kept`` jobs are known the arrays grow with them, by doubling, so that a
+    cluster of few jobs takes a few kilobytes. From then on the rows lie in the middle of arrays
+    twice as long: the oldest is left behind, and only when the end of the arrays is reached are
+    the rows moved back to their beginning.
 
     The rows of each user are linked, so that a search for one user's jobs passes the others by.
     """
 
     def __init__(self, kept: int) -> None:
-        capacity = 2 * kept + 1
         self.kept = kept
-        # What belongs to one job lies together: a search jumps from job to job.
-        self._numbers = np.full((TOTAL + 1, capacity), np.nan, order="F")
-        self._attributes = np.full((ATTRIBUTES + 1, capacity), UNKNOWN, np.int32, order="F")
-        self._newest = np.full(kept + 1, UNKNOWN, dtype=np.int32)
-        bounds = np.full((2 * FEATURES, capacity // BLOCK + 1), np.nan)
-        self._columns = (self._numbers, self._attributes, bounds)
-        self._interned = tuple(Interned() for _ in TEMPLATE_ATTRIBUTES)
         self._first = 0
         self._stop = 0
+        self._interned = tuple(Interned() for _ in TEMPLATE_ATTRIBUTES)
+        self._newest = np.full(FEWEST_ROWS, UNKNOWN, dtype=np.int32)
+        self._take_room(min(FEWEST_ROWS, 2 * kept + 1))
 
     def __len__(self) -> int:
         """How many jobs are kept now."""
@@ -138,7 +140,7 @@ class JobTable:
                 return
             self._forget_oldest()
         if self._stop == self._numbers.shape[1]:
-            self._move_back()
+            self._make_room()
         submission = completion.submission
         users, groups, queues, applications = self._interned
         ids = (
@@ -147,6 +149,8 @@ class JobTable:
             queues.acquire(submission.queue),
             applications.acquire(submission.application),
         )
+        if ids[0] >= len(self._newest):
+            self._newest = _longer(self._newest, 2 * len(self._newest), UNKNOWN)
         row = (*features_of(submission), float(completion.runtime), float(completion.end_time))
         window = (self._first, self._stop)
         columns.insert(self._columns, window, row, ids, self._newest)
@@ -178,6 +182,25 @@ class JobTable:
             interned.release(number)
         self._first += 1
 
+    def _make_room(self) -> None:
+        """Make the arrays longer, or, once they are as long as they may be, move the rows back."""
+        rows = self._stop
+        if rows > 2 * self.kept:
+            self._move_back()
+            return
+        numbers, attributes, bounds = self._columns
+        self._take_room(min(2 * rows, 2 * self.kept + 1))
+        for longer, before in zip(self._columns, (numbers, attributes, bounds), strict=True):
+            longer[:, : before.shape[1]] = before
+
+    def _take_room(self, rows: int) -> None:
+        """New arrays for as many rows."""
+        # What belongs to one job lies together: a search jumps from job to job.
+        self._numbers = np.full((TOTAL + 1, rows), np.nan, order="F")
+        self._attributes = np.full((ATTRIBUTES + 1, rows), UNKNOWN, np.int32, order="F")
+        bounds = np.full((2 * FEATURES, rows // BLOCK + 1), np.nan)
+        self._columns = (self._numbers, self._attributes, bounds)
+
     def _move_back(self) -> None:
         rows = slice(self._first, self._stop)
         count = len(self)
@@ -187,6 +210,12 @@ class JobTable:
             np.maximum(places - self._first, UNKNOWN, out=places)
         self._first, self._stop = 0, count
         columns.summarise(self._numbers, self._columns[2], 0, count)
+
+
+def _longer(ids: Ids, length: int, filling: int) -> Ids:
+    longer = np.full(length, filling, dtype=ids.dtype)
+    longer[: len(ids)] = ids
+    return longer
 
 
 def _id_or_new(interned: Interned, text: str | None) -> int:

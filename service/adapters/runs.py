@@ -26,6 +26,7 @@ class Reason(StrEnum):
     UNKNOWN_START = "unknown start time"
     UNKNOWN_END = "unknown end time"
     ENDS_BEFORE_START = "the run ends before it starts"
+    TOO_MANY_CLUSTERS = "of one cluster more than the setting max_clusters allows"
     NO_LIMIT = "no time limit was requested"
 
     @property

@@ -2,7 +2,7 @@
 
 from service.cli.console import AsJson, out, print_json
 from service.cli.settings import ConfigFile, DatabaseUrl, check_parameters, load_settings
-from service.cli.stores import is_embedded, opened
+from service.cli.stores import is_embedded, opened, surplus_of
 
 
 def check_config(
@@ -22,7 +22,10 @@ def check_config(
     with opened(settings) as store:
         if not is_embedded(settings):
             store.check()
+        warnings = surplus_of(store, settings)
     if as_json:
-        print_json({"config": "good"})
-    else:
-        out.print("walltimed would start with these settings.")
+        print_json({"config": "good", "warnings": warnings})
+        return
+    out.print("walltimed would start with these settings.")
+    for warning in warnings:
+        out.print(f"But: {warning}", soft_wrap=True)

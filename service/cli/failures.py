@@ -8,6 +8,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "service.store.errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
     "service.store.errors.StoreFullError": ExitCode.UNAVAILABLE,
     "service.store.errors.StoreError": ExitCode.FAILED,
+    "service.errors.InvalidFieldError": ExitCode.USAGE,
     "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
     "simulator.traces.files.DamagedFileError": ExitCode.USAGE,
     "simulator.traces.cleaning.UnknownRuleError": ExitCode.USAGE,

@@ -14,7 +14,7 @@ from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.formats import FORMATS, HistoryFile
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
-from service.cli.stores import ready
+from service.cli.stores import admitting, ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,8 +86,13 @@ def import_(
     settings = load_settings(database_url=database_url, config=file)
     hide = names_of(settings).completion
     with ready(settings) as store:
+        admit = admitting(store, settings)
+
+        def treat(run: "Completion") -> "Completion":
+            return hide(admit(run))
+
         reports = [
-            store_history(store, name, histories[name], hide, quiet=as_json) for name in files
+            store_history(store, name, histories[name], treat, quiet=as_json) for name in files
         ]
     if as_json:
         print_json(reports)
@@ -136,11 +141,11 @@ def store_history(
     store: "Store",
     name: str,
     history: HistoryFile,
-    hide: "Callable[[Completion], Completion]",
+    treat: "Callable[[Completion], Completion]",
     *,
     quiet: bool,
 ) -> FileCounts:
-    """Store one file's runs, batch by durable batch; ``hide`` replaces names."""
+    """Store one file's runs, batch by durable batch; ``treat`` replaces names."""
     from service.store import StoreError
 
     report = FileCounts(
@@ -152,7 +157,7 @@ def store_history(
     with progress_bar("lines", quiet=quiet) as progress:
         task = progress.add_task(escape(Path(name).name), total=history.count)
         try:
-            for ingested in store.import_completions(map(hide, history.completions)):
+            for ingested in store.import_completions(map(treat, history.completions)):
                 report.accepted += ingested.accepted
                 report.duplicates += ingested.duplicates
                 progress.update(task, completed=report.accepted + report.duplicates)

@@ -11,11 +11,12 @@ from msgspec import Struct, field
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
-from service.cli.stores import ready
+from service.cli.stores import admitting, ready
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from predictors.jobs import Completion
     from service.pseudonyms import Pseudonyms
     from service.store import ReportedCompletion, Store
 
@@ -63,7 +64,7 @@ def reconcile(
     names = names_of(settings)
     lines = rows_of(sacct, since=time.time() - days * DAY)
     with ready(settings) as store:
-        report = fill(store, lines, cluster, names)
+        report = fill(store, lines, cluster, names, admitting(store, settings))
     if as_json:
         print_json(report)
         return
@@ -96,7 +97,11 @@ def rows_of(sacct: str, *, since: float) -> list[str]:
 
 
 def fill(
-    store: "Store", lines: list[str], cluster: str | None, names: "Pseudonyms"
+    store: "Store",
+    lines: list[str],
+    cluster: str | None,
+    names: "Pseudonyms",
+    admit: "Callable[[Completion], Completion]",
 ) -> ReconcileCounts:
     """Store the runs of these rows, batch by durable batch."""
     from service.adapters.runs import SkippedError
@@ -108,6 +113,7 @@ def fill(
         if isinstance(outcome, SkippedError):
             left_out[str(outcome)] += 1
         else:
+            admit(outcome.completion)
             runs.append(outcome)
     report = ReconcileCounts(left_out=dict(left_out))
     for batch in batches(runs):

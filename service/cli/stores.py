@@ -7,8 +7,9 @@ from service.cli.console import CommandError, ExitCode
 from service.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from predictors.jobs import Completion
     from service.store import Store
 
 
@@ -51,6 +52,37 @@ def ready(settings: Settings, *, upgrade: bool | None = None) -> "Iterator[Store
             store.upgrade()
         store.check()
         yield store
+
+
+def surplus_of(store: "Store", settings: Settings) -> list[str]:
+    """What to do about more clusters than are served; nothing about a store that is yet to be."""
+    from service.cluster_bound import surplus_sentence
+    from service.store import SchemaOutdatedError, StoreUnavailableError
+
+    try:
+        held = len(store.clusters())
+    except (SchemaOutdatedError, StoreUnavailableError):
+        return []
+    surplus = surplus_sentence(held, settings.max_clusters)
+    return [surplus] if surplus else []
+
+
+def admitting(store: "Store", settings: Settings) -> "Callable[[Completion], Completion]":
+    """Lets runs through to the store, those of a cluster too many excepted.
+
+    Raises:
+        TooManyClustersError: when such a run comes.
+    """
+    from service.cluster_bound import ClusterBound
+
+    held = frozenset(store.clusters())
+    bound = ClusterBound(lambda: held, lambda: settings.max_clusters)
+
+    def admit(run: "Completion") -> "Completion":
+        bound.admit(run.submission.cluster)
+        return run
+
+    return admit
 
 
 def is_embedded(settings: Settings) -> bool:

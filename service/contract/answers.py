@@ -216,7 +216,7 @@ class TuningsAnswer:
     tunings: list[TuningAnswer]
 
 
-Status = Literal["starting", "ready", "stale", "failed"]
+Status = Literal["starting", "ready", "stale", "read-only", "failed"]
 
 
 @dataclass(slots=True)
@@ -231,8 +231,12 @@ class HealthAnswer:
     """How level the service is with its history."""
 
     status: Annotated[
-        Status, Field(description="stale: ready, but the history store cannot be read.")
+        Status,
+        Field(
+            description="stale: ready, but the history store cannot be read; read-only: ready, but "
+            "it cannot be written to, because somebody locks it or there is no room."
+        ),
     ]
     lag: Annotated[int, Field(description="Durable completions that predictions do not know of.")]
     stale_seconds: float
-    detail: Annotated[str | None, Field(description="Why it is stale or has failed.")]
+    detail: Annotated[str | None, Field(description="Why it is stale or read-only, or has failed.")]

@@ -140,6 +140,7 @@ def completing_of(worker: Worker) -> Completing:
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
         metrics=worker.metrics,
+        cluster_bound=worker.cluster_bound,
     )
 
 

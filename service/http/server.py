@@ -3,10 +3,11 @@
 import asyncio
 import os
 import resource
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ from service.http.app import create_app
 from service.http.connections import LONGEST_HEAD, BoundedProtocol
 from service.http.rehearsal import rehearse
 from service.metrics import MULTIPROCESS_DIRECTORY
-from service.settings import Settings
+from service.settings import RELOADABLE, Settings
 from service.store import open_store
 
 GRACE_SECONDS = 10
@@ -55,6 +56,8 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
         OSError: the address cannot be listened on.
     """
     check_protected(settings)
+    # Until a worker can take over settings, and in the process that only watches over workers.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logs.configure(settings)
     with listening(settings) as (listener, address):
         announce(f"walltimed listens on {address}")
@@ -93,13 +96,24 @@ def serve_alone(settings: Settings, listener: socket.socket) -> None:
 def serve_together(settings: Settings, listener: socket.socket) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
-        os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
+        os.environ |= settings.environment(without=RELOADABLE) | {MULTIPROCESS_DIRECTORY: shared}
         together = configuration(
             "service.http.server:worker",
             workers=settings.workers,
             connections=most_connections(settings),
         )
-        Multiprocess(together, sockets=[listener]).run()
+        Workers(together, sockets=[listener]).run()
+
+
+class Workers(Multiprocess):
+    """Processes of which each takes over changed settings by itself."""
+
+    def handle_hup(self) -> None:
+        """Tell every process; uvicorn's way would end them and start others."""
+        for process in self.processes:
+            if process.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGHUP)
 
 
 def worker() -> FastAPI:

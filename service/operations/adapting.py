@@ -11,6 +11,7 @@ from service.adapters import pbs
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm import jobcomp
 from service.contract.answers import RecordsAnswer
+from service.errors import TooManyClustersError
 from service.metrics import Metrics
 from service.operations.completing import NOTHING, Completing
 from service.store import (
@@ -68,7 +69,7 @@ class Adapting:
     async def _take(self, outcomes: Iterable[ReportedCompletion | SkippedError]) -> RecordsAnswer:
         reports: list[ReportedCompletion] = []
         skipped: Counter[str] = Counter()
-        for outcome in outcomes:
+        for outcome in map(self._admitted, outcomes):
             if isinstance(outcome, SkippedError):
                 skipped[outcome.reason.value] += 1
             else:
@@ -81,6 +82,19 @@ class Adapting:
         return RecordsAnswer(
             accepted=stored.accepted, duplicates=stored.duplicates, skipped=dict(skipped)
         )
+
+    def _admitted(
+        self, outcome: ReportedCompletion | SkippedError
+    ) -> ReportedCompletion | SkippedError:
+        """The same, or why it is not let in."""
+        if isinstance(outcome, SkippedError):
+            return outcome
+        try:
+            self._completing.admit(outcome)
+        except TooManyClustersError as error:
+            log.warning("a record is of one cluster too many", reason=str(error))
+            return SkippedError(Reason.TOO_MANY_CLUSTERS)
+        return outcome
 
     async def _stored(self, reports: list[ReportedCompletion]) -> Ingested:
         try:

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from tempfile import TemporaryFile
 from typing import IO
 
+from service.cluster_bound import ClusterBound
 from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
-from service.contract.ndjson import lines_of, report_of
-from service.errors import InvalidLineError, TooManyBadLinesError
+from service.contract.ndjson import Line, lines_of, report_of
+from service.errors import InvalidLineError, TooManyBadLinesError, TooManyClustersError
 from service.metrics import Metrics
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
@@ -41,6 +42,7 @@ class Completing:
         follower: LogFollower,
         pseudonyms: Pseudonyms,
         metrics: Metrics,
+        cluster_bound: ClusterBound,
     ) -> None:
         self._settings = settings
         self._writer = writer
@@ -48,6 +50,7 @@ class Completing:
         self._follower = follower
         self._pseudonyms = pseudonyms
         self._metrics = metrics
+        self._cluster_bound = cluster_bound
 
     async def complete(self, body: CompletionBody | CompletionBatch) -> IngestionAnswer:
         """Store one or several completions in one transaction.
@@ -71,12 +74,12 @@ class Completing:
         """
         with TemporaryFile() as spool:
             try:
-                async for _ in _groups(_copied(chunks, spool), self._refuse):
+                async for _ in self._groups(_copied(chunks, spool), self._refuse):
                     pass
                 await asyncio.to_thread(spool.seek, 0)
             except OSError as error:
                 raise StoreFullError("There is no room to check the stream in.") from error
-            stored = await self._store_groups(_groups(_blocks(spool), self._refuse))
+            stored = await self._store_groups(self._groups(_blocks(spool), self._refuse))
         return await self._answer(stored)
 
     async def complete_valid(self, chunks: AsyncIterator[bytes]) -> SkippingAnswer:
@@ -94,7 +97,7 @@ class Completing:
             self._metrics.rejected(1)
             return len(bad) <= most
 
-        counts = await self._answer(await self._store_groups(_groups(chunks, goes_on)))
+        counts = await self._answer(await self._store_groups(self._groups(chunks, goes_on)))
         if len(bad) > most:
             raise TooManyBadLinesError(bad, counts.accepted + counts.duplicates)
         return SkippingAnswer(
@@ -108,11 +111,58 @@ class Completing:
         """What the body reports, if all of it can be."""
         reports = body.reports()
         check_length(reports, "completions", self._settings.max_batch)
+        for place, report in enumerate(reports):
+            several = hasattr(body, "completions")
+            self.admit(report, f"completions.{place}.cluster" if several else "cluster")
         return reports
+
+    def admit(self, report: ReportedCompletion, field: str = "cluster") -> None:
+        """Let the completion in, unless it is of a cluster too many.
+
+        Raises:
+            TooManyClustersError: it is.
+        """
+        try:
+            self._cluster_bound.admit(report.completion.submission.cluster, field)
+        except TooManyClustersError:
+            self._metrics.refused_cluster()
+            raise
 
     def _refuse(self, error: InvalidLineError) -> bool:
         self._metrics.rejected(1)
         raise error
+
+    async def _groups(
+        self, blocks: AsyncIterator[bytes], goes_on: Callable[[InvalidLineError], bool]
+    ) -> AsyncIterator[list[ReportedCompletion]]:
+        """The completions of a stream in groups that are worth a commit of their own.
+
+        After a line that is none ``goes_on`` decides whether the rest is read.
+        """
+        group: list[ReportedCompletion] = []
+        async for lines in lines_of(blocks):
+            for place, line in enumerate(lines):
+                try:
+                    group.append(self._admitted(line))
+                except InvalidLineError as error:
+                    if not goes_on(error):
+                        yield group
+                        return
+                if place % LINES_PER_TURN == LINES_PER_TURN - 1:
+                    await asyncio.sleep(0)
+            if len(group) >= GROUP:
+                yield group
+                group = []
+        yield group
+
+    def _admitted(self, line: Line) -> ReportedCompletion:
+        """The completion that a line holds, if it is let in."""
+        report = report_of(line)
+        try:
+            self.admit(report)
+        except TooManyClustersError as error:
+            raise InvalidLineError(str(error), field=error.field, line=line.number) from error
+        return report
 
     async def _store_groups(self, groups: AsyncIterator[list[ReportedCompletion]]) -> Ingested:
         stored = NOTHING
@@ -132,30 +182,6 @@ class Completing:
     async def _answer(self, stored: Ingested) -> IngestionAnswer:
         await self._follower.settle()
         return IngestionAnswer(accepted=stored.accepted, duplicates=stored.duplicates)
-
-
-async def _groups(
-    blocks: AsyncIterator[bytes], goes_on: Callable[[InvalidLineError], bool]
-) -> AsyncIterator[list[ReportedCompletion]]:
-    """The completions of a stream in groups that are worth a commit of their own.
-
-    After a line that is none ``goes_on`` decides whether the rest is read.
-    """
-    group: list[ReportedCompletion] = []
-    async for lines in lines_of(blocks):
-        for place, line in enumerate(lines):
-            try:
-                group.append(report_of(line))
-            except InvalidLineError as error:
-                if not goes_on(error):
-                    yield group
-                    return
-            if place % LINES_PER_TURN == LINES_PER_TURN - 1:
-                await asyncio.sleep(0)
-        if len(group) >= GROUP:
-            yield group
-            group = []
-    yield group
 
 
 async def _copied(blocks: AsyncIterator[bytes], spool: IO[bytes]) -> AsyncIterator[bytes]:

@@ -1,13 +1,17 @@
 """The history store: the only place that speaks SQL."""
 
 from service.store.errors import (
+    ForeignDatabaseError,
+    NewerSchemaError,
     RefusedRecordError,
     SchemaOutdatedError,
+    StoreDamagedError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
     TuningLostError,
 )
+from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.store import Store, open_store
 from service.store.tunings import Tunings
@@ -22,14 +26,19 @@ from service.store.types import (
 )
 
 __all__ = [
+    "Erased",
+    "Erasure",
+    "ForeignDatabaseError",
     "Ingested",
     "LogReader",
     "MethodScore",
+    "NewerSchemaError",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
     "Store",
+    "StoreDamagedError",
     "StoreError",
     "StoreFullError",
     "StoreUnavailableError",

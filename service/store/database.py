@@ -1,7 +1,7 @@
 """What the databases do differently, apart from the forms of statements."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,15 +17,19 @@ class Database(ABC):
     """One database, reached through its engine's connection pool.
 
     Attributes:
+        name: what people call it by; it has no password in it.
         engine: hands out connections.
         log_order: columns that sort completions as they are read from the log.
         settled: condition on completions: is the row behind ``:horizon``, where nothing appears
             any more?
+        is_shared: whether other programs may have tables in it too.
     """
 
+    name: str
     engine: Engine
     log_order: str
     settled: str
+    is_shared: bool
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -63,6 +67,18 @@ class Database(ABC):
     @abstractmethod
     def start_writing(self, connection: Connection) -> None:
         """Do what has to come first in a transaction that writes."""
+
+    @abstractmethod
+    def probe_writing(self, patience: float) -> None:
+        """Take the lock that writers need, waiting ``patience`` seconds at most; give it back."""
+
+    @abstractmethod
+    def hold_back_predictions(self, connection: Connection) -> None:
+        """Within a transaction that writes, let others record no predictions meanwhile."""
+
+    @abstractmethod
+    def scrub(self, names: Collection[str]) -> str | None:
+        """Overwrite what was deleted; what is left of ``names``, in a sentence, if anything is."""
 
     @abstractmethod
     def keep_schema(self, connection: Connection) -> None:

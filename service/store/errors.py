@@ -17,6 +17,18 @@ class SchemaOutdatedError(StoreError):
     """The database's schema is not this release's; `walltimed db upgrade` brings it up."""
 
 
+class NewerSchemaError(StoreError):
+    """A newer release has brought the schema further than this one knows."""
+
+
+class ForeignDatabaseError(StoreError):
+    """The database holds the tables of another program."""
+
+
+class StoreDamagedError(StoreError):
+    """The database's file is damaged, or no database at all."""
+
+
 class RefusedRecordError(StoreError):
     """The database refuses a value, for example a text with a NUL character in it."""
 

@@ -1,17 +1,80 @@
-"""Deleting what the history holds of a person, or of long ago."""
+"""Deleting what the history holds of a person, of a cluster, or of long ago."""
 
-from sqlalchemy import Connection, delete
+from collections.abc import Iterator
 
-from service.store.tables import completions, predictions
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
+
+from service.store.tables import (
+    completions,
+    erasures,
+    parameters,
+    predictions,
+    scores,
+    tunings,
+)
 
 
-def forget_user(connection: Connection, user: str) -> int:
-    """Delete a user's runs and predictions, on all clusters; returns how many runs."""
-    connection.execute(delete(predictions).where(predictions.c.user_name == user))
-    return connection.execute(delete(completions).where(completions.c.user_name == user)).rowcount
+class Erasure(Struct, frozen=True, kw_only=True):
+    """What is to be deleted: exactly one of these.
+
+    Attributes:
+        users: the names that a person has in the history, on all clusters.
+        cluster: all that is known of it, its scores and tuned parameters too.
+        before: Unix seconds; runs that ended, and predictions that were recorded, earlier.
+    """
+
+    users: frozenset[str] = frozenset()
+    cluster: str | None = None
+    before: float | None = None
 
 
-def forget_before(connection: Connection, time: float) -> int:
-    """Delete runs that ended, and predictions that were recorded, before; returns how many runs."""
-    connection.execute(delete(predictions).where(predictions.c.recorded_at < time))
-    return connection.execute(delete(completions).where(completions.c.end_time < time)).rowcount
+class Erased(Struct, frozen=True, kw_only=True):
+    """How many rows it concerns."""
+
+    runs: int
+    predictions: int
+
+
+def count(connection: Connection, erasure: Erasure) -> Erased:
+    """What ``erase`` would delete."""
+    counted = {
+        table.name: connection.execute(
+            select(func.count()).select_from(table).where(condition)
+        ).scalar_one()
+        for table, condition in _doomed(erasure)
+    }
+    return Erased(runs=counted[completions.name], predictions=counted[predictions.name])
+
+
+def erase(connection: Connection, erasure: Erasure, now: float) -> Erased:
+    """Delete it, and note that something was deleted, though not what: workers follow the notes."""
+    deleted = {
+        table.name: connection.execute(delete(table).where(condition)).rowcount
+        for table, condition in _doomed(erasure)
+    }
+    connection.execute(insert(erasures).values(erased_at=now))
+    return Erased(runs=deleted[completions.name], predictions=deleted[predictions.name])
+
+
+def read_last_erasure(connection: Connection) -> int:
+    """The number of the last erasure; 0 if there never was one."""
+    last: int = connection.execute(
+        select(func.coalesce(func.max(erasures.c.erasure), 0))
+    ).scalar_one()
+    return last
+
+
+def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
+    """The rows of each table that have to go."""
+    if erasure.users:
+        for table in (predictions, completions):
+            yield table, table.c.user_name.in_(erasure.users)
+    elif erasure.cluster is not None:
+        for table in (predictions, completions, scores, parameters, tunings):
+            yield table, table.c.cluster == erasure.cluster
+    elif erasure.before is not None:
+        yield predictions, predictions.c.recorded_at < erasure.before
+        yield completions, completions.c.end_time < erasure.before
+    else:
+        raise ValueError("Nothing is said to be erased.")

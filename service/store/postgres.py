@@ -1,5 +1,6 @@
 """PostgreSQL: several workers and machines on one history."""
 
+from collections.abc import Collection
 from typing import Any
 
 import psycopg
@@ -44,9 +45,11 @@ class PostgresDatabase(Database):
 
     log_order = "xid, seq"
     settled = "xid < CAST(:horizon AS xid8)"
+    is_shared = True
 
     def __init__(self, url: URL) -> None:
         self._url = url.set(drivername="postgresql+psycopg")
+        self.name = url.render_as_string(hide_password=True)
         # Asking first costs a fiftieth of a commit, and saves the first write after a restart of
         # the server from failing.
         self.engine = create_engine(self._url, connect_args=_CONNECTING, pool_pre_ping=True)
@@ -56,6 +59,26 @@ class PostgresDatabase(Database):
 
     def start_writing(self, connection: Connection) -> None:
         """Nothing comes first."""
+
+    def probe_writing(self, patience: float) -> None:
+        """The lock that an INSERT takes."""
+        with self.errors(), self.engine.connect() as connection:
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(patience * 1000)}")
+            connection.exec_driver_sql("LOCK TABLE completions, predictions IN ROW EXCLUSIVE MODE")
+
+    def hold_back_predictions(self, connection: Connection) -> None:
+        """Wait for the transactions that record some, and let no other begin."""
+        connection.exec_driver_sql("LOCK TABLE predictions IN SHARE ROW EXCLUSIVE MODE")
+
+    def scrub(self, names: Collection[str]) -> str | None:
+        """The server's files are not ours to rewrite."""
+        del names
+        return (
+            "PostgreSQL keeps the deleted rows in its files until VACUUM has freed their space "
+            "and new rows have taken it: `VACUUM FULL completions, predictions` rewrites the "
+            "tables at once. Its write-ahead log, archived segments and backups hold them until "
+            "they expire."
+        )
 
     def keep_schema(self, connection: Connection) -> None:
         """Hold a lock of our own until the transaction ends."""

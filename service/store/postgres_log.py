@@ -72,6 +72,8 @@ class PostgresLogReader:
 
     def refresh(self) -> None:
         """Read ahead now, on the caller's time."""
+        if self._closed.is_set():
+            return
         with suppress(psycopg.Error):
             self._read_ahead()
 

@@ -1,41 +1,120 @@
-"""Bringing the database's schema up to this release's, by Alembic."""
+"""The database's schema: what it is, whether this release can use it, and bringing it up."""
 
+import time
+from collections.abc import Collection
+from importlib.metadata import version
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect, select
 
 import migrations
 from service.store.database import Database
-from service.store.errors import SchemaOutdatedError
+from service.store.errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
+from service.store.tables import completions, metadata, releases
+
+_ALEMBIC = "alembic_version"
 
 
-def upgrade(database: Database) -> None:
-    """Apply the migrations that are missing; several processes may try at once."""
+def upgrade(database: Database) -> bool:
+    """Apply the migrations that are missing; several processes may try at once.
+
+    Returns:
+        Whether the history is new.
+
+    Raises:
+        NewerSchemaError: a newer release has been here.
+        ForeignDatabaseError: the database belongs to another program.
+    """
     database.create()
     with database.writing() as connection:
         database.keep_schema(connection)
-        command.upgrade(alembic_config(connection), "head")
+        before = _usable_revision(database, connection)
+        if before != newest_revision():
+            command.upgrade(alembic_config(connection), "head")
+            _note_release(connection)
         database.forget_old_server(connection)
+    return before is None
 
 
 def check(database: Database) -> None:
     """Compare the database's revision with the newest.
 
     Raises:
-        SchemaOutdatedError: they differ.
+        SchemaOutdatedError: it is older, or there is none.
+        NewerSchemaError: a newer release has been here.
+        ForeignDatabaseError: the database belongs to another program.
     """
-    newest = ScriptDirectory.from_config(alembic_config()).get_current_head()
     with database.reading() as connection:
-        present = MigrationContext.configure(connection).get_current_revision()
-    if present != newest:
+        present = _usable_revision(database, connection)
+    if present != newest_revision():
         raise SchemaOutdatedError(
-            f"The database's schema is {present or 'missing'}, this release needs {newest}; "
-            "run `walltimed db upgrade`."
+            f"The schema of {database.name} is {present or 'missing'}, this release needs "
+            f"{newest_revision()}; run `walltimed db upgrade`."
         )
+
+
+def newest_revision() -> str | None:
+    """The revision that this release needs."""
+    return ScriptDirectory.from_config(alembic_config()).get_current_head()
+
+
+def _usable_revision(database: Database, connection: Connection) -> str | None:
+    """The revision of a history that this release can upgrade or use; None if there is none."""
+    tables = inspect(connection).get_table_names()
+    if _ALEMBIC not in tables or completions.name not in tables:
+        _refuse_foreign(database, tables)
+        return None
+    present = MigrationContext.configure(connection).get_current_revision()
+    known = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    if present is not None and present not in {each.revision for each in known}:
+        raise NewerSchemaError(_newer(database, connection, present, tables))
+    return present
+
+
+def _refuse_foreign(database: Database, tables: Collection[str]) -> None:
+    """Refuse tables that another program made, and would lose if we added ours.
+
+    After all of our migrations were taken back, Alembic's own table is left, empty.
+    """
+    in_the_way = set(tables) - {_ALEMBIC}
+    if database.is_shared:
+        in_the_way &= set(metadata.tables)
+    if in_the_way:
+        raise ForeignDatabaseError(
+            f"{database.name} is the database of another program (its tables are "
+            f"{', '.join(sorted(in_the_way)[:5])}): name another one in database_url."
+        )
+
+
+def _newer(
+    database: Database, connection: Connection, present: str, tables: Collection[str]
+) -> str:
+    """Which release wrote the history, and what to do."""
+    writer = None
+    if releases.name in tables:
+        wanted = select(releases.c.release).where(releases.c.revision == present)
+        writer = connection.execute(wanted).scalar()
+    wrote = f"walltimed {writer}" if writer else "a newer walltimed"
+    return (
+        f"{database.name} was brought to schema {present} by {wrote}, and this is walltimed "
+        f"{version('walltimed')}, which does not know it: run {wrote}, or restore a backup from "
+        "before that upgrade."
+    )
+
+
+def _note_release(connection: Connection) -> None:
+    """Write down, for older releases, who brought the schema to its revision."""
+    revision = newest_revision()
+    connection.execute(releases.delete().where(releases.c.revision == revision))
+    connection.execute(
+        releases.insert().values(
+            revision=revision, release=version("walltimed"), upgraded_at=time.time()
+        )
+    )
 
 
 def alembic_config(connection: Connection | None = None) -> Config:

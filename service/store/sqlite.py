@@ -1,7 +1,10 @@
 """SQLite: one file in WAL mode, one writer at a time."""
 
+import mmap
 import os
 import sqlite3
+from collections.abc import Collection
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from service.store.database import Database
 from service.store.errors import (
     RefusedRecordError,
     SchemaOutdatedError,
+    StoreDamagedError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
@@ -25,6 +29,7 @@ _BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
 _LAST = "SELECT coalesce(max(seq), 0) FROM completions"
 _REFUSALS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG})
+_DAMAGES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PRIMARY_CODE = 0xFF  # an error code's lower byte; the rest are details
 
 
@@ -38,6 +43,7 @@ class SqliteDatabase(Database):
 
     log_order = "seq"
     settled = "seq <= :horizon"
+    is_shared = False
 
     def __init__(self, url: URL, synchronous: str) -> None:
         if not url.database or url.database == ":memory:":
@@ -45,6 +51,7 @@ class SqliteDatabase(Database):
         if synchronous not in {"full", "normal"}:
             raise ValueError(f"synchronous is full or normal, not {synchronous!r}.")
         self.file = Path(url.database).absolute()
+        self.name = str(self.file)
         self._synchronous = synchronous
         self.engine = create_engine("sqlite://", creator=self._connect, poolclass=QueuePool)
         event.listen(self.engine, "connect", self._remember_file)
@@ -60,6 +67,7 @@ class SqliteDatabase(Database):
             check_same_thread=False,
         )
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        connection.execute("PRAGMA secure_delete = on")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute("PRAGMA temp_store = memory")
         return connection
@@ -86,6 +94,45 @@ class SqliteDatabase(Database):
         """Take the write lock at once: a reader that turns writer could not be made to wait."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
+    def probe_writing(self, patience: float) -> None:
+        """On a connection of its own, which waits less than others."""
+        try:
+            with closing(self._connect(busy_seconds=patience)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise self.meaning(error) from error
+
+    def hold_back_predictions(self, connection: Connection) -> None:
+        """The write lock suffices."""
+
+    def scrub(self, names: Collection[str]) -> str | None:
+        """Empty the write-ahead log, and rewrite the file if a name is still found in it.
+
+        ``secure_delete`` overwrites what is deleted; but an older release, or a copy of a page
+        that was split, may have left something.
+        """
+        if not self._empty_log():
+            return f"{self.file}-wal is being read and could not be emptied: run this again."
+        if self._found(names):
+            with self.errors(), self.engine.connect() as connection:
+                connection.exec_driver_sql("VACUUM")
+            self._empty_log()
+        if self._found(names):
+            return f"Other texts in {self.file} contain the name, another user's for example."
+        return None
+
+    def _empty_log(self) -> bool:
+        """Move all of the write-ahead log into the file and cut it to nothing; False if in use."""
+        with self.errors(), self.engine.connect() as connection:
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+        return not busy
+
+    def _found(self, names: Collection[str]) -> bool:
+        """Whether the bytes of any of the names are in a file of the database."""
+        files = (self.file, self.file.with_name(f"{self.file.name}-wal"))
+        return any(_holds(file, name.encode()) for file in files for name in names)
+
     def keep_schema(self, connection: Connection) -> None:
         """The write lock suffices."""
 
@@ -100,6 +147,11 @@ class SqliteDatabase(Database):
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if code == sqlite3.SQLITE_FULL:
             return StoreFullError(f"No room for the database {self.file}.")
+        if code in _DAMAGES:
+            return StoreDamagedError(
+                f"{self.file} is damaged, or no SQLite database ({error}): restore a backup by "
+                "`walltimed db restore`, or name another file in database_url."
+            )
         if code in _REFUSALS:
             return RefusedRecordError(f"The database refuses a value: {error}.")
         if "no such table" in str(error) or "no such column" in str(error):
@@ -125,3 +177,11 @@ class SqliteDatabase(Database):
             return SqliteLogReader(self.file, connect, self.meaning, after=horizon or 0)
         except sqlite3.Error as error:
             raise self.meaning(error) from error
+
+
+def _holds(file: Path, wanted: bytes) -> bool:
+    """Whether a file has these bytes anywhere."""
+    if not file.exists() or not file.stat().st_size:
+        return False
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as all_:
+        return all_.find(wanted) >= 0

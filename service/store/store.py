@@ -1,6 +1,6 @@
 """The history store: everything that outlives the process, behind domain types."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Literal
@@ -12,6 +12,7 @@ from predictors.jobs import Completion
 from service.store import forgetting, schema, scoring, tokens, warm_start, writing
 from service.store.database import Database
 from service.store.errors import StoreUnavailableError
+from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
 from service.store.sqlite import SqliteDatabase
@@ -41,9 +42,17 @@ class Store:
         self._database = database
         self.tunings = Tunings(database)
 
-    def upgrade(self) -> None:
-        """Bring the schema up to this release's; safe from several processes at once."""
-        schema.upgrade(self._database)
+    @property
+    def name(self) -> str:
+        """What people call the database by: its file or its address, without a password."""
+        return self._database.name
+
+    def upgrade(self) -> bool:
+        """Bring the schema up to this release's; safe from several processes at once.
+
+        Returns whether the history is new.
+        """
+        return schema.upgrade(self._database)
 
     def check(self) -> None:
         """Raise SchemaOutdatedError unless the schema is this release's."""
@@ -86,20 +95,23 @@ class Store:
         return self._database.follow()
 
     def warm_start(
-        self, memories: Sequence[Memory], now: float
+        self, memories: Sequence[Memory], now: float, clusters: Sequence[str] | None = None
     ) -> tuple[LogReader, list[Iterator[Completion]]]:
         """The parts of the log that ``memories`` ask for, each cluster by cluster in log order.
 
         Args:
             memories: what those who learn remember.
             now: Unix seconds; later end times do not move the window.
+            clusters: whose parts are wanted; by default all that have a history.
 
         Returns:
             A reader of what is stored after this moment, and the parts of what was before.
         """
         horizon = self._database.horizon()
+        wanted = self.clusters() if clusters is None else clusters
         parts = [
-            warm_start.read_memory(self._database, horizon, memory, now) for memory in memories
+            warm_start.read_memory(self._database, horizon, memory, now, wanted)
+            for memory in memories
         ]
         return self._database.follow(horizon), parts
 
@@ -113,6 +125,11 @@ class Store:
         with self._database.reading() as connection:
             return warm_start.read_clusters(connection)
 
+    def active_clusters(self) -> list[str]:
+        """The clusters that have a history, those first whose runs ended last."""
+        with self._database.reading() as connection:
+            return warm_start.read_active_clusters(connection)
+
     def scores(self, cluster: str) -> list[MethodScore]:
         """How each method did on this cluster, by name."""
         with self._database.reading() as connection:
@@ -124,15 +141,39 @@ class Store:
         with self._database.writing() as connection:
             return connection.execute(stale).rowcount
 
-    def forget_user(self, user: str) -> int:
-        """Delete a user's runs and predictions; returns how many runs."""
-        with self._database.writing() as connection:
-            return forgetting.forget_user(connection, user)
+    def probe_writing(self, patience: float) -> None:
+        """Take the write lock and give it back.
 
-    def forget_before(self, time: float) -> int:
-        """Delete runs that ended earlier; returns how many."""
+        Raises:
+            StoreUnavailableError: another program has held it for ``patience`` seconds.
+        """
+        self._database.probe_writing(patience)
+
+    def erasable(self, erasure: Erasure) -> Erased:
+        """How much ``erase`` would delete."""
+        with self._database.reading() as connection:
+            return forgetting.count(connection, erasure)
+
+    def erase(self, erasure: Erasure, now: float) -> Erased:
+        """Delete a part of the history; running workers learn the rest of it anew.
+
+        Predictions that were answered before and are still to be recorded are deleted too.
+        """
         with self._database.writing() as connection:
-            return forgetting.forget_before(connection, time)
+            self._database.hold_back_predictions(connection)
+            return forgetting.erase(connection, erasure, now)
+
+    def scrub(self, names: Collection[str]) -> str | None:
+        """Overwrite what was deleted, so that no file of the database holds ``names`` any more.
+
+        Returns what is left to be known or done, in a sentence; None if nothing is.
+        """
+        return self._database.scrub(names)
+
+    def last_erasure(self) -> int:
+        """A number that grows with every erasure."""
+        with self._database.reading() as connection:
+            return forgetting.read_last_erasure(connection)
 
     def issue_token(self, name: str, scopes: Iterable[str], now: float) -> tuple[Token, str]:
         """Make a token; the text is what its bearer presents and cannot be shown again."""

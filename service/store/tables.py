@@ -193,6 +193,25 @@ tunings = Table(
     ),
 )
 
+# The release that brought the schema to a revision, for older ones that cannot read it.
+releases = Table(
+    "releases",
+    metadata,
+    Column("revision", Text),
+    Column("release", Text, nullable=False),
+    Column("upgraded_at", Double, nullable=False),
+    PrimaryKeyConstraint("revision"),
+)
+
+# When something was deleted from the history; what it was, and whose, is written nowhere.
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("erasure", BigInteger().with_variant(Integer, "sqlite"), Identity()),
+    Column("erased_at", Double, nullable=False),
+    PrimaryKeyConstraint("erasure"),
+)
+
 # What tuning put in force: the latest version of a cluster counts.
 parameters = Table(
     "parameters",

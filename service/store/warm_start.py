@@ -1,6 +1,6 @@
 """Reading the part of the log that can still change an answer, without reading the rest."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -47,6 +47,7 @@ _PART_OF_LOG = """
     WHERE seq IN (SELECT seq FROM wanted) AND {settled} ORDER BY {log_order}"""
 _WHOLE_LOG = """
     SELECT {columns} FROM completions WHERE cluster = :cluster AND {settled} ORDER BY {log_order}"""
+_NEWEST_END = "SELECT max(end_time) FROM completions WHERE cluster = :cluster"
 _END_OF_NEWEST = """
     SELECT end_time FROM completions WHERE cluster = :cluster AND {settled}
     ORDER BY end_time DESC LIMIT 1 OFFSET :newer"""
@@ -57,8 +58,17 @@ def read_clusters(connection: Connection) -> list[str]:
     return list(connection.execute(text(_CLUSTERS)).scalars())
 
 
+def read_active_clusters(connection: Connection) -> list[str]:
+    """The same, those first whose runs ended last."""
+    newest = {
+        name: connection.execute(text(_NEWEST_END), {"cluster": name}).scalar_one()
+        for name in read_clusters(connection)
+    }
+    return sorted(newest, key=lambda name: (-newest[name], name))
+
+
 def read_memory(
-    database: Database, horizon: Any, memory: Memory, now: float
+    database: Database, horizon: Any, memory: Memory, now: float, clusters: Sequence[str]
 ) -> Iterator[Completion]:
     """What ``memory`` asks for of the log before ``horizon``, cluster by cluster in log order."""
     words = {
@@ -68,7 +78,7 @@ def read_memory(
     }
     with database.reading() as connection:
         database.prefer_indexes(connection)
-        for cluster in read_clusters(connection):
+        for cluster in clusters:
             log = _Log(connection, words, {"cluster": cluster, "horizon": horizon})
             for rows in _remembered(log, memory, now).partitions(_ROWS_AT_ONCE):
                 yield from map(completion_of, rows)

@@ -6,7 +6,7 @@ from itertools import compress
 from operator import itemgetter
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
 from service.store.batches import BatchStatement, Rows
@@ -14,6 +14,8 @@ from service.store.errors import RefusedRecordError
 from service.store.matching import Match, find_matches
 from service.store.rows import COMPLETION, PREDICTION, completion_row, prediction_row
 from service.store.scoring import score
+from service.store.tables import erasures
+from service.store.tables import predictions as table
 from service.store.types import Ingested, RecordedPrediction, ReportedCompletion
 
 Groups = Sequence[Sequence[ReportedCompletion]]
@@ -32,6 +34,9 @@ _PRESENT = BatchStatement(
     "{incoming} SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq",
 )
 _RECORDED_AT_ONCE = 128
+ERASURE_SECONDS = 1.0
+"""How far the clocks of two machines may be apart, and how long a prediction waits for its record.
+"""
 _LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'completions'"
 _NEXT_PLACES = "SELECT nextval('completions_seq') FROM generate_series(1, %s)"
 _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEND
@@ -42,6 +47,7 @@ def write(
 ) -> list[Ingested]:
     """Do all of it within the transaction that ``connection`` is in."""
     _record(connection, predictions)
+    _drop_erased(connection, predictions)
     owners, reported = _first_reports(groups)
     if not reported:
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
@@ -61,6 +67,26 @@ def _record(connection: Connection, predictions: Sequence[RecordedPrediction]) -
     for start in range(0, len(predictions), _RECORDED_AT_ONCE):
         some = predictions[start : start + _RECORDED_AT_ONCE]
         _RECORD.execute(connection, [prediction_row(prediction) for prediction in some])
+
+
+def _drop_erased(connection: Connection, predictions: Sequence[RecordedPrediction]) -> None:
+    """Drop predictions that waited to be stored while somebody's history was erased.
+
+    Whose it was is written nowhere, so everybody's go: those of a second at most. This comes
+    after they were stored, so that an erasure of the same moment sees them or is seen here.
+    """
+    if not predictions:
+        return
+    erased_at = connection.execute(select(func.max(erasures.c.erased_at))).scalar()
+    if erased_at is None:
+        return
+    waited = [
+        prediction.prediction_id
+        for prediction in predictions
+        if prediction.recorded_at <= erased_at + ERASURE_SECONDS
+    ]
+    if waited:
+        connection.execute(delete(table).where(table.c.prediction_id.in_(waited)))
 
 
 def _first_reports(groups: Groups) -> tuple[list[int], list[ReportedCompletion]]:

@@ -109,8 +109,9 @@ def _has_window(predictor: Predictor) -> bool:
 class LiveState:
     """The state of all clusters.
 
-    A cluster appears with its first completion. Any other name shares one empty state, so that
-    asking about clusters that do not exist takes no memory.
+    A cluster appears with its first completion, unless there are ``max_clusters`` already: such
+    a history was stored under another setting, or imported. Any other name shares one empty
+    state, so that asking about clusters that do not exist takes no memory.
 
     Raises:
         ValueError: the settings name a method or a parameter that does not exist.
@@ -133,6 +134,11 @@ class LiveState:
         """The clusters with history."""
         return sorted(self._clusters)
 
+    @property
+    def names(self) -> Collection[str]:
+        """The same, at no cost, in no order, and changing with what is learned."""
+        return self._clusters.keys()
+
     def of(self, cluster: str) -> ClusterState:
         """What is known of a cluster."""
         return self._clusters.get(cluster, self._unknown)
@@ -152,8 +158,8 @@ class LiveState:
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
         for completion in completions:
-            state = self._state_of(completion)
-            state.observe(completion, state.predictors)
+            if state := self._state_of(completion):
+                state.observe(completion, state.predictors)
 
     def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
         """Observe the parts of a history that ``memories`` ask for, each in order.
@@ -161,16 +167,17 @@ class LiveState:
         So most of a long window is told to those alone who look at it.
         """
         for completion in recent:
-            state = self._state_of(completion)
-            state.observe(completion, state.unwindowed)
+            if state := self._state_of(completion):
+                state.observe(completion, state.unwindowed)
         for completion in windows:
-            state = self._state_of(completion)
-            state.learn(completion, state.windowed)
+            if state := self._state_of(completion):
+                state.learn(completion, state.windowed)
 
-    def _state_of(self, completion: Completion) -> ClusterState:
+    def _state_of(self, completion: Completion) -> ClusterState | None:
+        """What its cluster has taught; None for a cluster too many."""
         name = completion.submission.cluster
         state = self._clusters.get(name)
-        if state is None:
+        if state is None and len(self._clusters) < self._settings.max_clusters:
             state = self._clusters[name] = ClusterState(self._settings, self._metrics)
         return state
 

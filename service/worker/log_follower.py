@@ -68,6 +68,11 @@ class LogFollower:
         self._reader = reader
         self._level_at = self._clock()
 
+    def restart(self, reader: LogReader) -> LogReader | None:
+        """Follow another reader; answers the one that was followed, which is to be closed."""
+        before, self._reader = self._reader, reader
+        return before
+
     @property
     def started(self) -> bool:
         """Whether the history has been folded."""

@@ -1,6 +1,8 @@
 """What one serving process consists of, and how it starts and stops."""
 
 import asyncio
+import gc
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,18 +10,21 @@ from contextlib import suppress
 import structlog
 
 from service.auth import Guard
+from service.cluster_bound import ClusterBound, surplus_sentence
 from service.contract.answers import HealthAnswer, Status
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
-from service.store import LogReader, Store, StoreError, open_store
+from service.store import LogReader, Store, StoreError, StoreFullError, open_store
 from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process, take_short_slices
+from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
+from service.worker.write_probe import WriteProbe
 from service.worker.writer import Writer
 
 log = structlog.get_logger()
@@ -28,6 +33,16 @@ HOUSEKEEPING_SECONDS = 1.0
 """How often tokens are read again and gauges set."""
 
 DAY = 86400.0
+
+CATCHING_UP_SLICE = 1000
+CATCHING_UP_ROUNDS = 1000
+"""Completions that came while the history was learned anew, and are learned before it is used."""
+
+NEVER = -1
+"""No erasure has this number."""
+
+LISTED = 20
+"""Clusters that a record of the log names."""
 
 
 class Worker:
@@ -48,6 +63,7 @@ class Worker:
         metrics: what the process counts and measures.
         guard: admits requests.
         store: the history.
+        cluster_bound: whose completions may come in.
         live: what the process has learned from the history.
         follower: keeps ``live`` level with the log of completions.
         writer: commits completions and predictions.
@@ -73,6 +89,7 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = LiveState(settings, self.metrics)
+        self.cluster_bound = ClusterBound(lambda: self.live.names, lambda: settings.max_clusters)
         self.follower = LogFollower(
             self.live,
             before_learning=lambda: self.recorder.flush(),  # noqa: PLW0108 - made below
@@ -94,13 +111,18 @@ class Worker:
             is_catching_up=lambda: self.follower.is_catching_up,
             clock=clock,
         )
+        self.write_probe = WriteProbe(self.store)
+        self.reloading = Reloading(settings)
         self.forecasts = ForecastProcess(settings.forecast_seconds)
         self._owns_process = owns_process
         self._history_length = 0
+        self._held_clusters = 0
         self._failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._seen_drops = 0
         self._seen_commits = 0
+        self._known_erasure = 0
+        self._tokens_due = asyncio.Event()
 
     async def start(self) -> None:
         """Start serving; the history is folded meanwhile, and ``follower.started`` tells when.
@@ -111,14 +133,19 @@ class Worker:
         """
         if self._owns_process:
             take_short_slices()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
         self._history_length = await asyncio.to_thread(self.store.history_length)
+        held = await asyncio.to_thread(self.store.active_clusters)
+        self.cluster_bound.expect(held[: self.settings.max_clusters])
         self.writer.start()
         self._tasks = [
             asyncio.create_task(self._learn()),
             asyncio.create_task(self._keep_house()),
+            asyncio.create_task(self._follow_erasures()),
+            asyncio.create_task(self.write_probe.run()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
         ]
@@ -151,6 +178,8 @@ class Worker:
             return "A background task has failed; the log says why."
         if self.follower.error:
             return "The history store cannot be read; the log says why."
+        if self.is_read_only:
+            return "The history store cannot be written to; the log says why."
         return None
 
     def _status(self) -> Status:
@@ -158,7 +187,22 @@ class Worker:
             return "failed"
         if not self.follower.started:
             return "starting"
-        return "stale" if self.follower.error else "ready"
+        if self.follower.error:
+            return "stale"
+        return "read-only" if self.is_read_only else "ready"
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether completions cannot be stored: there is no room, or the lock is taken."""
+        is_full = isinstance(self.writer.failure, StoreFullError)
+        return is_full or self.write_probe.error is not None
+
+    def reload(self) -> None:
+        """Take over what may change while the service runs: settings, and tokens at once."""
+        changed = self.reloading.reload()
+        self._tokens_due.set()
+        if "max_clusters" in changed:
+            self._known_erasure = NEVER  # so that the history is learned anew
 
     def set_gauges(self) -> None:
         """Show in the metrics how this process is doing."""
@@ -166,8 +210,10 @@ class Worker:
         self.metrics.ready.set(self.follower.started)
         self.metrics.lag.set(self.follower.lag())
         self.metrics.stale_seconds.set(self.follower.stale_seconds())
+        self.metrics.read_only.set(self.is_read_only)
         self.metrics.queued.set(self.writer.queued)
-        self.metrics.clusters.set(len(self.live.clusters))
+        self.metrics.clusters.set(len(self.live.names))
+        self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
         dropped, commits = self.writer.dropped_predictions, self.writer.commits
         self.metrics.dropped(dropped - self._seen_drops)
         self.metrics.committed(commits - self._seen_commits)
@@ -203,15 +249,65 @@ class Worker:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
         live = LiveState(self.settings, self.metrics)
         live.rehearse()
-        reader, (recent, windows) = self.store.warm_start(live.memories, self.clock())
+        self._known_erasure = self.store.last_erasure()
+        served = self._served_clusters()
+        reader, (recent, windows) = self.store.warm_start(live.memories, self.clock(), served)
         live.remember(recent, windows)
         live.retune(in_force.from_store(self.store))
         return live, reader
 
+    def _served_clusters(self) -> list[str]:
+        """As many as may be, those first whose runs ended last."""
+        held, most = self.store.active_clusters(), self.settings.max_clusters
+        self._held_clusters = len(held)
+        if surplus := surplus_sentence(len(held), most):
+            log.warning(surplus, held=len(held), served=most, left_out=held[most:][:LISTED])
+        return held[:most]
+
+    async def _follow_erasures(self) -> None:
+        """Learn the history anew, for ever, whenever a part of it was deleted."""
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            if not self.follower.started:
+                continue
+            with suppress(StoreError):
+                if await asyncio.to_thread(self.store.last_erasure) != self._known_erasure:
+                    await self._learn_anew()
+
+    async def _learn_anew(self) -> None:
+        """Put what the history teaches now in the place of all that was learned before."""
+        began = time.perf_counter()
+        learned, reader = await self._fold_until_it_works()
+        await asyncio.to_thread(catch_up, learned, reader)
+        self.recorder.flush()
+        self.pseudonyms.forget()
+        self.live.adopt(learned)
+        before = self.follower.restart(reader)
+        if before is not None:
+            await asyncio.to_thread(before.close)
+        if self._owns_process:
+            gc.freeze()
+        log.info(
+            "learned anew: a part of the history was erased",
+            seconds=round(time.perf_counter() - began, 3),
+        )
+
     async def _keep_house(self) -> None:
         """Read tokens again, set gauges: what is issued or revoked counts within seconds."""
         while True:
-            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._tokens_due.wait(), HOUSEKEEPING_SECONDS)
+            self._tokens_due.clear()
             self.set_gauges()
+            self.cluster_bound.settle()
             with suppress(StoreError):
                 self.guard.update(await asyncio.to_thread(self.store.tokens))
+
+
+def catch_up(live: LiveState, reader: LogReader) -> None:
+    """Let ``live`` learn what has come since it was folded."""
+    reader.refresh()
+    for _ in range(CATCHING_UP_ROUNDS):
+        if not (completions := reader.read(CATCHING_UP_SLICE)):
+            return
+        live.apply(completions)

@@ -1,6 +1,7 @@
 """The migrations build what the code expects, from nothing and with rows, and can be taken back."""
 
 import threading
+from importlib.metadata import version
 
 import pytest
 from alembic import command
@@ -9,8 +10,14 @@ from alembic.runtime.migration import MigrationContext
 from runs import a_run, predicted, reported
 from sqlalchemy import NullPool, create_engine, inspect
 
-from service.store import SchemaOutdatedError, StoreUnavailableError, open_store
-from service.store.schema import alembic_config
+from service.store import (
+    ForeignDatabaseError,
+    NewerSchemaError,
+    SchemaOutdatedError,
+    StoreUnavailableError,
+    open_store,
+)
+from service.store.schema import alembic_config, newest_revision
 from service.store.tables import metadata
 
 
@@ -72,12 +79,49 @@ def test_a_database_before_its_upgrade_is_not_used(store):
     store.check()
 
 
-def test_a_database_from_another_release_is_named(store, engine):
+def test_a_newer_schema_names_the_release_that_wrote_it_and_is_left_alone(store, engine):
     store.upgrade()
     with engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'from_the_future'")
-    with pytest.raises(SchemaOutdatedError, match="from_the_future"):
+        connection.exec_driver_sql("INSERT INTO releases VALUES ('from_the_future', '9.8.7', 0)")
+    for attempt in (store.check, store.upgrade):
+        with pytest.raises(NewerSchemaError, match=r"from_the_future by walltimed 9\.8\.7.*run"):
+            attempt()
+
+
+def test_a_newer_schema_is_told_also_where_its_release_was_not_written_down(store, engine):
+    store.upgrade()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'ffff00000000'")
+        connection.exec_driver_sql("DROP TABLE releases")
+    with pytest.raises(NewerSchemaError, match="by a newer walltimed"):
         store.check()
+
+
+def test_every_upgrade_writes_down_its_release(store, engine):
+    assert store.upgrade()
+    assert not store.upgrade()
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT revision, release FROM releases").all()
+    assert rows == [(newest_revision(), version("walltimed"))]
+
+
+def test_another_program_s_tables_are_named_and_left_alone(store, engine):
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE completions (recipe TEXT)")
+    for attempt in (store.check, store.upgrade):
+        with pytest.raises(ForeignDatabaseError, match=r"another program.*completions"):
+            attempt()
+    assert inspect(engine).get_table_names() == ["completions"]
+
+
+def test_a_postgresql_database_may_be_shared_with_other_programs(empty_postgres_url):
+    with create_engine(empty_postgres_url, poolclass=NullPool).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE recipes (recipe TEXT)")
+    store = open_store(empty_postgres_url)
+    assert store.upgrade()
+    store.check()
+    store.close()
 
 
 def test_an_upgrade_of_what_is_up_to_date_changes_nothing(store):

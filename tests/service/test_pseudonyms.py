@@ -258,14 +258,14 @@ def test_imports_hide_names_too_and_forgetting_takes_the_name(
     assert user in (DATA / file).read_text("utf-8")
     assert user.encode() not in stored
     assert Pseudonyms(KEY).user(user).encode() in stored
-    assert walltimed("forget", "--user", user)["deleted"] > 0
-    assert walltimed("forget", "--user", user)["deleted"] == 0
+    assert walltimed("forget", "--user", user, "--yes")["deleted"] > 0
+    assert walltimed("forget", "--user", user, "--yes")["deleted"] == 0
 
 
 def test_forgetting_finds_what_was_stored_before_there_was_a_key(walltimed, sqlite_url):
     with InProcess(sqlite_url) as service:
         service.complete(run_of(1, user="zebediah"))
-    assert walltimed("forget", "--user", "zebediah") == {"deleted": 1}
+    assert walltimed("forget", "--user", "zebediah", "--yes")["deleted"] == 1
 
 
 def test_reconciling_hides_names_and_finds_what_is_known(walltimed, sqlite_url, tmp_path):

@@ -30,12 +30,13 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
     async def ready() -> Response:
         """Whether the history has been folded, and how far behind it predictions are.
 
-        A service whose store is away is ready, but stale: it predicts from memory.
+        A service whose store is away is ready, but stale: it predicts from memory. One whose store
+        is locked by another program, or full, is read-only: it predicts, and stores no completion.
         """
         answer = health()
         return Response(
             to_json(answer),
-            status_code=200 if answer.status in {"ready", "stale"} else 503,
+            status_code=200 if answer.status in {"ready", "stale", "read-only"} else 503,
             media_type="application/json",
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 
@@ -57,13 +58,49 @@ def users(store):
 
 
 def test_a_user_is_forgotten_and_nobody_else(walltimed, history, store_url):
-    assert walltimed("forget", "--user", "ada", "-d", store_url) == (0, {"deleted": 2})
+    code, said = walltimed("forget", "--user", "ada", "-d", store_url, "--yes")
+    assert (code, said["deleted"], said["predictions"]) == (0, 2, 2)
     assert users(history) == [("bob", 1.0e9), ("bob", 1.7e9)]
     assert history.drop_stale_predictions(2e9) == 2
 
 
-def test_what_is_old_is_forgotten(history):
-    assert history.forget_before(1.5e9) == 2
+def test_a_dry_run_says_what_would_go_and_deletes_nothing(walltimed, history, store_url):
+    code, said = walltimed("forget", "--user", "ada", "-d", store_url, "--dry-run")
+    assert (code, said["would_delete"], said["predictions"]) == (0, 2, 2)
+    assert len(users(history)) == 4
+
+
+def test_a_cluster_is_forgotten_with_its_scores(walltimed, history, store_url):
+    code, said = walltimed("forget", "--cluster", "default", "-d", store_url, "--yes")
+    assert (code, said["deleted"]) == (0, 4)
+    assert history.clusters() == []
+    assert history.scores("default") == []
+
+
+def test_nothing_is_deleted_unasked(walltimed, history, store_url):
+    """A test has no terminal: there is nobody to ask."""
+    code, said = walltimed("forget", "--user", "ada", "-d", store_url)
+    assert code == 2
+    assert "--yes" in said
+    assert len(users(history)) == 4
+
+
+def test_a_person_at_a_terminal_is_asked(walltimed, history, store_url, monkeypatch):
+    asked = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for answer, left in ((False, 4), (True, 2)):
+        monkeypatch.setattr(
+            "typer.confirm", lambda *_, answer=answer, **__: asked.append(1) or answer
+        )
+        walltimed("forget", "--user", "ada", "-d", store_url)
+        assert len(users(history)) == left
+    assert len(asked) == 2
+
+
+def test_what_is_old_is_forgotten(walltimed, history, store_url):
+    days = str((time.time() - 1.5e9) / 86400)
+    _, said = walltimed("forget", "--older-than-days", days, "-d", store_url, "--yes")
+    assert said["deleted"] == 2
     assert users(history) == [("ada", 1.7e9), ("bob", 1.7e9)]
     assert history.drop_stale_predictions(2e9) == 2
 
@@ -74,7 +111,7 @@ def test_what_to_forget_must_be_said(walltimed, sqlite_url, which):
 
 
 def test_good_settings_pass_and_nothing_is_made(walltimed, tmp_path):
-    assert walltimed("check-config") == (0, {"config": "good"})
+    assert walltimed("check-config") == (0, {"config": "good", "warnings": []})
     assert list(tmp_path.iterdir()) == []
 
 

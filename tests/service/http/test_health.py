@@ -156,3 +156,29 @@ def test_an_acknowledged_batch_is_known_at_once(serve, store_url, count):
     service.complete(last)
     assert service.predict(user="ada")["predicted_walltime"] == 1800.0
     assert service.get("/health/ready").json()["lag"] == 0
+
+
+def status_of(service):
+    return service.get("/health/ready").json()["status"]
+
+
+def test_a_history_that_somebody_locks_is_called_read_only(serve, store_url, monkeypatch):
+    """It said ready, lag 0, though every completion was refused."""
+    monkeypatch.setattr("service.worker.write_probe.PROBE_SECONDS", 0.1)
+    service = serve(store_url)
+    engine = create_engine(store_url, poolclass=NullPool)
+    with engine.connect() as other:
+        if engine.name == "sqlite":
+            other.exec_driver_sql("BEGIN EXCLUSIVE")
+        else:
+            other.exec_driver_sql("LOCK TABLE completions IN EXCLUSIVE MODE")
+        service.wait_until(lambda: status_of(service) == "read-only")
+        answer = service.get("/health/ready")
+        assert answer.status_code == 200
+        assert "cannot be written to" in answer.json()["detail"]
+        assert "walltimed.sqlite3" not in answer.text
+        assert service.predict(user="ada")["predicted_walltime"] == 3600
+        assert service.metric("walltimed_read_only") == 1
+        other.rollback()
+    service.wait_until(lambda: status_of(service) == "ready")
+    assert service.complete(run_of("1"))["accepted"] == 1

@@ -11,6 +11,7 @@ from sqlalchemy import NullPool, create_engine, event, make_url
 from service.store import (
     RefusedRecordError,
     SchemaOutdatedError,
+    StoreDamagedError,
     StoreFullError,
     StoreUnavailableError,
     open_store,
@@ -111,14 +112,13 @@ def test_a_sqlite_database_that_somebody_else_is_writing_to_is_unavailable(
     other.close()
 
 
-def test_a_file_that_is_no_database_is_unavailable(tmp_path):
+def test_a_file_that_is_no_database_is_called_so(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("not a database at all, but longer than its header " * 10)
     store = open_store(f"sqlite:///{file}")
-    with pytest.raises(StoreUnavailableError, match="not a database"):
-        store.check()
-    with pytest.raises(StoreUnavailableError):
-        store.upgrade()
+    for attempt in (store.check, store.upgrade):
+        with pytest.raises(StoreDamagedError, match="not a database"):
+            attempt()
     assert file.read_text().startswith("not a database at all")
     store.close()
 

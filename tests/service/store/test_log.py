@@ -8,7 +8,7 @@ from runs import a_run, read_all, reported
 from sqlalchemy import make_url
 
 from predictors.base import Memory
-from service.store import open_store
+from service.store import Erasure, open_store
 from service.store.rows import COMPLETION, completion_row
 
 
@@ -75,7 +75,7 @@ def test_a_run_stored_after_the_newest_were_forgotten_is_read(store, reader):
     store.write([reported(a_run("1"), a_run("2"))])
     reader.refresh()
     assert jobs(read_all(reader)) == ["1", "2"]
-    store.forget_before(1e11)
+    store.erase(Erasure(before=1e11), now=1e9)
     store.write([reported(a_run("3"))])
     reader.refresh()
     assert jobs(read_all(reader)) == ["3"]

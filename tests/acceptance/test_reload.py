@@ -1,0 +1,74 @@
+"""SIGHUP takes over changed settings and ends nothing."""
+
+import json
+import os
+import signal
+
+import pytest
+from running_service import Service, completion, eventually
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def settings_file(tmp_path):
+    file = tmp_path / "walltimed.toml"
+    file.write_text('log_level = "warning"\nmax_batch = 2\n')
+    return file
+
+
+def records(service):
+    lines = service.log.read_text().splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def batch_of_three(service):
+    return service.complete(*(completion(n) for n in range(3)))
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_limits_and_log_level_change_and_no_process_ends(sqlite_url, settings_file, workers):
+    options = ("--workers", workers, "--config", str(settings_file))
+    with Service(sqlite_url, *options) as service:
+        assert batch_of_three(service).status_code == 422
+        children = children_of(service.process.pid)
+        settings_file.write_text('log_level = "info"\nmax_batch = 3\nport = 1\n')
+        service.process.send_signal(signal.SIGHUP)
+        read_again = "settings were read again"
+        eventually(
+            lambda: sum(each["event"] == read_again for each in records(service)) == int(workers)
+        )
+        for _ in range(2 * int(workers)):
+            with service.connection():
+                assert batch_of_three(service).status_code == 200
+        told = [each for each in records(service) if each["event"] == read_again]
+        assert told[0]["changed"] == ["log_level", "max_batch"]
+        waiting = [each for each in records(service) if "wait for a restart" in each["event"]]
+        assert waiting[0]["settings"] == ["port"]
+        assert children_of(service.process.pid) >= children
+        assert service.process.poll() is None
+
+
+def test_settings_that_are_refused_change_nothing(sqlite_url, settings_file):
+    with Service(sqlite_url, "--config", str(settings_file)) as service:
+        settings_file.write_text("max_batch = -7\n")
+        service.process.send_signal(signal.SIGHUP)
+        eventually(lambda: any("settings are refused" in each["event"] for each in records(service)))
+        assert batch_of_three(service).status_code == 422
+        assert service.predict("ada") == 3600
+
+
+def test_a_hangup_before_the_service_is_ready_ends_nothing(sqlite_url, settings_file):
+    service = Service(sqlite_url, "--config", str(settings_file))
+    assert service.process.stdout.readline()
+    service.process.send_signal(signal.SIGHUP)
+    eventually(service.is_ready, seconds=60)
+    assert service.end(signal.SIGTERM) == 0
+    service.process.stdout.close()
+    service.client.close()
+
+
+def children_of(process_id: int) -> set[int]:
+    """The processes that this one has started and that are still there."""
+    with open(f"/proc/{process_id}/task/{process_id}/children", encoding="ascii") as listed:
+        return {int(child) for child in listed.read().split() if os.path.exists(f"/proc/{child}")}

@@ -1,0 +1,45 @@
+"""The table of recent jobs takes little room for few of them, and grows without a difference."""
+
+from runs import a_run
+
+from predictors.jobs import Submission
+from predictors.memory.job_table import JobTable
+
+
+def room(table: JobTable) -> int:
+    return sum(array.nbytes for array in table.columns)
+
+
+def test_a_table_for_many_jobs_is_small_while_there_are_few():
+    table = JobTable(20_000)
+    table.add(a_run("1"))
+    assert room(table) < 8_000
+
+
+def test_a_table_takes_no_more_room_than_twice_the_jobs_it_keeps():
+    table = JobTable(100)
+    for end in range(1000):
+        table.add(a_run(str(end), start=float(end)))
+    assert table.columns[0].shape[1] == 201
+    assert len(table) == 100
+
+
+def test_each_user_s_jobs_stay_linked_while_the_table_grows():
+    """More users than there was room for at first, and several reports of each that come late."""
+    table = JobTable(5_000)
+    runs = [
+        a_run(f"{job}", user=f"u{job % 150}", start=float((job * 37) % 600), runtime=job + 1.0)
+        for job in range(900)
+    ]
+    for run in runs:
+        table.add(run)
+    for user in ("u0", "u63", "u64", "u127", "u128", "u149"):
+        own = [run for run in runs if run.submission.user == user]
+        _, _, _, row = table.window(Submission(user=user, requested_walltime=1.0, submit_time=1e6))
+        found = []
+        while row >= 0:
+            found.append(table.columns[0][3, row])
+            row = table.columns[1][4, row]
+        own.reverse()
+        newest_first = sorted(own, key=lambda run: -run.end_time)
+        assert found == [run.runtime for run in newest_first]

@@ -1,0 +1,124 @@
+"""After `walltimed forget` the name is in no file of the store and in no running service."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from asgi_client import InProcess, run_of
+from runs import a_run, predicted, read_all, reported
+from sqlalchemy import make_url
+
+from service.store import Erasure, open_store
+
+NAME = "carolina-secret"
+
+
+def found_in(directory: Path) -> dict[str, int]:
+    """How often the name is in each file."""
+    content = {file.name: file.read_bytes() for file in directory.iterdir() if file.is_file()}
+    return {name: text.count(NAME.encode()) for name, text in content.items() if text}
+
+
+def cold(service) -> bool:
+    return service.predict(user=NAME)["basis"]["reason"] == "cold-start"
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """A service that looks often whether something was erased."""
+    monkeypatch.setattr("service.worker.worker.HOUSEKEEPING_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("quick")
+def test_running_services_forget_without_a_restart(serve, store_url, walltimed):
+    services = [serve(store_url, record_predictions=False) for _ in range(2)]
+    services[0].complete(*(run_of(str(n), user=NAME) for n in range(5)))
+    services[0].complete(run_of("other", user="bob", runtime=60.0))
+    for service in services:
+        service.wait_until(lambda service=service: not cold(service))
+    assert walltimed("forget", "--user", NAME, "--yes", "-d", store_url)[0] == 0
+    for service in services:
+        service.wait_until(lambda service=service: cold(service))
+        assert service.get(f"/v1/users/{NAME}/accuracy").status_code == 404
+        assert service.get("/v1/users/bob/accuracy").status_code == 200
+    # And they go on learning, from the place in the log where they are.
+    services[1].complete(run_of("later", user="bob", runtime=60.0))
+    for service in services:
+        service.wait_until(
+            lambda service=service: service.get("/v1/users/bob/accuracy").json()["jobs"] == 2
+        )
+
+
+@pytest.mark.usefixtures("quick")
+def test_no_file_of_the_store_holds_the_name(serve, sqlite_url, walltimed):
+    """It was in the write-ahead log 25,595 times, before and after."""
+    directory = Path(make_url(sqlite_url).database).parent
+    service = serve(sqlite_url)
+    for batch in range(20):
+        service.complete(
+            *(run_of(f"{batch}-{n}", user=NAME if n % 7 == 0 else f"u{n}") for n in range(200))
+        )
+        service.predict(user=NAME)
+    service.wait_until(lambda: sum(found_in(directory).values()) > 500)
+    code, said, _ = walltimed("forget", "--user", NAME, "--yes", "-d", sqlite_url)
+    # Nothing comes after the count: no sentence says that anything is left.
+    assert (code, said.splitlines()[-1][:13]) == (0, "580 runs and ")
+    assert set(found_in(directory).values()) == {0}
+    service.complete(run_of("later", user="bob"))
+    assert set(found_in(directory).values()) == {0}
+
+
+def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
+    """The answer came before the erasure, its record after."""
+    store.erase(Erasure(users=frozenset({NAME})), now=1000.0)
+    store.write(
+        [],
+        [
+            predicted("before", a_run("1", user=NAME), recorded_at=999.9),
+            predicted("after", a_run("2", user="bob"), recorded_at=1002.0),
+        ],
+    )
+    assert store.erasable(Erasure(users=frozenset({NAME, "bob"}))).predictions == 1
+
+
+def test_what_an_older_release_left_in_the_file_is_overwritten(sqlite_url):
+    """Free pages of a file that was written without secure_delete."""
+    file = Path(make_url(sqlite_url).database)
+    store = open_store(sqlite_url)
+    store.write([reported(*(a_run(str(n), user=NAME) for n in range(500)))])
+    store.close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA secure_delete = off")
+        connection.execute("DELETE FROM completions")
+    connection.close()
+    assert found_in(file.parent)[file.name] > 0
+    store = open_store(sqlite_url)
+    store.erase(Erasure(users=frozenset({NAME})), now=1.0)
+    assert store.scrub({NAME}) is None
+    assert set(found_in(file.parent).values()) == {0}
+    store.close()
+
+
+def test_a_name_within_another_text_is_told(sqlite_url):
+    store = open_store(sqlite_url)
+    store.write([reported(a_run("1", user=NAME), a_run("2", user=f"{NAME}-too"))])
+    store.erase(Erasure(users=frozenset({NAME})), now=1.0)
+    assert "contain the name" in store.scrub({NAME})
+    assert [run.submission.user for run in read_all(store.reader())] == [f"{NAME}-too"]
+    store.close()
+
+
+def test_postgresql_s_own_remains_are_told(postgres_url, walltimed):
+    store = open_store(postgres_url)
+    store.write([reported(a_run("1", user=NAME))])
+    store.close()
+    said = walltimed("forget", "--user", NAME, "--yes", "-d", postgres_url)[1]
+    assert "VACUUM FULL" in said
+
+
+def test_a_service_that_was_away_learns_the_history_as_it_is(store_url, walltimed):
+    with InProcess(store_url) as service:
+        service.complete(run_of("1", user=NAME))
+    walltimed("forget", "--user", NAME, "--yes", "-d", store_url)
+    with InProcess(store_url) as service:
+        assert cold(service)
