@@ -1,6 +1,8 @@
 """``walltimed db``: the schema of the history store."""
 
-from typing import TYPE_CHECKING
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,7 +40,7 @@ def upgrade(
 def check(
     *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Say whether the schema is current; exit code 1 when it is not.
+    """Say whether the schema is current and, on SQLite, every page whole; exit code 1 if not.
 
     For example:
 
@@ -47,8 +49,71 @@ def check(
     settings = load_settings(database_url=database_url, config=file)
     with opened(settings) as store:
         store.check()
+        store.check_whole()
         warnings = surplus_of(store, settings)
     report(without_password(settings), warnings, as_json=as_json)
+
+
+@db.command()
+def backup(
+    copy: Annotated[Path, typer.Argument(metavar="FILE", help="Must not exist yet.")],
+    *,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the history to FILE, readable to you alone, while the service goes on.
+
+    FILE holds the history of one moment and appears only when it is complete. For SQLite; for
+    PostgreSQL this says which tool to use.
+
+    For example:
+
+        walltimed db backup /var/backups/walltimed-$(date +%F).sqlite3
+    """
+    settings = load_settings(database_url=database_url, config=file)
+    with opened(settings) as store:
+        store.check()
+        store.back_up(copy)
+    size = copy.stat().st_size
+    if as_json:
+        print_json({"database": without_password(settings), "backup": str(copy), "bytes": size})
+    else:
+        out.print(f"{copy} holds the history, {size:,} bytes.", soft_wrap=True)
+
+
+@db.command()
+def restore(
+    copy: Annotated[Path, typer.Argument(metavar="FILE", help="What `db backup` wrote.")],
+    *,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put the history of FILE in the place of the present one, with the service stopped.
+
+    The present history is kept under another name, its tokens stay in force, and places in the
+    log go on from where it was. What has ended since the backup can be posted or imported again.
+
+    For example:
+
+        systemctl stop walltimed
+        walltimed db restore /var/backups/walltimed-2026-11-22.sqlite3
+        systemctl start walltimed
+    """
+    settings = load_settings(database_url=database_url, config=file)
+    with opened(settings) as store:
+        aside = Path(f"{store.name}.before-restore-{time.strftime('%Y%m%dT%H%M%S')}")
+        store.restore(copy, aside=aside)
+        store.upgrade()
+        runs = store.history_length()
+    kept = str(aside) if aside.exists() else None
+    if as_json:
+        print_json({"database": without_password(settings), "runs": runs, "before": kept})
+        return
+    out.print(f"The history holds {runs:,} runs again.")
+    if kept:
+        out.print(f"What was there before is in {kept}.", soft_wrap=True)
 
 
 def report(database: str, warnings: "Sequence[str]" = (), *, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -67,6 +68,18 @@ class Database(ABC):
     @abstractmethod
     def start_writing(self, connection: Connection) -> None:
         """Do what has to come first in a transaction that writes."""
+
+    @abstractmethod
+    def back_up(self, copy: Path) -> None:
+        """Write what it holds at this moment to a file."""
+
+    @abstractmethod
+    def restore(self, copy: Path, *, aside: Path) -> None:
+        """Put what the file holds in its own place; it is kept as ``aside``."""
+
+    @abstractmethod
+    def check_whole(self) -> None:
+        """Read all of it, where that is ours to do."""
 
     @abstractmethod
     def probe_writing(self, patience: float) -> None:

@@ -29,6 +29,10 @@ class StoreDamagedError(StoreError):
     """The database's file is damaged, or no database at all."""
 
 
+class NotOursError(StoreError):
+    """The database's own tools do this."""
+
+
 class RefusedRecordError(StoreError):
     """The database refuses a value, for example a text with a NUL character in it."""
 

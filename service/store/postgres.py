@@ -1,6 +1,7 @@
 """PostgreSQL: several workers and machines on one history."""
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -8,6 +9,7 @@ from sqlalchemy import URL, Connection, create_engine
 
 from service.store.database import Database
 from service.store.errors import (
+    NotOursError,
     RefusedRecordError,
     SchemaOutdatedError,
     StoreError,
@@ -59,6 +61,24 @@ class PostgresDatabase(Database):
 
     def start_writing(self, connection: Connection) -> None:
         """Nothing comes first."""
+
+    def back_up(self, copy: Path) -> None:
+        """The server has its own way."""
+        raise NotOursError(
+            f"A PostgreSQL history is backed up by its own tools: `pg_dump --format=custom "
+            f"--file={copy} DATABASE`, or a base backup of the server."
+        )
+
+    def restore(self, copy: Path, *, aside: Path) -> None:
+        """The server has its own way."""
+        del aside
+        raise NotOursError(
+            f"A PostgreSQL history is restored by its own tools: `pg_restore --clean --if-exists "
+            f"--dbname=DATABASE {copy}` with all services stopped, then `walltimed db upgrade`."
+        )
+
+    def check_whole(self) -> None:
+        """The server looks after its pages."""
 
     def probe_writing(self, patience: float) -> None:
         """The lock that an INSERT takes."""

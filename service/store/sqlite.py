@@ -13,6 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
+from service.store import sqlite_backup
 from service.store.database import Database
 from service.store.errors import (
     RefusedRecordError,
@@ -93,6 +94,24 @@ class SqliteDatabase(Database):
     def start_writing(self, connection: Connection) -> None:
         """Take the write lock at once: a reader that turns writer could not be made to wait."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def back_up(self, copy: Path) -> None:
+        """While others use it."""
+        try:
+            sqlite_backup.back_up(self.file, copy)
+        except sqlite3.Error as error:
+            raise self.meaning(error) from error
+
+    def restore(self, copy: Path, *, aside: Path) -> None:
+        """While nobody uses it."""
+        try:
+            sqlite_backup.restore(copy, self.file, aside=aside)
+        except sqlite3.Error as error:
+            raise self.meaning(error) from error
+
+    def check_whole(self) -> None:
+        """Every page."""
+        sqlite_backup.check_whole(self.file, name=self.file)
 
     def probe_writing(self, patience: float) -> None:
         """On a connection of its own, which waits less than others."""

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import delete, func, make_url, select
@@ -140,6 +141,34 @@ class Store:
         stale = delete(predictions).where(OPEN, predictions.c.recorded_at < before)
         with self._database.writing() as connection:
             return connection.execute(stale).rowcount
+
+    def back_up(self, copy: Path) -> None:
+        """Write the history as it is at this moment to a file, while it is in use.
+
+        Raises:
+            FileInTheWayError: there is such a file.
+            NotOursError: the database's own tools do it.
+        """
+        self._database.back_up(copy)
+
+    def restore(self, copy: Path, *, aside: Path) -> None:
+        """Put the history of a file in the place of this one, which is kept as ``aside``.
+
+        Raises:
+            StoreDamagedError: the file is no whole database.
+            StoreUnavailableError: somebody uses this history.
+            NotOursError: the database's own tools do it.
+        """
+        self.close()
+        self._database.restore(copy, aside=aside)
+
+    def check_whole(self) -> None:
+        """Read all of the history's pages, where the database does not do it by itself.
+
+        Raises:
+            StoreDamagedError: something is wrong with them.
+        """
+        self._database.check_whole()
 
     def probe_writing(self, patience: float) -> None:
         """Take the write lock and give it back.

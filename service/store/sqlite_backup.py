@@ -1,0 +1,169 @@
+"""Copies of a SQLite history: making one while it is in use, and putting one in its place."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from service.store.errors import StoreDamagedError, StoreError, StoreUnavailableError
+
+OWNER_ONLY = 0o600
+
+_LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'completions'"
+_RAISE_LAST_PLACE = "UPDATE sqlite_sequence SET seq = ? WHERE name = 'completions' AND seq < ?"
+_ADD_LAST_PLACE = """
+    INSERT INTO sqlite_sequence (name, seq)
+    SELECT 'completions', ? WHERE NOT EXISTS
+        (SELECT 1 FROM sqlite_sequence WHERE name = 'completions')"""
+
+
+class FileInTheWayError(StoreError):
+    """The file that was to be made is there already."""
+
+
+def back_up(file: Path, copy: Path) -> None:
+    """Write what the history holds at this moment to ``copy``, readable to its owner alone.
+
+    The history may be in use: ``VACUUM INTO`` reads one state of it, and nobody waits. The copy has
+    its name only when it is complete and on the disk.
+
+    Raises:
+        FileInTheWayError: there is a file of that name.
+        StoreUnavailableError: the copy cannot be written.
+    """
+    if copy.exists():
+        raise FileInTheWayError(f"{copy} is there already: name another file.")
+    unfinished = copy.with_name(f".{copy.name}.unfinished")
+    try:
+        os.close(os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, OWNER_ONLY))
+        unfinished.chmod(OWNER_ONLY)
+        with closing(connect(file)) as connection:
+            connection.execute("VACUUM INTO ?", (str(unfinished),))
+        write_through(unfinished)
+        os.link(unfinished, copy)  # unlike a renaming, it fails if somebody was faster
+        write_through(copy.parent)
+    except FileExistsError as error:
+        raise FileInTheWayError(f"{copy} is there already: name another file.") from error
+    except OSError as error:
+        raise StoreUnavailableError(f"{copy} cannot be written: {error.strerror}.") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def restore(copy: Path, file: Path, *, aside: Path) -> None:
+    """Put the history of ``copy`` in the place of ``file``, which is kept as ``aside``.
+
+    No place in the log is given out twice: the restored history goes on counting where the one
+    that it replaces had arrived, so that nobody who remembers a place misses a run. It keeps the
+    tokens of the one that it replaces: what was revoked stays revoked, and a door that was closed
+    stays closed.
+
+    Raises:
+        StoreDamagedError: the copy is no whole database.
+        StoreUnavailableError: somebody uses the history, or the disk cannot be written.
+    """
+    unfinished = file.with_name(f".{file.name}.unfinished")
+    try:
+        shutil.copyfile(copy, unfinished)
+        unfinished.chmod(OWNER_ONLY)
+        check_whole(unfinished, name=copy)
+        if file.exists():
+            take_out_of_use(file)
+            carry_over(file, unfinished)
+            like(unfinished, file)
+            put_aside(file, aside)
+        write_through(unfinished)
+        unfinished.replace(file)
+        write_through(file.parent)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"{error.filename or file} cannot be used: {error.strerror}."
+        ) from error
+    finally:
+        for leftover in (unfinished, *companions(unfinished)):
+            leftover.unlink(missing_ok=True)
+
+
+def check_whole(file: Path, *, name: Path) -> None:
+    """Read every page of a database, which people call ``name``.
+
+    Raises:
+        StoreDamagedError: something is wrong with it.
+    """
+    try:
+        with closing(connect(file)) as connection:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        raise StoreDamagedError(f"{name} is damaged, or no SQLite database: {error}.") from error
+    if found != "ok":
+        raise StoreDamagedError(f"{name} is damaged: {found}.")
+
+
+def take_out_of_use(file: Path) -> None:
+    """Empty the write-ahead log of the history into it, which takes having it for oneself.
+
+    A damaged history is left as it is.
+
+    Raises:
+        StoreUnavailableError: another process has the history open.
+    """
+    try:
+        with closing(connect(file)) as connection:
+            connection.execute("PRAGMA journal_mode = delete")
+    except sqlite3.OperationalError as error:
+        raise StoreUnavailableError(
+            f"{file} is in use ({error}): stop the service first, `systemctl stop walltimed`."
+        ) from error
+    except sqlite3.DatabaseError:
+        return
+
+
+def carry_over(file: Path, restored: Path) -> None:
+    """Let ``restored`` have the tokens of ``file`` and go on counting from its last place."""
+    try:
+        with closing(connect(file)) as connection:
+            row = connection.execute(_LAST_PLACE).fetchone()
+            tokens = connection.execute("SELECT * FROM tokens").fetchall()
+    except sqlite3.DatabaseError:  # it is damaged, or has no schema: there is nothing to keep
+        return
+    with closing(connect(restored)) as connection, connection:
+        connection.execute(_ADD_LAST_PLACE, row)
+        connection.execute(_RAISE_LAST_PLACE, row * 2)
+        if tokens:
+            marks = ", ".join("?" * len(tokens[0]))
+            connection.executemany(f"INSERT OR REPLACE INTO tokens VALUES ({marks})", tokens)  # noqa: S608 - of question marks
+
+
+def put_aside(file: Path, aside: Path) -> None:
+    """Give a history and what belongs to it another name."""
+    for part, kept in zip((file, *companions(file)), (aside, *companions(aside)), strict=True):
+        if part.exists():
+            part.rename(kept)
+
+
+def companions(file: Path) -> tuple[Path, Path]:
+    """The files that SQLite keeps beside a database in use."""
+    return file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")
+
+
+def connect(file: Path) -> sqlite3.Connection:
+    """Open a database that exists."""
+    return sqlite3.connect(f"file:{quote(str(file))}?mode=rw", uri=True, timeout=1.0)
+
+
+def like(file: Path, other: Path) -> None:
+    """Give a file to the owner of another one, if we may."""
+    owner = other.stat()
+    with suppress(PermissionError):
+        os.chown(file, owner.st_uid, owner.st_gid)
+
+
+def write_through(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

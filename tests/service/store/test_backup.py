@@ -1,0 +1,172 @@
+"""A copy of the history in use, and the way back."""
+
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from asgi_client import InProcess, run_of
+from runs import a_run, read_all, reported
+from sqlalchemy import make_url
+
+from service.store import StoreDamagedError, StoreUnavailableError, open_store
+from service.store.sqlite_backup import FileInTheWayError
+
+
+@pytest.fixture
+def history(sqlite_url):
+    opened = open_store(sqlite_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def file(sqlite_url) -> Path:
+    return Path(make_url(sqlite_url).database)
+
+
+def runs_of(store) -> list[str]:
+    reader = store.reader()
+    found = [run.submission.job_id for run in read_all(reader)]
+    reader.close()
+    return found
+
+
+def restored(copy: Path, store, tmp_path) -> Path:
+    aside = tmp_path / "aside"
+    store.restore(copy, aside=aside)
+    return aside
+
+
+def test_a_backup_holds_what_was_acknowledged_and_only_its_owner_reads_it(history, tmp_path):
+    history.write([reported(*(a_run(str(n)) for n in range(100)))])
+    history.back_up(tmp_path / "copy")
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+    copy = open_store(f"sqlite:///{tmp_path / 'copy'}")
+    assert copy.history_length() == 100
+    copy.close()
+    assert not [*tmp_path.glob(".copy*")]
+
+
+def test_a_backup_is_made_while_completions_come(history, tmp_path):
+    """Each batch is in the copy as a whole or not at all, and nobody had to wait."""
+    stopped = threading.Event()
+    failures = []
+
+    def store_on():
+        number = 0
+        while not stopped.is_set():
+            number += 1
+            try:
+                history.write([reported(*(a_run(f"{number}-{n}") for n in range(50)))])
+            except StoreUnavailableError as error:
+                failures.append(error)
+
+    writer = threading.Thread(target=store_on)
+    writer.start()
+    try:
+        for number in range(5):
+            history.back_up(tmp_path / f"copy{number}")
+    finally:
+        stopped.set()
+        writer.join()
+    assert failures == []
+    for number in range(5):
+        copy = open_store(f"sqlite:///{tmp_path / f'copy{number}'}")
+        copy.check_whole()
+        assert copy.history_length() % 50 == 0
+        copy.close()
+
+
+def test_a_backup_overwrites_nothing(history, tmp_path):
+    (tmp_path / "copy").write_text("precious")
+    with pytest.raises(FileInTheWayError, match="is there already"):
+        history.back_up(tmp_path / "copy")
+    assert (tmp_path / "copy").read_text() == "precious"
+
+
+def test_a_restored_history_gives_no_place_out_twice(history, tmp_path):
+    history.write([reported(a_run("1"))])
+    history.back_up(tmp_path / "copy")
+    history.write([reported(a_run("2"), a_run("3"))])
+    reader = history.reader()
+    assert len(read_all(reader)) == 3
+    place = reader._seq
+    reader.close()
+    restored(tmp_path / "copy", history, tmp_path)
+    assert runs_of(history) == ["1"]
+    history.write([reported(a_run("4"))])
+    behind = history._database.follow(place)
+    assert [run.submission.job_id for run in read_all(behind)] == ["4"]
+    behind.close()
+
+
+def test_what_was_there_before_is_kept(history, tmp_path):
+    history.back_up(tmp_path / "copy")
+    history.write([reported(a_run("1"))])
+    aside = restored(tmp_path / "copy", history, tmp_path)
+    assert history.history_length() == 0
+    before = open_store(f"sqlite:///{aside}")
+    assert before.history_length() == 1
+    before.close()
+
+
+def test_a_revoked_token_stays_revoked(history, tmp_path):
+    token, _ = history.issue_token("leaked", ["admin"], now=1.0)
+    history.back_up(tmp_path / "copy")
+    history.revoke_token(token.token_id, now=2.0)
+    later, _ = history.issue_token("new", ["predict"], now=3.0)
+    restored(tmp_path / "copy", history, tmp_path)
+    found = {each.token_id: each.revoked_at for each in history.tokens()}
+    assert found == {token.token_id: 2.0, later.token_id: None}
+
+
+def test_a_history_in_use_is_not_replaced(history, sqlite_url, tmp_path):
+    history.back_up(tmp_path / "copy")
+    with InProcess(sqlite_url) as service:
+        with pytest.raises(StoreUnavailableError, match="stop the service first"):
+            restored(tmp_path / "copy", history, tmp_path)
+        assert service.complete(run_of("1"))["accepted"] == 1
+    assert runs_of(history) == ["1"]
+
+
+def test_a_damaged_history_is_replaced_by_its_backup(history, file, tmp_path):
+    history.write([reported(*(a_run(str(n)) for n in range(2000)))])
+    history.back_up(tmp_path / "copy")
+    history.close()
+    junk = bytearray(file.read_bytes())
+    junk[8192:40960] = b"\x55" * (40960 - 8192)
+    file.write_bytes(junk)
+    with pytest.raises(StoreDamagedError, match="is damaged"):
+        history.check_whole()
+    restored(tmp_path / "copy", history, tmp_path)
+    history.check_whole()
+    assert history.history_length() == 2000
+
+
+def test_a_damaged_backup_replaces_nothing(history, tmp_path):
+    history.write([reported(a_run("1"))])
+    (tmp_path / "copy").write_bytes(b"SQLite format 3\x00" + b"\x55" * 9000)
+    with pytest.raises(StoreDamagedError):
+        restored(tmp_path / "copy", history, tmp_path)
+    assert runs_of(history) == ["1"]
+
+
+def test_the_commands_back_up_and_restore(walltimed, sqlite_url, history, tmp_path):
+    history.write([reported(a_run("1"))])
+    copy = tmp_path / "b.sqlite3"
+    code, said, _ = walltimed("db", "backup", copy, "-d", sqlite_url)
+    assert (code, "holds the history" in said) == (0, True)
+    history.write([reported(a_run("2"))])
+    history.close()
+    code, said, _ = walltimed("db", "restore", copy, "-d", sqlite_url)
+    assert code == 0
+    assert "holds 1 runs again" in said
+    assert "before-restore" in said
+
+
+def test_postgresql_is_left_to_its_own_tools(walltimed, postgres_url, tmp_path):
+    for command, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
+        code, _, said = walltimed("db", command, tmp_path / "copy", "-d", postgres_url)
+        assert code == 1
+        assert tool in said
