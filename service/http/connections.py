@@ -11,7 +11,7 @@ from service.errors import (
     MalformedRequestError,
     RequestTimeoutError,
     TooManyConnectionsError,
-    answer_to,
+    body_of,
     headers_of,
     status_of,
 )
@@ -217,7 +217,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _answer(self, error: Exception) -> bytes:
-        body = to_json(answer_to(error))
+        body = to_json(body_of(error))
         fields = [
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),
