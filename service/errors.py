@@ -203,8 +203,8 @@ def status_of(error: Exception) -> HTTPStatus:
 DESCRIPTIONS: Mapping[HTTPStatus, str] = {
     HTTPStatus.BAD_REQUEST: "The body is not JSON, or the request is not HTTP.",
     HTTPStatus.UNAUTHORIZED: "The call needs a valid token.",
-    HTTPStatus.FORBIDDEN: "The token does not have the scope, or, where no token is needed, the host "
-    "is named otherwise than it may be.",
+    HTTPStatus.FORBIDDEN: "The token does not have the scope, or, without tokens, the host is "
+    "named otherwise than it may be.",
     HTTPStatus.NOT_FOUND: "Unknown.",
     HTTPStatus.METHOD_NOT_ALLOWED: "The path does not take this method.",
     HTTPStatus.CONFLICT: "The history is too short.",
