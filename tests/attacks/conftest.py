@@ -11,14 +11,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from raw_http import answers_to, request
+from raw_http import answers_to
+from raw_http import request as bytes_of
 from running_service import Service
 
 MOST_CONNECTIONS = 100
 
 
+FIGURES: list[str] = []
+"""What was seen, one sentence an attack."""
+
+
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="attack as hard as the audit did")
+
+
+def pytest_terminal_summary(terminalreporter):
+    if FIGURES:
+        terminalreporter.section("attacks")
+        for figure in FIGURES:
+            terminalreporter.write_line(figure)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +69,7 @@ def pulse_of(path: Path) -> Iterator[Pulse]:
     def ask() -> None:
         while not over.is_set():
             began = time.monotonic()
-            (answer,) = answers_to(path, request("GET", "/health/live"))
+            (answer,) = answers_to(path, bytes_of("GET", "/health/live"))
             assert answer.status == 200
             pulse.longest = max(pulse.longest, time.monotonic() - began)
             pulse.count += 1
@@ -73,7 +85,11 @@ def pulse_of(path: Path) -> Iterator[Pulse]:
 
 
 @pytest.fixture
-def pulse(attacked) -> Iterator[Pulse]:
+def pulse(attacked, request) -> Iterator[Pulse]:
     """Another caller's waits during the test."""
     with pulse_of(attacked.socket) as pulse:
         yield pulse
+    FIGURES.append(
+        f"{request.node.name}: others asked {pulse.count} times and waited {pulse.longest:.3f} s "
+        "at most"
+    )
