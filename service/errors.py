@@ -216,14 +216,17 @@ def status_of(error: Exception) -> HTTPStatus:
 
 
 DESCRIPTIONS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.BAD_REQUEST: "The body is not JSON.",
+    HTTPStatus.BAD_REQUEST: "The body is not JSON, or the request is not HTTP.",
     HTTPStatus.UNAUTHORIZED: "The call needs a valid token.",
-    HTTPStatus.FORBIDDEN: "The token does not have the scope.",
+    HTTPStatus.FORBIDDEN: "The token does not have the scope, or, without tokens, the host is "
+    "named otherwise than it may be.",
     HTTPStatus.NOT_FOUND: "Unknown.",
     HTTPStatus.METHOD_NOT_ALLOWED: "The path does not take this method.",
     HTTPStatus.CONFLICT: "The history is too short.",
+    HTTPStatus.REQUEST_TIMEOUT: "The request did not come in time.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is of another type.",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "The head is too large.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is of another type, or encoded.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "A field is missing, unknown, of the wrong type or out of "
     "range.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The service failed.",

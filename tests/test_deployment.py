@@ -10,6 +10,8 @@ import pytest
 from typer.main import get_command
 
 from service.cli import app
+from service.http.server import OTHER_FILES
+from service.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -83,3 +85,8 @@ def test_scripts_for_hosts_need_nothing_but_python(script):
 def test_the_sites_settings_file_holds_defaults_only():
     text = (DEPLOY / "etc" / "walltimed.toml").read_text()
     assert all(not line or line.startswith("#") for line in text.splitlines())
+
+
+def test_the_service_may_open_as_many_connections_as_it_takes_in_every_worker():
+    (files,) = lines(DEPLOY / "systemd" / "walltimed.service", "LimitNOFILE")
+    assert int(files) >= Settings().max_connections + OTHER_FILES

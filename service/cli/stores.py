@@ -56,8 +56,8 @@ def ready(settings: Settings, *, upgrade: bool | None = None) -> "Iterator[Store
 
 def surplus_of(store: "Store", settings: Settings) -> list[str]:
     """What to do about more clusters than are served; nothing about a store that is yet to be."""
-    from service.cluster_bound import surplus_sentence
     from service.store import SchemaOutdatedError, StoreUnavailableError
+    from service.worker.cluster_bound import surplus_sentence
 
     try:
         held = len(store.clusters())
@@ -73,7 +73,7 @@ def admitting(store: "Store", settings: Settings) -> "Callable[[Completion], Com
     Raises:
         TooManyClustersError: when such a run comes.
     """
-    from service.cluster_bound import ClusterBound
+    from service.worker.cluster_bound import ClusterBound
 
     held = frozenset(store.clusters())
     bound = ClusterBound(lambda: held, lambda: settings.max_clusters)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -15,6 +16,9 @@ REQUEST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
 
 SHORT_SECONDS = 0.02
 """Time limits of the rehearsal."""
+
+PATIENCE_SECONDS = 10.0
+"""How long a busy machine may take to come to them."""
 
 NO_LOG = logging.getLogger("walltimed.rehearsal")
 NO_LOG.disabled = True
@@ -31,6 +35,7 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.is_closed = False
+        self.closed = asyncio.Event()
         self.on_close: Callable[[], None] = lambda: None
 
     @property
@@ -49,6 +54,7 @@ class Wire(asyncio.Transport):
         """End the connection at the loop's next turn, as transports do."""
         if not self.is_closed:
             self.is_closed = True
+            self.closed.set()
             asyncio.get_running_loop().call_soon(self.on_close)
 
     def abort(self) -> None:
@@ -88,7 +94,9 @@ async def _rehearse(kind: type[HttpToolsProtocol]) -> None:
         (b"400", [b"nonsense\r\n\r\n"]),
         (b"", []),
     )
-    wires = await asyncio.gather(*(_play(_hasty(kind), sent) for _, sent in scenes))
+    wires = await asyncio.gather(
+        *(_play(_hasty(kind), sent, closes=status != b"200") for status, sent in scenes)
+    )
     for (status, sent), wire in zip(scenes, wires, strict=True):
         if wire.status != status or wire.is_closed != (status != b"200"):
             raise NotAsSupposedError(f"{b''.join(sent)[:40]!r} is answered {wire.written[:40]!r}")
@@ -100,7 +108,7 @@ def _hasty(kind: type[HttpToolsProtocol]) -> type[HttpToolsProtocol]:
     return type("Hasty", (kind,), {**times, "report_silence": lambda *_: None})
 
 
-async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes]) -> Wire:
+async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes], *, closes: bool) -> Wire:
     """What a connection answers to what is sent, and whether it is closed in the end."""
     config = uvicorn.Config(_application, lifespan="off", log_config=None, date_header=False)
     config.load()
@@ -113,7 +121,11 @@ async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes]) -> Wire:
         if not wire.is_closed:
             protocol.data_received(part)
             await asyncio.sleep(0)
-    await asyncio.sleep(5 * SHORT_SECONDS)
+    if closes:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(wire.closed.wait(), PATIENCE_SECONDS)
+    else:
+        await asyncio.gather(*protocol.tasks)
     return wire
 
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from tempfile import TemporaryFile
 from typing import IO
 
-from service.cluster_bound import ClusterBound
 from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
 from service.contract.ndjson import Line, lines_of, report_of
@@ -14,6 +13,7 @@ from service.metrics import Metrics
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
 from service.store import Ingested, ReportedCompletion, StoreFullError
+from service.worker.cluster_bound import ClusterBound
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.writer import Writer

@@ -41,13 +41,16 @@ class ForecastProcess:
         self._prepare = prepare
         self.waiting = 0
         self._pool: ProcessPoolExecutor | None = None
+        self._children: set[multiprocessing.process.BaseProcess] = set()
         self._turn = asyncio.Lock()
 
     def start(self) -> ProcessPoolExecutor:
         """The process, started and told to compile if there is none."""
         if self._pool is None:
+            others = set(multiprocessing.active_children())
             self._pool = new_process(self._prepare)
             self._pool.submit(os.getpid)
+            self._children = set(multiprocessing.active_children()) - others
         return self._pool
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
@@ -95,6 +98,9 @@ class ForecastProcess:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
+        for child in self._children:
+            child.kill()  # else the end of the service would wait for what it plays or compiles
+        self._children = set()
 
 
 def new_process(prepare: Callable[[], None]) -> ProcessPoolExecutor:

@@ -10,12 +10,12 @@ from contextlib import suppress
 import structlog
 
 from service.auth import Guard
-from service.cluster_bound import ClusterBound, surplus_sentence
 from service.contract.answers import HealthAnswer, Status
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
 from service.store import LogReader, Store, StoreError, StoreFullError, open_store
+from service.worker.cluster_bound import ClusterBound, surplus_sentence
 from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower

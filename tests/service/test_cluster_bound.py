@@ -8,11 +8,11 @@ import pytest
 from asgi_client import run_of
 from runs import a_run, reported
 
-from service.cluster_bound import PATIENCE_SECONDS, ClusterBound
 from service.errors import TooManyClustersError
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import open_store
+from service.worker.cluster_bound import PATIENCE_SECONDS, ClusterBound
 from service.worker.live_state import LiveState
 
 DATA = Path(__file__).parents[1] / "data"

@@ -68,3 +68,12 @@ def test_a_forecast_is_made_again_if_the_process_died_of_another(process):
         return await process.run(os.getpid)
 
     assert asyncio.run(after_a_death())
+
+
+def test_the_end_of_the_service_does_not_wait_for_a_process_that_prepares():
+    process = ForecastProcess(60.0, prepare=partial(time.sleep, 300))
+    process.start()
+    (child,) = process._children
+    process.close()
+    child.join(30)
+    assert child.exitcode == -9

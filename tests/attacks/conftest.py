@@ -1,0 +1,95 @@
+"""One service that is attacked, and how hard.
+
+`pytest tests/attacks` takes a minute or two and is part of `make test`; `--long` sends what the
+audit sent, in hundreds of megabytes and thousands of connections, and waits for every time limit.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from raw_http import answers_to
+from raw_http import request as bytes_of
+from running_service import Service
+
+MOST_CONNECTIONS = 100
+
+
+FIGURES: list[str] = []
+"""What was seen, one sentence an attack."""
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="attack as hard as the audit did")
+
+
+def pytest_terminal_summary(terminalreporter):
+    if FIGURES:
+        terminalreporter.section("attacks")
+        for figure in FIGURES:
+            terminalreporter.write_line(figure)
+
+
+@pytest.fixture(scope="session")
+def is_long(request) -> bool:
+    """Whether to attack as hard as the audit did."""
+    return request.config.getoption("--long")
+
+
+@pytest.fixture(scope="session")
+def attacked(tmp_path_factory, sqlite_template) -> Iterator[Service]:
+    """A service as it is shipped, but for its bound on connections."""
+    file = tmp_path_factory.mktemp("attacked") / "walltimed.sqlite3"
+    file.write_bytes(sqlite_template.read_bytes())
+    bound = ("env", f"WALLTIMED_MAX_CONNECTIONS={MOST_CONNECTIONS}")
+    with Service(f"sqlite:///{file}", wrapper=bound) as service:
+        yield service
+
+
+class Pulse:
+    """How long another caller waits for `/health/live` meanwhile.
+
+    Attributes:
+        longest: of the waits, in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.count = 0
+
+
+@contextmanager
+def pulse_of(path: Path) -> Iterator[Pulse]:
+    """Ask again and again while an attack goes on."""
+    pulse, over = Pulse(), threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            began = time.monotonic()
+            (answer,) = answers_to(path, bytes_of("GET", "/health/live"))
+            assert answer.status == 200
+            pulse.longest = max(pulse.longest, time.monotonic() - began)
+            pulse.count += 1
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield pulse
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture
+def pulse(attacked, request) -> Iterator[Pulse]:
+    """Another caller's waits during the test."""
+    with pulse_of(attacked.socket) as pulse:
+        yield pulse
+    FIGURES.append(
+        f"{request.node.name}: others asked {pulse.count} times and waited {pulse.longest:.3f} s "
+        "at most"
+    )

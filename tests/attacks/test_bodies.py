@@ -1,0 +1,95 @@
+"""Bodies that are bad, encoded, ambiguous or never come to an end."""
+
+import json
+import time
+
+import pytest
+from raw_http import answers_to, connection, parse, read_all, request
+from running_service import completion, eventually
+
+LONGEST_WAIT = 2.0
+"""What an attack may cost another caller, on a shared machine; it was minutes once."""
+
+NDJSON = "content-type: application/x-ndjson"
+JSON = "content-type: application/json"
+
+
+def chunked(*lines: str) -> bytes:
+    """The head of a stream to the call that takes completions."""
+    return request("POST", "/v1/completions?on_error=skip", "transfer-encoding: chunked", *lines)
+
+
+def stream(path, piece: bytes, times: int) -> list:
+    """Post a stream of pieces until it is answered or ends."""
+    with connection(path) as opened:
+        opened.sendall(chunked(NDJSON))
+        try:
+            for _ in range(times):
+                opened.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            opened.sendall(b"0\r\n\r\n")
+        except OSError:
+            pass
+        return parse(read_all(opened))
+
+
+def test_a_stream_of_bad_lines_is_given_up_where_it_says(attacked, pulse, is_long):
+    good = json.dumps(completion("of a bad stream")).encode() + b"\n"
+    (answer,) = stream(attacked.socket, b"{}\n" * 10_000 + good, 1000 if is_long else 100)
+    assert (answer.status, answer.error) == (422, "TooManyBadLinesError")
+    told = json.loads(answer.body)
+    assert told["line"] == 1001
+    assert "1,001th" in told["detail"]
+    assert pulse.longest < LONGEST_WAIT
+
+
+def test_what_was_valid_before_a_stream_is_given_up_is_stored(attacked):
+    good = json.dumps(completion("kept")).encode() + b"\n"
+    (answer,) = stream(attacked.socket, good + b"{}\n" * 2000, 1)
+    assert "The 1 completions before it are stored" in json.loads(answer.body)["detail"]
+    assert attacked.complete(completion("kept")).json()["duplicates"] == 1
+
+
+def test_blank_lines_hold_nobody_up(attacked, pulse, is_long):
+    (answer,) = stream(attacked.socket, b"\n" * 65536, 1600 if is_long else 320)
+    assert answer.status == 200
+    assert json.loads(answer.body)["rejected"] == 0
+    assert pulse.longest < LONGEST_WAIT
+
+
+def test_the_log_tells_of_a_caller_that_leaves_its_stream(attacked):
+    with connection(attacked.socket) as opened:
+        opened.sendall(chunked(NDJSON) + b"3\r\n{}\n\r\n")
+        time.sleep(0.2)
+    eventually(lambda: "left before the end of its stream" in attacked.log.read_text())
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "x-nonsense", "identity, gzip"])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/v1/predictions", JSON),
+        ("/v1/completions", NDJSON),
+        ("/v1/adapters/slurm/jobcomp", JSON),
+        ("/v1/adapters/pbs/accounting", "content-type: text/x-pbs-accounting"),
+    ],
+)
+def test_an_encoded_body_is_refused_on_every_path(attacked, path, kind, encoding):
+    sent = request("POST", path, kind, f"content-encoding: {encoding}", body=b"\x1f\x8b{}")
+    (answer,) = answers_to(attacked.socket, sent)
+    assert (answer.status, answer.error) == (415, "EncodedBodyError")
+    assert answer.headers["accept-encoding"] == "identity"
+
+
+def test_records_that_an_adapter_drops_are_counted_by_reason(attacked):
+    reason = "not a record of this format"
+    name = f'walltimed_skipped_records_total{{reason="{reason}"}}'
+
+    def dropped() -> float:
+        lines = attacked.client.get("/metrics").text.splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    before = dropped()
+    sent = request("POST", "/v1/adapters/slurm/jobcomp", JSON, body=b"\x1f\x8b\x08")
+    (answer,) = answers_to(attacked.socket, sent)
+    assert json.loads(answer.body)["skipped"] == {reason: 1}
+    assert dropped() == before + 1

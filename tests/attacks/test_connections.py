@@ -1,0 +1,78 @@
+"""Connections that say nothing, and more of them than there is room for."""
+
+import signal
+import time
+from contextlib import ExitStack
+
+import pytest
+from raw_http import answers_to, connection, parse, read_all, request, seconds_until_closed
+from running_service import Service, eventually
+
+from service.http.connections import BoundedProtocol
+
+MOST_CONNECTIONS = 100
+
+SLACK = 15.0
+"""Seconds that a busy machine may add."""
+
+HALF_HEAD = b"POST /v1/predictions HTTP/1.1\r\nhost: local"
+HALF_BODY = request(
+    "POST", "/v1/predictions", "content-type: application/json", "content-length: 9"
+)
+
+
+def test_silent_connections_do_not_lock_others_out_for_long(attacked):
+    with ExitStack() as stack:
+        for _ in range(MOST_CONNECTIONS):
+            stack.enter_context(connection(attacked.socket))
+        (refused,) = eventually(lambda: answers_to(attacked.socket, request("GET", "/health/live")))
+        assert refused.status == 503
+        assert refused.error == "TooManyConnectionsError"
+        assert refused.headers["retry-after"] == "1"
+        assert "as many as the service takes" in attacked.log.read_text()
+        limit = BoundedProtocol.head_seconds + SLACK
+        answered = eventually(
+            lambda: [a for a in answers_to(attacked.socket, request("GET", "/health/live"))
+                     if a.status == 200],
+            seconds=limit,
+        )  # fmt: skip
+        assert answered
+    assert "did not come in time" in attacked.log.read_text()
+
+
+def test_a_head_has_ten_seconds_however_slowly_it_drips(attacked):
+    with connection(attacked.socket) as opened:
+        began = time.monotonic()
+        try:
+            for byte in HALF_HEAD * 10:
+                opened.sendall(bytes([byte]))
+                time.sleep(0.1)
+                if time.monotonic() - began > BoundedProtocol.head_seconds + SLACK:
+                    break
+        except OSError:
+            pass
+        (answer,) = parse(read_all(opened))
+    assert answer.status == 408
+    assert time.monotonic() - began < BoundedProtocol.head_seconds + SLACK
+
+
+def test_a_body_that_stops_has_thirty_seconds(attacked, is_long):
+    if not is_long:
+        pytest.skip("takes half a minute: --long")
+    with connection(attacked.socket) as opened:
+        opened.sendall(HALF_BODY + b"{")
+        took = seconds_until_closed(opened, 30 + SLACK)
+    assert BoundedProtocol.silent_seconds <= took < 30 + SLACK
+
+
+def test_sigterm_waits_for_no_silent_connection(sqlite_url):
+    with Service(sqlite_url) as service, ExitStack() as stack:
+        for said in (b"", HALF_HEAD, HALF_BODY + b"{") * 5:
+            stack.enter_context(connection(service.socket)).sendall(said)
+        eventually(lambda: service.client.get("/health/live").is_success)
+        began = time.monotonic()
+        assert service.end(signal.SIGTERM) == 0
+        took = time.monotonic() - began
+        log = service.log.read_text()
+    assert "timeout graceful shutdown exceeded" not in log
+    assert took < 9.0, "it waited for its grace of 10 s"
