@@ -24,12 +24,14 @@ class Experiment:
         explanation: what ``--help`` says; its first line is the summary.
         takes: annotation of the argument, or None.
         options: of this study alone: annotation and default by parameter.
+        has_exhibits: it makes figures and tables of its paper alone.
     """
 
     name: str
     explanation: str
     takes: Any
     options: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    has_exhibits: bool = False
 
 
 EXPERIMENTS = (
@@ -69,6 +71,7 @@ EXPERIMENTS = (
             walltimed experiment klusacek traces --output results/klusacek
         """,
         DIRECTORY,
+        has_exhibits=True,
     ),
     Experiment(
         "least-cost",
@@ -95,6 +98,7 @@ EXPERIMENTS = (
             walltimed experiment rocchetti traces --dask tcp://head:8786
         """,
         DIRECTORY,
+        has_exhibits=True,
     ),
     Experiment(
         "tang",
@@ -107,6 +111,7 @@ EXPERIMENTS = (
             walltimed experiment tang traces --output results/tang
         """,
         DIRECTORY,
+        has_exhibits=True,
     ),
     Experiment(
         "wait-prediction",
