@@ -71,6 +71,15 @@ EXPERIMENTS = (
             walltimed experiment klusacek traces --output results/klusacek
         """,
         DIRECTORY,
+        {
+            "node_jobs": (
+                Annotated[
+                    int | None,
+                    typer.Option(min=1, help="Jobs on named nodes, where whole logs take hours."),
+                ],
+                None,
+            ),
+        },
         has_exhibits=True,
     ),
     Experiment(

@@ -156,7 +156,7 @@ def on_nodes(
 
     def make(sources: Sources) -> Exhibit:
         panels = []
-        span = spans(sources.limit)[-1]
+        span = spans(sources.limit, sources.options.get("node_jobs"))[-1]
         for path in _some(logs(sources), number):
             results = Results(sources.play(Run.play, node_runs(path, [span])))
             columns = {}

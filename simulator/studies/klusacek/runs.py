@@ -30,14 +30,20 @@ class Span(NamedTuple):
     limit: int | None
 
 
-def runs(logs: Path, limit: int | None) -> Sequence[Run]:
-    """Conservative backfilling with three estimates; FCFS on nodes, pinned or not."""
+def runs(logs: Path, limit: int | None, node_jobs: int | None = None) -> Sequence[Run]:
+    """Conservative backfilling with three estimates; FCFS on nodes, pinned or not.
+
+    Args:
+        logs: their directory.
+        limit: the first ``limit`` jobs of each log, or all.
+        node_jobs: the same for named nodes, where whole logs take long.
+    """
     paths = [*(logs / log for log in LOGS), *more_logs(logs).values()]
     # On the stand-in hardly anybody waits.
     on_nodes = [path for path in paths if path.name != STAND_IN]
     return [
         *(run for path in paths for run in conservative_runs(path, limit)),
-        *(run for path in on_nodes for run in node_runs(path, spans(limit))),
+        *(run for path in on_nodes for run in node_runs(path, spans(limit, node_jobs))),
     ]
 
 
@@ -80,13 +86,14 @@ def node_runs(path: Path, played: Sequence[Span]) -> Sequence[Run]:
 FEW = Span(f"first {FEW_JOBS:,}", FEW_JOBS)
 
 
-def spans(limit: int | None) -> Sequence[Span]:
-    """The first few jobs, and all jobs that are played."""
-    if limit is None:
+def spans(limit: int | None, node_jobs: int | None) -> Sequence[Span]:
+    """The first few jobs, and all jobs that are played on named nodes."""
+    most = min((jobs for jobs in (limit, node_jobs) if jobs is not None), default=None)
+    if most is None:
         return FEW, Span("all", None)
-    if limit <= FEW_JOBS:
-        return (Span(f"first {limit:,}", limit),)
-    return FEW, Span(f"first {limit:,}", limit)
+    if most <= FEW_JOBS:
+        return (Span(f"first {most:,}", most),)
+    return FEW, Span(f"first {most:,}", most)
 
 
 def _node_group(log: str, span: Span, pinning: int, pinned: str) -> str:
