@@ -44,8 +44,9 @@ def _panel(axes: Axes, panel: Panel) -> None:
     (_bars if panel.kind == "bars" else _lines)(axes, panel)
     axes.set_title(panel.title)
     axes.set(xlabel=panel.along, ylabel=panel.value)
-    turned = {"rotation": 40, "ha": "right"} if len(panel.places) > MANY else {}
-    axes.set_xticks(range(len(panel.places)), panel.places, **turned)
+    axes.set_xticks(range(len(panel.places)), panel.places)
+    if len(panel.places) > MANY:
+        axes.tick_params(axis="x", labelrotation=45)
     if panel.shares:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.legend(loc="best", fontsize=8)

@@ -120,6 +120,35 @@ EXPERIMENTS = (
             walltimed experiment tang traces --output results/tang
         """,
         DIRECTORY,
+        {
+            "lower_bound": (
+                Annotated[
+                    float,
+                    typer.Option(
+                        "--lower-bound", "--threshold", min=0, max=1, help="Least A; 0 is none."
+                    ),
+                ],
+                0.5,
+            ),
+            "min_jobs": (
+                Annotated[int, typer.Option(min=1, help="Fewest similar jobs.")],
+                10,
+            ),
+            "in_one_piece": (
+                Annotated[
+                    bool,
+                    typer.Option("--in-one-piece/--months-anew", help="How the log is played."),
+                ],
+                False,
+            ),
+            "log": (
+                Annotated[
+                    Path | None,
+                    typer.Option(help="Your log, for Tables 1 and 2 and Figs. 1 to 13."),
+                ],
+                None,
+            ),
+        },
         has_exhibits=True,
     ),
     Experiment(
