@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from simulator.reports.exhibit import Exhibit, Panel, Value
-from simulator.reports.replay_pictures import METHOD_COLOURS, STYLE
+from simulator.reports.replay_pictures import ACTUAL_COLOUR, METHOD_COLOURS, STYLE
+
+COLOURS = (*METHOD_COLOURS, ACTUAL_COLOUR)
 
 PAPER_COLOUR = "#111111"
 PAPER_NAME = "the paper"
@@ -84,4 +86,4 @@ def _floats(values: Sequence[Value]) -> "np.ndarray[Any, np.dtype[np.float64]]":
 
 
 def _colour(number: int) -> str:
-    return METHOD_COLOURS[number % len(METHOD_COLOURS)]
+    return COLOURS[number % len(COLOURS)]
