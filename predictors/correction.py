@@ -20,7 +20,7 @@ def next_estimate(predicted: float, requested: float, elapsed: float) -> float:
     """Doubles the estimate until it exceeds the elapsed time or reaches the request.
 
     The request is the hard limit: a job killed there outlives nothing. An estimate that the
-    job has not outlived yet stands. Klusáček & Soysal 2020, section 3.
+    job has not outlived yet stands. Klusáček & Soysal 2020, section 2.2.
 
     Args:
         predicted: any earlier estimate, 0 < predicted <= requested.

@@ -1,7 +1,7 @@
 """Scales the request by a percentile of the usages of similar recent jobs."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from math import inf
 from operator import attrgetter
@@ -85,8 +85,7 @@ class Percentile:
         if window_days is not None:
             self._window = number("window_days", window_days, 1, 36500) * DAY
         self._percentile = number("percentile", percentile, 0, 100)
-        # A fraction of the decimal number as it was written: no float decides about a rank.
-        self._share = (Fraction(str(self._percentile)) / 100).as_integer_ratio()
+        self._share = share_of(self._percentile)
         self._lower_bound = number("lower_bound", lower_bound, 0, 1)
         self._min_jobs = whole_number("min_jobs", min_jobs, 1, MOST_JOBS)
         self._groups: OrderedDict[Hashable, RankedWindow] = OrderedDict()
@@ -111,20 +110,27 @@ class Percentile:
 
     def predict(self, submission: Submission) -> Prediction:
         """Equation 2 with the percentile of the jobs that are eligible now."""
-        group = self._groups.get(self._key(submission))
-        if group is None:
-            return request_of(submission, method=self.name, basis=COLD_START)
-        time = submission.submit_time
-        usages = group.between(time - self._window, time, MOST_JOBS)
+        usages = self.eligible(submission)
         jobs = len(usages)
         if jobs < self._min_jobs:
             basis = Basis(jobs=jobs, reason="too-few-jobs") if jobs else COLD_START
             return request_of(submission, method=self.name, basis=basis)
-        share = max(self._lower_bound, usages[self._rank(jobs) - 1])
+        share = max(self._lower_bound, usages[rank(jobs, *self._share) - 1])
         basis = Basis(jobs=jobs, reason="history")
         return capped(
             submission.requested_walltime * share, submission, method=self.name, basis=basis
         )
+
+    def eligible(self, submission: Submission) -> Sequence[float]:
+        """The usages of the jobs that are eligible for a submission, by size.
+
+        The answer must not be changed, and holds until the next call.
+        """
+        group = self._groups.get(self._key(submission))
+        if group is None:
+            return ()
+        time = submission.submit_time
+        return group.between(time - self._window, time, MOST_JOBS)
 
     def observe(self, completion: Completion) -> None:
         """Equation 1, remembered for the key of the job."""
@@ -140,11 +146,6 @@ class Percentile:
         self._advance(completion.end_time)
         self._tidy()
 
-    def _rank(self, jobs: int) -> int:
-        """The place of the percentile among so many usages, the smallest being 1."""
-        numerator, denominator = self._share
-        return max(1, -(-jobs * numerator // denominator))
-
     def _advance(self, end_time: float) -> None:
         """Follow the clock of the log, by the median of a batch of end times."""
         self._latest_ends.append(end_time)
@@ -159,6 +160,19 @@ class Percentile:
         group.forget_before(self._horizon)
         if group:
             self._groups[key] = group
+
+
+def share_of(percentile: float) -> tuple[int, int]:
+    """Numerator and denominator of a percentile, as the decimal number it was written as."""
+    return (Fraction(str(float(percentile))) / 100).as_integer_ratio()
+
+
+def rank(jobs: int, numerator: int, denominator: int) -> int:
+    """The place of a percentile among ``jobs`` usages by size, the smallest being 1.
+
+    Whole numbers decide, and no float.
+    """
+    return max(1, -(-jobs * numerator // denominator))
 
 
 def _reader(first: str, *others: str) -> Callable[[Submission], Hashable]:

@@ -163,7 +163,7 @@ def compare_schemes(log: "PlayedLog", *, quiet: bool, figure_only: bool = False)
 
     keys = percentile_schemes.usable_keys(log.runs)
     schemes = (
-        percentile_schemes.schemes(keys, windows=[None], lower_bounds=[0.0])
+        percentile_schemes.schemes(keys, windows=[None], lower_bounds=[0.0], min_jobs=[1])
         if figure_only
         else percentile_schemes.schemes(keys)
     )

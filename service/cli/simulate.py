@@ -56,6 +56,10 @@ def simulate(
     pinning: Annotated[
         float, typer.Option(help="fcfs-pinned: keep nodes so many minutes before the start.")
     ] = 60.0,
+    pinned: Annotated[
+        str,
+        typer.Option(help="Pinned jobs keep their nodes only, or their start too: nodes, start."),
+    ] = "nodes",
     correction: Annotated[
         str, typer.Option(help="Of outlived estimates: double, request, tsafrir.")
     ] = "double",
@@ -134,6 +138,7 @@ def simulate(
         "depth": depth,
         "compression": compression,
         "pinning": round(60 * pinning),
+        "pinned": pinned,
         "correction": correction,
         "estimated_order": estimated_order,
         "estimated_backfilling": estimated_backfilling,

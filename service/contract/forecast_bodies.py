@@ -24,6 +24,7 @@ from service.contract.fields import Method as MethodName
 from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
+from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.shared_nodes.cpu_time import USED_CPU_TIMES
 from simulator.shared_nodes.jobs import SHORTEST
@@ -49,6 +50,7 @@ class OneOf:
 Policy = Annotated[str, OneOf((*POLICIES, *SHARED_POLICIES))]
 Order = Annotated[str, OneOf(tuple(ORDERS))]
 Compression = Annotated[str, OneOf(tuple(COMPRESSIONS))]
+Pinned = Annotated[str, OneOf(tuple(PINNED))]
 CorrectionName = Annotated[str, OneOf(tuple(CORRECTION_NUMBERS))]
 RemainingTimeName = Annotated[str, OneOf(tuple(REMAINING_TIMES))]
 CpuTimeName = Annotated[str, OneOf(tuple(USED_CPU_TIMES))]
@@ -139,6 +141,7 @@ class ForecastRequest(RequestBody):
     pinning: Annotated[int, Whole(0, 10**9)] = Field(
         0, description="fcfs-pinned: keep nodes so many seconds before the start."
     )
+    pinned: Pinned = Field("nodes", description="What pinned jobs keep; start: their start too.")
     remaining_time: RemainingTimeName = Field("cpu", description="Formula for shared nodes.")
     cpu_time: CpuTimeName = Field("cpu", description="Formula for shared nodes.")
     samples: Annotated[int, Whole(0, MOST_SAMPLES)] | None = Field(

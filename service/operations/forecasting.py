@@ -245,6 +245,7 @@ def semantics_of(body: ForecastRequest) -> Semantics:
         compression=body.compression,
         correction=body.correction,
         pinning=body.pinning,
+        pinned=body.pinned,
         estimated_order=by_predictions,
         estimated_backfilling=by_predictions,
         estimated_running=by_predictions,

@@ -35,6 +35,7 @@ JOB = _record(
     corrections=np.int64,  # how often it outlived an estimate
     backfilled=np.int64,  # it was started while a job ahead of it in the queue waited on
     promise=np.int64,  # the first start that was planned for it
+    in_gap=np.int64,  # this start was before the planned start of another waiting job
     nodes_since=np.int64,  # when its set of nodes was last changed
     first_node=np.int64,  # where its nodes stand in the list of nodes
 )
@@ -48,7 +49,7 @@ WAITING = _record(
     tick=np.int64,  # when the key was computed, in steps of aging
     planned=np.int64,  # start, of policies that plan
     plan_serial=np.int64,  # how many plans were made or changed before this one
-    pinned=np.int64,  # to its nodes and this start, if any
+    pinned=np.int64,  # its planned start when it was pinned to its nodes, if it is
     started=np.int64,  # in this pass
 )
 """A place in the queue, which moves on through its array as jobs join and leave."""
@@ -104,6 +105,7 @@ RULES = _record(
     shortest_first=np.int64,
     compression=np.int64,
     pinning=np.int64,
+    pinned=np.int64,
     order=np.int64,
     sequential=np.int64,
     correction=np.int64,

@@ -1,4 +1,8 @@
-"""Tang et al.'s schemes side by side: similarity key x time window x percentile x lower bound.
+"""Tang et al.'s schemes side by side: key x time window x percentile x lower bound x fewest jobs.
+
+All schemes of one key and window look at the same usages, so a log is played to each key and
+window once. A usage above 1 counts as 1, as in the paper: a job is taken to have run for its
+request at the most.
 
 Reference:
     W. Tang, N. Desai, D. Buettner and Z. Lan, "Job scheduling with adjusted runtime estimates
@@ -10,10 +14,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
+
+from predictors.base import SHORTEST
 from predictors.jobs import Completion
-from predictors.measures import PredictionMeasures, measure
-from predictors.methods.percentile import KEYS, Percentile
-from simulator.replay.loop import InProcess, replay
+from predictors.measures import PredictionMeasures, Seconds, measure
+from predictors.methods.percentile import KEYS, Percentile, rank, share_of
+from simulator.replay.loop import steps
 
 PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 """The paper's median, percentiles and maximum."""
@@ -22,7 +29,10 @@ WINDOWS = (30, 60, 90, 180, 365, None)
 """Days; ``None`` is all history."""
 
 LOWER_BOUNDS = (0.0, 0.5)
-"""Without a bound on A, and with the paper's."""
+"""Without a threshold on A, and with the paper's: from its section 4.2.3 on."""
+
+MIN_JOBS = (1, 10)
+"""Without a minimum of similar jobs, and with the paper's: from its section 4.2.5 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,7 @@ class Scheme:
     percentile: float
     window_days: float | None
     lower_bound: float
+    min_jobs: int = 10
 
     @property
     def label(self) -> str:
@@ -40,7 +51,7 @@ class Scheme:
         window = "all" if self.window_days is None else f"{self.window_days:g}"
         return (
             f"percentile:key={self.key},percentile={self.percentile:g},window_days={window},"
-            f"lower_bound={self.lower_bound:g}"
+            f"lower_bound={self.lower_bound:g},min_jobs={self.min_jobs}"
         )
 
     def predictor(self) -> Percentile:
@@ -50,6 +61,7 @@ class Scheme:
             percentile=self.percentile,
             window_days=self.window_days,
             lower_bound=self.lower_bound,
+            min_jobs=self.min_jobs,
         )
 
 
@@ -75,11 +87,13 @@ def schemes(
     percentiles: Iterable[float] = PERCENTILES,
     windows: Iterable[float | None] = WINDOWS,
     lower_bounds: Iterable[float] = LOWER_BOUNDS,
+    min_jobs: Iterable[int] = MIN_JOBS,
 ) -> list[Scheme]:
     """Every combination."""
-    combinations = product(keys, windows, lower_bounds, percentiles)
+    combinations = product(keys, windows, lower_bounds, min_jobs, percentiles)
     return [
-        Scheme(key, percentile, window, bound) for key, window, bound, percentile in combinations
+        Scheme(key, percentile, window, bound, fewest)
+        for key, window, bound, fewest, percentile in combinations
     ]
 
 
@@ -96,13 +110,64 @@ def sweep(
         compared: the schemes.
         progress: called with the number of jobs that were just predicted.
     """
-    players = {scheme.label: scheme.predictor() for scheme in compared}
-    played = replay(runs, InProcess(players), progress=progress)
-    requested, actual = played.requested, played.actual
+    requested = np.array([run.submission.requested_walltime for run in runs])
+    actual = np.minimum(requested, [run.runtime for run in runs])
+    predicted = predictions(runs, compared, requested, progress=progress)
+    return {scheme: measure(predicted[scheme], requested, actual) for scheme in compared}
+
+
+def predictions(
+    runs: Sequence[Completion],
+    compared: Sequence[Scheme],
+    requested: Seconds,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> Mapping[Scheme, Seconds]:
+    """What every scheme predicts for every job, in seconds: as its predictor would."""
+    families: dict[tuple[str, float | None], list[Scheme]] = {}
+    for scheme in compared:
+        families.setdefault((scheme.key, scheme.window_days), []).append(scheme)
+    players = {family: schemes[0].predictor() for family, schemes in families.items()}
+    found = {
+        family: _Family(len(runs), {scheme.percentile for scheme in schemes})
+        for family, schemes in families.items()
+    }
+    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
+    end = np.array([run.end_time for run in runs], dtype=float)
+    for step in steps(submit, end):
+        for family, player in players.items():
+            for job in step.ended:
+                player.observe(runs[job])
+            for job in step.submitted:
+                found[family].note(job, player.eligible(runs[job].submission))
+        if progress:
+            progress(len(step.submitted))
     return {
-        scheme: measure(played.answers[scheme.label].predicted, requested, actual)
+        scheme: found[scheme.key, scheme.window_days].predicted(scheme, requested)
         for scheme in compared
     }
+
+
+class _Family:
+    """What the schemes of one key and window have in common: usages at some percentiles."""
+
+    def __init__(self, jobs: int, percentiles: Iterable[float]) -> None:
+        self._shares = {percentile: share_of(percentile) for percentile in percentiles}
+        self._usages = {percentile: np.ones(jobs) for percentile in self._shares}
+        self._eligible = np.zeros(jobs, dtype=np.int64)
+
+    def note(self, job: int, usages: Sequence[float]) -> None:
+        """Write the percentiles of a job's eligible usages down."""
+        count = self._eligible[job] = len(usages)
+        if count:
+            for percentile, share in self._shares.items():
+                self._usages[percentile][job] = usages[rank(count, *share) - 1]
+
+    def predicted(self, scheme: Scheme, requested: Seconds) -> Seconds:
+        """The predictions of one scheme."""
+        adjusted = requested * np.maximum(scheme.lower_bound, self._usages[scheme.percentile])
+        adjusted = np.minimum(requested, np.maximum(SHORTEST, adjusted))
+        return np.where(self._eligible >= scheme.min_jobs, adjusted, requested)
 
 
 def as_records(swept: Swept) -> list[dict[str, Any]]:
@@ -112,6 +177,7 @@ def as_records(swept: Swept) -> list[dict[str, Any]]:
             "key": scheme.key,
             "window_days": scheme.window_days,
             "lower_bound": scheme.lower_bound,
+            "min_jobs": scheme.min_jobs,
             "percentile": scheme.percentile,
             **measures.as_dict(),
         }

@@ -126,13 +126,23 @@ makespan; outlived: jobs that outlived an estimate.
 
 PREDICTABILITY_LEGEND = """\
 error: of the wait predicted at arrival, mean and median, in seconds; deviation: of the turnaround
-predicted then, in percent; T_node: seconds for which a job's nodes were known before its start.
+predicted then, in percent; in gap: jobs planned at arrival before the planned start of another
+waiting job; T_node: seconds for which a job's nodes were known before its start.
 """
 
 
 def predictability_table(outcomes: Sequence[Outcome]) -> str:
     """What users were told at arrival, under the policies that tell; empty if none does."""
-    heads = ("policy", "estimates", "error", "median", "deviation", "T_node", "T_node > 0")
+    heads = (
+        "policy",
+        "estimates",
+        "error",
+        "median",
+        "deviation",
+        "in gap",
+        "T_node",
+        "T_node > 0",
+    )
     lines = [
         (
             each.schedule.semantics.policy,
@@ -140,6 +150,7 @@ def predictability_table(outcomes: Sequence[Outcome]) -> str:
             _number(each.measures.wait_error, "{:,.0f}"),
             _number(each.measures.median_wait_error, "{:,.0f}"),
             _number(each.measures.turnaround_deviation, "{:,.0f} %"),
+            _number(each.measures.planned_into_gap, "{:.1%}"),
             _number(each.measures.node_notice, "{:,.0f}"),
             _number(each.measures.node_notice_share, "{:.1%}"),
         )

@@ -107,12 +107,24 @@ def summary_table(summaries: Sequence[MethodSummary]) -> str:
 
 def sweep_table(swept: Swept) -> str:
     """A line for each scheme."""
-    heads = ("key", "window d", "bound", "percentile", "accuracy", "median acc", "NA", "OE", "UE")
+    heads = (
+        "key",
+        "window d",
+        "bound",
+        "min jobs",
+        "percentile",
+        "accuracy",
+        "median acc",
+        "NA",
+        "OE",
+        "UE",
+    )
     rows = [
         [
             scheme.key,
             "all" if scheme.window_days is None else f"{scheme.window_days:g}",
             f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
+            str(scheme.min_jobs),
             f"{scheme.percentile:g}",
             f"{measures.accuracy:.3f}",
             f"{measures.median_accuracy:.3f}",

@@ -95,7 +95,9 @@ class Measures:
 
     Attributes:
         wait: mean seconds, and so for every time here that says no other.
-        backfilled: share of jobs that passed a waiting one (Klusáček & Soysal, Fig. 5).
+        backfilled: share of jobs that were started past a waiting one (Klusáček & Soysal, Fig. 5).
+        planned_into_gap: share of jobs that were planned, when they arrived, before the planned
+            start of another waiting job: the other reading of the same figure.
         wait_error: of the wait predicted at arrival; and its median.
         node_notice: T_node; and the share of jobs for which it is above 0.
         turnaround_deviation: in percent, of the turnaround predicted at arrival.
@@ -110,6 +112,7 @@ class Measures:
     bounded_slowdown: float
     weighted_wait: float
     backfilled: float
+    planned_into_gap: float | None
     utilisation: float
     makespan: float
     corrected: float
@@ -140,6 +143,7 @@ def measure(schedule: Schedule) -> Measures:
         bounded_slowdown=_mean(bounded_slowdown(wait, runtime)),
         weighted_wait=weighted_wait(wait, start_priority(schedule)),
         backfilled=_mean(schedule.backfilled),
+        planned_into_gap=_mean(schedule.in_gap) if promised else None,
         utilisation=utilisation(
             workload.submit,
             schedule.end,

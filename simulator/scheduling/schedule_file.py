@@ -71,6 +71,7 @@ def write_csv(schedule: Schedule, path: str | Path) -> None:
         "estimate": schedule.estimate.tolist(),
         "corrections": schedule.corrections.tolist(),
         "backfilled": schedule.backfilled.astype(int).tolist(),
+        "in_gap": schedule.in_gap.astype(int).tolist(),
         "promised_wait": ["" if wait < 0 else wait for wait in promised],
     }
     with text_writer(path) as file:

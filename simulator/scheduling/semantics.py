@@ -8,6 +8,8 @@ from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies import BACKFILLING, CONSERVATIVE, PINNING, POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.conservative import MEANINGS as COMPRESSION_MEANINGS
+from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
+from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
 from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
 
@@ -43,6 +45,7 @@ class Semantics:
         depth: how many blocked jobs have reservations under EASY and EASY-SJBF.
         compression: of the plan under conservative backfilling, a name in ``COMPRESSIONS``.
         pinning: jobs are pinned that are to start within so many seconds; 0 is never.
+        pinned: what a pinned job keeps, a name in ``PINNED``.
         correction: of outlived estimates, a name in ``CORRECTION_NUMBERS``.
         estimated_order: the order of the queue goes by estimates, else by requests.
         estimated_backfilling: plans and backfilling of waiting jobs go by estimates.
@@ -55,6 +58,7 @@ class Semantics:
     depth: int = 1
     compression: str = "start-order"
     pinning: int = 0
+    pinned: str = "nodes"
     correction: str = "double"
     estimated_order: bool = True
     estimated_backfilling: bool = True
@@ -72,6 +76,7 @@ class Semantics:
             ("order of events", self.events, EVENT_ORDERS),
             ("compression", self.compression, COMPRESSIONS),
             ("correction", self.correction, CORRECTION_NUMBERS),
+            ("rule of pinned jobs", self.pinned, PINNED),
         )
         for what, name, known in names:
             if name not in known:
@@ -119,6 +124,7 @@ class Semantics:
             "shortest_first": policy.shortest_first,
             "depth": self.depth,
             "pinning": self.pinning,
+            "pinned": PINNED[self.pinned],
             "compression": COMPRESSIONS[self.compression],
             "order": ORDERS[self.order],
             "sequential": self.events == "sequential",
@@ -142,7 +148,10 @@ class Semantics:
         if number == CONSERVATIVE:
             card["Compression"] = f"{self.compression}: {COMPRESSION_MEANINGS[self.compression]}"
         if number == PINNING:
-            card["Pinning"] = f"{self.pinning} s before the planned start"
+            card["Pinning"] = (
+                f"{self.pinning} s before the planned start; {self.pinned}: "
+                f"{PINNED_MEANINGS[self.pinned]}"
+            )
         where = {
             "queue order": self.estimated_order,
             "backfilling": self.estimated_backfilling,

@@ -27,6 +27,7 @@ class Schedule:
         corrections: how often a job outlived an estimate.
         backfilled: a job was started while one ahead of it in the queue waited on.
         promise: the start that was first planned, or -1 under policies that do not plan.
+        in_gap: this start was before the planned start of another waiting job.
         nodes_since: when a job's set of nodes was last changed, or -1 without named nodes.
         priority: of the job's accuracy group, for orders that use it.
         seconds: of our time.
@@ -40,6 +41,7 @@ class Schedule:
     corrections: Integers
     backfilled: NDArray[np.bool_]
     promise: Integers
+    in_gap: NDArray[np.bool_]
     nodes_since: Integers
     priority: NDArray[np.float64]
     seconds: float
@@ -147,6 +149,7 @@ def _schedule(
         corrections=jobs["corrections"].copy(),
         backfilled=jobs["backfilled"] == 1,
         promise=jobs["promise"].copy(),
+        in_gap=jobs["in_gap"] == 1,
         nodes_since=jobs["nodes_since"].copy(),
         priority=jobs["priority"].copy(),
         seconds=seconds,

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 
-from simulator.studies import klusacek, least_cost, rocchetti, tang, wait_prediction, xu_schedules
+from simulator.studies import least_cost, wait_prediction, xu_schedules
 from simulator.studies.hanzich import study as hanzich
+from simulator.studies.klusacek import study as klusacek
+from simulator.studies.rocchetti import study as rocchetti
 from simulator.studies.study import Study
+from simulator.studies.tang import study as tang
 from simulator.studies.xu import study as xu
 
 STUDIES: Mapping[str, Study] = {

@@ -13,6 +13,7 @@ from simulator.reports.comparison import Outcome, outcome
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, first_jobs, prepare
+from simulator.studies.exhibits import Exhibits
 from simulator.studies.study import Played, Study, Takes
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
@@ -91,19 +92,21 @@ class Results:
 def scheduling_study(
     title: str,
     logs: Sequence[str],
-    runs: Callable[[Path, int | None], Sequence[Run]],
+    runs: Callable[..., Sequence[Run]],
     report: Callable[[Results], str],
+    exhibits: Exhibits | None = None,
 ) -> Study:
     """A study whose parts are simulations of the ``logs``, which lie in one directory."""
     return Study(
         title=title,
         takes=Takes.DIRECTORY,
         logs=logs,
-        runs=lambda paths, limit: runs(paths[0], limit),
+        runs=lambda paths, limit, **options: runs(paths[0], limit, **options),
         play=Run.play,
         report=lambda played: report(Results(played)),
         records=lambda played: {"title": title, "simulations": Results(played).records()},
         write=write_study,
+        exhibits=exhibits or {},
     )
 
 

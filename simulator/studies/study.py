@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from predictors.jobs import Completion
 from simulator.reports.page import page, preformatted, section
+from simulator.studies.exhibits import Exhibits
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
@@ -51,6 +52,7 @@ class Study:
         report: the tables, with a paper's figures and what to think of the difference.
         records: the same for machines, as JSON values.
         write: writes title, tables and pictures into a directory.
+        exhibits: the figures and tables of the paper that can be made alone.
     """
 
     title: str
@@ -61,6 +63,7 @@ class Study:
     records: Callable[[Played], Any]
     logs: Sequence[str] = ()
     write: Callable[[Path, str, str, Played], None] = write_text
+    exhibits: Exhibits = field(default_factory=dict)
 
 
 def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator[tuple[Any, Any]]:

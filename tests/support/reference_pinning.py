@@ -8,8 +8,9 @@ from reference_scheduler import Reference
 @dataclass
 class PinnedReference(Reference):
     pinning: int = 0
+    pinned: str = "nodes"
     nodes: dict = field(default_factory=dict)  # of each job, by its identity, as all of these
-    pinned: dict = field(default_factory=dict)
+    pins: dict = field(default_factory=dict)  # their planned starts then
     since: dict = field(default_factory=dict)
     ready: list = field(default_factory=list)  # when the plan of each node ends
     last: int = 0
@@ -41,20 +42,22 @@ class PinnedReference(Reference):
             if self.pinning > 0:
                 self.pin(job)
         for job in planned:
-            if id(job) not in self.pinned:
+            if id(job) not in self.pins:
                 self.place(job)
 
     def pin(self, job):
-        if id(job) not in self.pinned and job.planned <= self.now + self.pinning:
-            self.pinned[id(job)] = job.planned
-        if id(job) not in self.pinned:
+        if id(job) not in self.pins and job.planned <= self.now + self.pinning:
+            self.pins[id(job)] = job.planned
+        if id(job) not in self.pins:
             return
         nodes = self.nodes[id(job)]
-        begin = max([self.pinned[id(job)], *(self.ready[node] for node in nodes)])
+        first = self.pins[id(job)]
+        turn = first if self.pinned == "start" else min(first, self.last)
+        begin = max([turn, *(self.ready[node] for node in nodes)])
         if begin > self.now + self.pinning:
-            del self.pinned[id(job)]
+            del self.pins[id(job)]
             return
-        self.last = max(self.last, self.pinned[id(job)])
+        self.last = max(self.last, min(begin, first))
         self.use(job, nodes, begin)
 
     def place(self, job):

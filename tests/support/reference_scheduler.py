@@ -25,6 +25,7 @@ class Job:
     planned: int | None = None
     plan_serial: int = 0
     promise: int | None = None
+    in_gap: bool = False
 
     @property
     def end(self):
@@ -284,3 +285,5 @@ class Reference:
             self.plans += 1
         if job.promise is None:
             job.promise = job.planned
+            plans = [other.planned for other in self.queue if other.planned is not None]
+            job.in_gap = any(planned > job.planned for planned in plans)

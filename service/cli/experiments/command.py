@@ -20,6 +20,7 @@ from service.cli.console import (
     print_json,
     progress_bar,
 )
+from service.cli.experiments import exhibits
 from service.cli.experiments.table import Experiment
 
 if TYPE_CHECKING:
@@ -59,12 +60,17 @@ def command_of(experiment: Experiment) -> Callable[..., None]:
         taken = given.pop("given", ())
         paths = [taken] if isinstance(taken, Path) else list(taken)
         common = {name: given.pop(name) for name in COMMON}
-        run(experiment.name, paths, given, **common)
+        figures, tables = given.pop("figure", ()), given.pop("table", ())
+        if figures or tables:
+            make_exhibits(experiment.name, paths, (figures, tables), given, **common)
+        else:
+            run(experiment.name, paths, given, **common)
 
     command.__name__ = experiment.name.replace("-", "_")
     command.__doc__ = inspect.cleandoc(experiment.explanation)
     argument = [] if experiment.takes is None else [("given", experiment.takes)]
-    options = {**experiment.options, **COMMON}
+    of_exhibits = exhibits.OPTIONS if experiment.has_exhibits else {}
+    options = {**experiment.options, **of_exhibits, **COMMON}
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             *(_parameter(name, takes, inspect.Parameter.empty) for name, takes in argument),
@@ -119,6 +125,32 @@ def run(
     if output:
         study.write(output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played)
         err.print(f"The report is {output / 'index.html'}.", soft_wrap=True, markup=False)
+
+
+def make_exhibits(
+    name: str,
+    paths: Sequence[Path],
+    wanted: tuple[Sequence[str], Sequence[str]],
+    options: dict[str, Any],
+    *,
+    output: Path | None,
+    limit: int | None,
+    processes: int | None,
+    dask: str | None,
+    as_json: bool,
+) -> None:
+    """Make figures and tables of a study's paper, as PNG and CSV in ``output`` or here."""
+    from simulator.studies import STUDIES
+    from simulator.studies.exhibits import Sources
+
+    study = STUDIES[name]
+    names = exhibits.wanted_of(study, *wanted)
+    if as_json:
+        raise CommandError("A figure is written as CSV, not as JSON.", ExitCode.USAGE)
+    with executor_of(processes, dask) as executor:
+        found = [path.resolve() if dask else path for path in paths]
+        sources = Sources(paths=found, limit=limit, executor=executor, options=options)
+        exhibits.make(name, study, names, sources, output or Path())
 
 
 def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:

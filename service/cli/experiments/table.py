@@ -24,12 +24,14 @@ class Experiment:
         explanation: what ``--help`` says; its first line is the summary.
         takes: annotation of the argument, or None.
         options: of this study alone: annotation and default by parameter.
+        has_exhibits: it makes figures and tables of its paper alone.
     """
 
     name: str
     explanation: str
     takes: Any
     options: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    has_exhibits: bool = False
 
 
 EXPERIMENTS = (
@@ -69,6 +71,16 @@ EXPERIMENTS = (
             walltimed experiment klusacek traces --output results/klusacek
         """,
         DIRECTORY,
+        {
+            "node_jobs": (
+                Annotated[
+                    int | None,
+                    typer.Option(min=1, help="Jobs on named nodes, where whole logs take hours."),
+                ],
+                None,
+            ),
+        },
+        has_exhibits=True,
     ),
     Experiment(
         "least-cost",
@@ -95,6 +107,7 @@ EXPERIMENTS = (
             walltimed experiment rocchetti traces --dask tcp://head:8786
         """,
         DIRECTORY,
+        has_exhibits=True,
     ),
     Experiment(
         "tang",
@@ -107,6 +120,36 @@ EXPERIMENTS = (
             walltimed experiment tang traces --output results/tang
         """,
         DIRECTORY,
+        {
+            "lower_bound": (
+                Annotated[
+                    float,
+                    typer.Option(
+                        "--lower-bound", "--threshold", min=0, max=1, help="Least A; 0 is none."
+                    ),
+                ],
+                0.5,
+            ),
+            "min_jobs": (
+                Annotated[int, typer.Option(min=1, help="Fewest similar jobs.")],
+                10,
+            ),
+            "in_one_piece": (
+                Annotated[
+                    bool,
+                    typer.Option("--in-one-piece/--months-anew", help="How the log is played."),
+                ],
+                False,
+            ),
+            "log": (
+                Annotated[
+                    Path | None,
+                    typer.Option(help="Your log, for Tables 1 and 2 and Figs. 1 to 13."),
+                ],
+                None,
+            ),
+        },
+        has_exhibits=True,
     ),
     Experiment(
         "wait-prediction",

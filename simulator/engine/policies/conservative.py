@@ -62,9 +62,19 @@ def _plan(state: State, place: int) -> None:
     job = state.jobs[waiting.job]
     if job.promise == UNKNOWN:
         job.promise = begin
+        job.in_gap = _is_before_a_plan(state, begin)
     waiting.planned = begin
     waiting.plan_serial = state.clock[0].plans
     state.clock[0].plans += 1
+
+
+@kernel
+def _is_before_a_plan(state: State, begin: int) -> bool:
+    """Whether a job of the queue has a planned start later than ``begin``."""
+    for place in range(state.clock[0].head, state.clock[0].tail):
+        if state.queue[place].planned > begin:
+            return True
+    return False
 
 
 @kernel

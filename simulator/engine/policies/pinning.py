@@ -4,19 +4,35 @@ Every job is planned when it is submitted: on those of its many nodes whose plan
 (ties: the lower number), at the end of these plans, never in a gap, and never before a job
 ahead of it in the queue. When running jobs have ended early or outlived their estimates, the
 plan is made again in the order of the queue. With pinning, a job whose planned start is then at
-most that many seconds away keeps its nodes and its start. If its nodes are late it starts as soon
-as they are free, and others may pass it meanwhile; if they are expected to be late by more than
-those seconds from now, it is pinned no longer and planned like the others, behind those that
-are. Without pinning jobs start exactly as under FCFS.
+most ``pinning`` seconds away is pinned: it keeps its nodes. What else it keeps has two rules:
 
-Reference: Klusáček & Soysal 2020, section 4.2, where pinning "is only activated when the planned
-job's start time is within a given pinning interval". What becomes of a pinned job whose nodes are
-late it does not say.
+- ``nodes``: nothing. Its start is planned again: as soon as its own nodes are free, but not before
+  the planned start of a pinned job ahead of it in the queue.
+- ``start``: also its planned start, even if all of its nodes are free before.
+
+If the nodes of a pinned job are late it starts as soon as they are free, and others may pass it
+meanwhile; if they are expected to be late by more than ``pinning`` seconds from now, it is pinned
+no longer and planned like the others, behind those that are. Without pinning jobs start exactly as
+under FCFS.
+
+Reference: Klusáček & Soysal 2020, section 4.2, where the scheduler may not change the nodes of a
+pinned job; of its start the paper says nothing, nor what becomes of it when its nodes are late.
 """
+
+from collections.abc import Mapping
 
 from simulator.engine import events, machine, nodes
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.state import NEVER, UNKNOWN, State
+
+NODES, START = range(2)
+
+PINNED: Mapping[str, int] = {"nodes": NODES, "start": START}
+
+MEANINGS: Mapping[str, str] = {
+    "nodes": "a pinned job keeps its nodes and starts as soon as they are free, in its turn",
+    "start": "a pinned job keeps its nodes and its planned start",
+}
 
 
 @kernel
@@ -59,7 +75,7 @@ def _expected_free(state: State, number: int) -> int:
 
 @inlined
 def _pin(state: State, place: int) -> None:
-    """Let a job that is to start soon keep its nodes and its start, if its nodes allow that."""
+    """Let a job that is to start soon keep its nodes, unless they are late by too much."""
     clock = state.clock[0]
     waiting = state.queue[place]
     reach = clock.now + state.rules[0].pinning
@@ -68,6 +84,8 @@ def _pin(state: State, place: int) -> None:
             return
         waiting.pinned = waiting.planned
     begin = waiting.pinned
+    if state.rules[0].pinned == NODES:
+        begin = min(begin, clock.last_planned)
     first = state.jobs[waiting.job].first_node
     for entry in range(first, first + waiting.processors):
         begin = max(begin, state.nodes[state.node_lists[entry]].ready)
@@ -77,7 +95,7 @@ def _pin(state: State, place: int) -> None:
     for entry in range(first, first + waiting.processors):
         state.nodes[state.node_lists[entry]].ready = begin + waiting.estimate
     waiting.planned = begin
-    clock.last_planned = max(clock.last_planned, waiting.pinned)
+    clock.last_planned = max(clock.last_planned, min(begin, waiting.pinned))
 
 
 @inlined

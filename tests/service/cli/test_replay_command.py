@@ -120,7 +120,8 @@ def test_the_sweep_compares_schemes_of_the_keys_that_the_log_has(walltimed, log)
     assert code == 0
     schemes = json.loads(printed)["sweep"]
     assert {scheme["key"] for scheme in schemes} == {"user", "user+walltime"}
-    assert len(schemes) == 2 * 7 * 6 * 2
+    assert len(schemes) == 2 * 7 * 6 * 2 * 2
+    assert {scheme["min_jobs"] for scheme in schemes} == {1, 10}
     code, printed, _ = walltimed("replay", log, "--in-process", "--sweep", "--limit", 60)
     assert "percentile  accuracy" in printed
 

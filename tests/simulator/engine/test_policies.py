@@ -223,18 +223,74 @@ def test_wfp_prefers_who_has_waited_long_for_the_time_and_the_size_it_asks_for()
     assert starts_of(jobs, 4, policy="fcfs", order="wfp") == [0, 120, 170, 100]
 
 
-def test_pinned_jobs_keep_their_nodes_and_their_start():
+def test_a_pinned_job_starts_as_soon_as_its_own_nodes_are_free():
+    jobs = [
+        (0, 2, 10, 100),  # nodes 0 and 1, expected to end at 100, ends at 10
+        (0, 1, 90, 90),  # node 2
+        (0, 1, 60, 200),  # node 3
+        (5, 3, 20, 20),  # planned on 0, 1 and 2 at 100; at 60 nodes 0, 1 and 3 are free
+    ]
+    pinned = schedule_of(jobs, 4, policy="fcfs-pinned", pinning=100)
+    assert pinned.start.tolist() == [0, 0, 0, 90]
+    assert (pinned.start - pinned.nodes_since).tolist() == [0, 0, 0, 85]
+    free = schedule_of(jobs, 4, policy="fcfs-pinned", pinning=0)
+    assert free.start.tolist() == [0, 0, 0, 60]
+
+
+def test_a_pinned_job_waits_for_its_planned_start_too_if_that_is_the_rule():
     jobs = [
         (0, 2, 10, 100),  # nodes 0 and 1, expected to end at 100, ends at 10
         (0, 1, 90, 90),  # node 2
         (0, 1, 200, 200),  # node 3
-        (5, 3, 20, 20),  # planned on 0, 1 and 2 at 100
+        (5, 3, 20, 20),  # planned on 0, 1 and 2 at 100; they are free from 90 on
     ]
-    pinned = schedule_of(jobs, 4, policy="fcfs-pinned", pinning=100)
+    rules = {"policy": "fcfs-pinned", "pinning": 100, "pinned": "start"}
+    pinned = schedule_of(jobs, 4, **rules)
     assert pinned.start.tolist() == [0, 0, 0, 100]
     assert (pinned.start - pinned.nodes_since).tolist() == [0, 0, 0, 95]
-    free = schedule_of(jobs, 4, policy="fcfs-pinned", pinning=0)
-    assert free.start.tolist() == [0, 0, 0, 90]
+
+
+def test_a_pinned_job_whose_nodes_are_free_waits_for_its_turn():
+    jobs = [
+        (0, 1, 20, 80),  # node 0
+        (0, 1, 5, 30),  # node 1, expected to end at 30, ends at 5
+        (1, 1, 15, 15),  # pinned to node 0 at 20
+        (2, 1, 5, 5),  # pinned to node 1 at 30, behind the one before; node 1 is free from 5 on
+    ]
+    estimates = np.array([20, 30, 15, 5])
+    rules = {"policy": "fcfs-pinned", "pinning": 60, "estimates": estimates}
+    assert starts_of(jobs, 2, **rules) == [0, 0, 20, 20]
+    assert starts_of(jobs, 2, pinned="start", **rules) == [0, 0, 20, 30]
+    late = [(0, 1, 40, 80), *jobs[1:]]  # the third waits for node 0 until 40, the last does not
+    assert starts_of(late, 2, **rules) == [0, 0, 40, 20]
+
+
+def test_a_job_planned_into_a_gap_need_not_pass_anybody():
+    jobs = [
+        (0, 4, 10, 100),
+        (0, 4, 10, 50),
+        (1, 6, 5, 5),  # planned at 100
+        (2, 2, 20, 20),  # planned at 50, before it; at 10 everything is free and both start
+    ]
+    schedule = schedule_of(jobs, 8, policy="conservative")
+    assert schedule.promise.tolist() == [0, 0, 100, 50]
+    assert schedule.start.tolist() == [0, 0, 10, 10]
+    assert schedule.in_gap.tolist() == [False, False, False, True]
+    assert not schedule.backfilled.any()
+
+
+def test_a_job_that_passes_another_need_not_have_been_planned_into_a_gap():
+    jobs = [
+        (0, 6, 100, 100),
+        (0, 2, 5, 100),
+        (1, 8, 5, 5),  # planned at 100
+        (2, 2, 90, 90),  # planned at 105; at 5 there is room for it until 95
+    ]
+    schedule = schedule_of(jobs, 8, policy="conservative")
+    assert schedule.promise.tolist() == [0, 0, 100, 105]
+    assert schedule.start.tolist() == [0, 0, 100, 5]
+    assert schedule.backfilled.tolist() == [False, False, False, True]
+    assert not schedule.in_gap.any()
 
 
 def test_a_job_pinned_to_a_late_node_is_passed_by_one_pinned_to_another():

@@ -13,6 +13,7 @@ from workloads import Given, jobs_of, log_of, schedule_of, workload_of
 from predictors.accuracy_groups import aged_priority
 from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
+from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.engine.state import RULES
 from simulator.scheduling.estimates import Estimates, whole_seconds
@@ -55,7 +56,8 @@ def semantics(draw):
 
 
 def reference_of(jobs, rules, predict=None):
-    known = {name: rule for name, rule in asdict(rules).items() if name != "pinning"}
+    of_nodes = {"pinning", "pinned"}
+    known = {name: rule for name, rule in asdict(rules).items() if name not in of_nodes}
     return Reference(jobs, MACHINE, predict=predict, **known)
 
 
@@ -67,6 +69,7 @@ def test_every_start_is_that_of_a_scheduler_that_knows_only_the_rules(log, rules
     schedule = simulate(workload, rules, Given(np.array(estimates, dtype=np.int64)))
     jobs = jobs_of(workload, estimates, schedule.priority.tolist())
     assert schedule.start.tolist() == reference_of(jobs, rules).run()
+    assert schedule.in_gap.tolist() == [job.in_gap for job in jobs]
 
 
 class LastTwo:
@@ -147,9 +150,9 @@ def test_without_pinning_starts_are_those_of_fcfs_whatever_the_estimates(log, da
 
 
 @settings(max_examples=100)
-@given(log=logs(), pinning=st.integers(0, 100))
-def test_pinning_keeps_the_order_of_submission(log, pinning):
-    schedule = schedule_of(log, MACHINE, policy="fcfs-pinned", pinning=pinning)
+@given(log=logs(), pinning=st.integers(0, 100), pinned=st.sampled_from(list(PINNED)))
+def test_pinning_keeps_the_order_of_submission(log, pinning, pinned):
+    schedule = schedule_of(log, MACHINE, policy="fcfs-pinned", pinning=pinning, pinned=pinned)
     assert (np.diff(schedule.start) >= 0).all()
 
 
@@ -157,6 +160,7 @@ pinned = st.builds(
     Semantics,
     policy=st.just("fcfs-pinned"),
     pinning=st.integers(0, 60),
+    pinned=st.sampled_from(list(PINNED)),
     order=st.sampled_from(list(ORDERS)),
     events=st.sampled_from(list(EVENT_ORDERS)),
     correction=st.sampled_from(["double", "request", "tsafrir"]),

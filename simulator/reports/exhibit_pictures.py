@@ -1,0 +1,89 @@
+"""Draws a figure of a paper made again, with the paper's own numbers where its text has them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from simulator.reports.exhibit import Exhibit, Panel, Value
+from simulator.reports.replay_pictures import ACTUAL_COLOUR, METHOD_COLOURS, STYLE
+
+COLOURS = (*METHOD_COLOURS, ACTUAL_COLOUR)
+
+PAPER_COLOUR = "#111111"
+PAPER_NAME = "the paper"
+
+MANY = 9
+"""More places than that are drawn over the whole width, and their names are turned."""
+
+
+def draw(exhibit: Exhibit, path: Path) -> None:
+    """All panels of an exhibit, below each other; those with few places in two columns."""
+    columns = 1 if len(exhibit.panels) == 1 or _widest(exhibit.panels) > MANY else 2
+    rows = -(-len(exhibit.panels) // columns)
+    with rc_context({**STYLE, "savefig.dpi": 100}):
+        figure = Figure(figsize=(9.5, 0.7 + 3.1 * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes, panel in zip(grid, exhibit.panels, strict=False):
+            _panel(axes, panel)
+        for axes in grid[len(exhibit.panels) :]:
+            axes.set_visible(False)
+        figure.suptitle(exhibit.title, x=0.01, ha="left", fontsize=12)
+        figure.savefig(path, metadata={"Software": None})
+
+
+def _widest(panels: Sequence[Panel]) -> int:
+    return max(len(panel.places) * (len(panel.series) if panel.kind == "bars" else 1)
+               for panel in panels)  # fmt: skip
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    (_bars if panel.kind == "bars" else _lines)(axes, panel)
+    axes.set_title(panel.title)
+    axes.set(xlabel=panel.along, ylabel=panel.value)
+    axes.set_xticks(range(len(panel.places)), panel.places)
+    if len(panel.places) > MANY:
+        axes.tick_params(axis="x", labelrotation=45)
+    if panel.shares:
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.legend(loc="best", fontsize=8)
+
+
+def _bars(axes: Axes, panel: Panel) -> None:
+    width = 0.8 / len(panel.series)
+    named = False
+    for number, series in enumerate(panel.series):
+        places = np.arange(len(panel.places)) + (number - (len(panel.series) - 1) / 2) * width
+        axes.bar(places, _floats(series.values), width, label=series.name, color=_colour(number))
+        if any(value is not None for value in series.paper):
+            axes.plot(
+                places, _floats(series.paper), linestyle="", marker="D", markersize=5,
+                color=PAPER_COLOUR, markeredgecolor="white", label=None if named else PAPER_NAME,
+            )  # fmt: skip
+            named = True
+    axes.grid(visible=False, axis="x")
+
+
+def _lines(axes: Axes, panel: Panel) -> None:
+    places = np.arange(len(panel.places))
+    for number, series in enumerate(panel.series):
+        colour = _colour(number)
+        axes.plot(places, _floats(series.values), marker=".", color=colour, label=series.name)
+        if any(value is not None for value in series.paper):
+            axes.plot(
+                places, _floats(series.paper), linestyle="", marker="D", markersize=6,
+                markerfacecolor="none", color=colour, label=f"{series.name}, {PAPER_NAME}",
+            )  # fmt: skip
+
+
+def _floats(values: Sequence[Value]) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]

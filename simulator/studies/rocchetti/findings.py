@@ -1,0 +1,95 @@
+"""What the paper found of the scenarios, counted over many stretches."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.studies.rocchetti.stretches import Stretch
+
+DRAWS = 10_000
+"""Of the bootstrap that intervals come from."""
+
+
+class Finding(NamedTuple):
+    """One scenario against another.
+
+    Attributes:
+        text: what the paper found.
+        of: number of the scenario whose value is the numerator.
+        to: number of the one that it is compared with.
+        grows: the paper's value is the greater of the two.
+    """
+
+    text: str
+    of: int
+    to: int
+    grows: bool = False
+
+
+WAITS: Sequence[Finding] = (
+    Finding("exact: PSP waits less than FCFS", 2, 1),
+    Finding("exact: aging waits less than PSP", 3, 2),
+    Finding("exact: aging waits less than FCFS", 3, 1),
+    Finding("requests: PSP waits less than FCFS", 5, 4),
+    Finding("requests: aging waits less than PSP", 6, 5),
+    Finding("requests: aging waits less than FCFS", 6, 4),
+)
+"""Section 5, Table 5."""
+
+MAKESPANS: Sequence[Finding] = (
+    Finding("exact: makespan grows with PSP", 2, 1, grows=True),
+    Finding("exact: makespan grows with aging", 3, 2, grows=True),
+    Finding("requests: makespan grows with PSP", 5, 4, grows=True),
+    Finding("requests: makespan grows with aging", 6, 5, grows=True),
+)
+"""Section 5, Table 6: the text says so; its scenario 2 contradicts it."""
+
+
+class Counted(NamedTuple):
+    """A finding over many stretches.
+
+    Attributes:
+        held: in how many stretches it is so.
+        ratio: geometric mean of the two values' ratio.
+        lower: of its interval of 95 %.
+        upper: of its interval of 95 %.
+    """
+
+    held: int
+    ratio: float
+    lower: float
+    upper: float
+
+
+def counted(finding: Finding, values: Sequence[Sequence[float]]) -> Counted:
+    """A finding over stretches, each with a value for each scenario.
+
+    The interval is a bootstrap over the stretches, as if they had nothing in common.
+    """
+    ratios = np.array([each[finding.of - 1] / each[finding.to - 1] for each in values])
+    logarithms = np.log(ratios)
+    drawn = np.random.default_rng(0).choice(logarithms, (DRAWS, len(logarithms))).mean(axis=1)
+    lower, upper = np.exp(np.quantile(drawn, (0.025, 0.975)))
+    held = int(np.count_nonzero(ratios > 1 if finding.grows else ratios < 1))
+    return Counted(held, float(np.exp(logarithms.mean())), float(lower), float(upper))
+
+
+def whole_orders(stretches: Sequence[Stretch]) -> Mapping[str, int]:
+    """In how many stretches the whole order of scenarios is the paper's."""
+    return {
+        "exact: FCFS > PSP > aging": sum(_falls(each.waits[:3]) for each in stretches),
+        "requests: FCFS > PSP > aging": sum(_falls(each.waits[3:]) for each in stretches),
+        "both": sum(_falls(each.waits[:3]) and _falls(each.waits[3:]) for each in stretches),
+        "exact: makespan FCFS < PSP < aging": sum(
+            _falls(each.makespans[2::-1]) for each in stretches
+        ),
+        "requests: makespan FCFS < PSP < aging": sum(
+            _falls(each.makespans[:2:-1]) for each in stretches
+        ),
+    }
+
+
+def _falls(values: Sequence[float]) -> bool:
+    return all(one > other for one, other in pairwise(values))
