@@ -33,7 +33,7 @@ def _has_as_many_keys_as_colons(body: bytes) -> bool:
         value = _decode(body)
     except msgspec.MsgspecError:
         return False
-    return len(value) == colons or _keys_in(value) == colons
+    return (type(value) is dict and len(value) == colons) or _keys_in(value) == colons
 
 
 def _keys_in(value: Any) -> int:
@@ -53,7 +53,7 @@ def check_keys(body: bytes) -> None:
     # Numbers stay text: their values are of no interest.
     document = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str)
     for path in _repeated(document, ()):
-        raise InvalidFieldError("The key is given twice.", ".".join(map(str, path)))
+        raise InvalidFieldError("The key is given twice.", ".".join(map(str, path)) or "body")
 
 
 class _Object(list[tuple[str, Any]]):

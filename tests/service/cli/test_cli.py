@@ -149,6 +149,26 @@ def test_only_an_embedded_store_is_upgraded_on_the_way(walltimed, empty_store_ur
         assert "walltimed db upgrade" in complained
 
 
+def test_whoever_revokes_the_last_token_is_told_that_nobody_can_call(walltimed, store_url):
+    issued = [walltimed("token", "issue", name, "-s", "predict", "-d", store_url) for name in "ab"]
+    first, last = (printed.splitlines()[-1].split("_")[1] for _, printed, _ in issued)
+    _, printed, _ = walltimed("token", "revoke", first, "-d", store_url)
+    assert "last" not in printed
+    _, printed, _ = walltimed("token", "revoke", last, "-d", store_url)
+    assert "every call is refused" in printed
+    assert "walltimed token stop-requiring" in printed
+
+
+def test_only_an_explicit_command_lets_callers_without_a_token_in_again(walltimed, store_url):
+    walltimed("token", "issue", "a", "-s", "predict", "-d", store_url)
+    code, _, complained = walltimed("token", "stop-requiring", "-d", store_url)
+    assert (code, "--yes" in complained) == (2, True)
+    assert len(json.loads(walltimed("token", "list", "--json", "-d", store_url)[1])) == 1
+    code, printed, _ = walltimed("token", "stop-requiring", "--yes", "-d", store_url)
+    assert (code, "1 tokens deleted" in printed) == (0, True)
+    assert json.loads(walltimed("token", "list", "--json", "-d", store_url)[1]) == []
+
+
 def test_a_token_is_shown_once_listed_without_its_secret_and_revoked(walltimed, store_url):
     code, printed, _ = walltimed("token", "issue", "filter", "-s", "predict", "-d", store_url)
     assert code == 0

@@ -172,3 +172,44 @@ def test_ingestion_is_counted(service):
     service.complete(run_of("2"))
     assert service.metric("walltimed_completions_total", result="accepted") == 2
     assert service.metric("walltimed_completions_total", result="duplicate") == 1
+
+
+def test_a_run_that_starts_before_its_submission_was_submitted_at_its_start(service):
+    """A clock jumped back while the job waited; the adapters have the same rule."""
+    run = run_of("1")
+    service.complete(run | {"submit_time": run["start_time"] + 3600})
+    reader = service.worker.store.reader()
+    (completion,) = reader.read(10)
+    reader.close()
+    assert completion.submission.submit_time == completion.start_time == run["start_time"]
+
+
+TWICE = b'{"job_id": 1, "requested_walltime": 1, "requested_walltime": 7200, "end_time": 1e9}'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "field"),
+    [
+        (TWICE, "application/json", "requested_walltime"),
+        (b'{"completions": [%s]}' % TWICE, "application/json", "completions.0.requested_walltime"),
+        (TWICE, "application/x-ndjson", "requested_walltime"),
+    ],
+)
+def test_a_key_given_twice_is_refused_and_named(service, body, kind, field):
+    body = body.replace(b'"end_time": 1e9', b'"runtime": 1, "end_time": 1e9')
+    answer = service.send("/v1/completions", body, kind)
+    assert "given twice" in refused(answer, field)
+    assert stored(service) == 0
+
+
+def test_of_a_key_given_twice_in_a_record_the_last_counts(service):
+    record = (
+        '{"jobid": 1, "username": "eve", "username": "carol", "state": "COMPLETED", "cluster": "c",'
+        '"total_nodes": 1, "total_cpus": 1, "time_limit": 3600, "elapsed": 600, '
+        '"@submit": "2023-11-14T22:00:00", "@start": "2023-11-14T22:00:00", '
+        '"@end": "2023-11-14T22:10:00"}'
+    )
+    answer = service.send("/v1/adapters/slurm/jobcomp", record)
+    assert answer.json() == {"accepted": 1, "duplicates": 0, "skipped": {}}
+    assert service.get("/v1/users/carol/accuracy", cluster="c").status_code == 200
+    assert service.get("/v1/users/eve/accuracy", cluster="c").status_code == 404

@@ -1,0 +1,64 @@
+"""The bounds rest on insides of uvicorn and httptools; here it is seen if these change."""
+
+import pytest
+from structlog.testing import capture_logs
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.http import rehearsal, server
+from service.http.connections import BoundedProtocol
+from service.http.rehearsal import NotAsSupposedError, rehearse
+from service.logs import SparseLog
+from service.settings import Settings
+
+
+def test_the_installed_uvicorn_does_what_the_protocol_supposes():
+    rehearse(BoundedProtocol)
+    assert server.protocol() is BoundedProtocol
+
+
+def test_the_rehearsal_notices_a_protocol_without_bounds(monkeypatch):
+    monkeypatch.setattr(rehearsal, "PATIENCE_SECONDS", 0.2)  # of what it waits for in vain
+    with pytest.raises(NotAsSupposedError):
+        rehearse(HttpToolsProtocol)
+
+
+class OtherInsides(BoundedProtocol):
+    """As if uvicorn had another name for what its parser calls."""
+
+    def on_body(self, body: bytes) -> None:
+        raise AttributeError(body)
+
+
+def test_where_uvicorn_has_changed_plain_uvicorn_serves_and_the_log_says_so(monkeypatch):
+    monkeypatch.setattr(server, "BoundedProtocol", OtherInsides)
+    with capture_logs() as logged:
+        assert server.protocol() is H11Protocol
+    (record,) = logged
+    assert record["event"].startswith("plain uvicorn serves")
+    assert record["log_level"] == "error"
+
+
+def test_plain_uvicorn_bounds_heads_and_connections_too():
+    config = server.configuration("service.http.server:worker", workers=1, connections=7)
+    assert config.h11_max_incomplete_event_size == 1 << 16
+    assert config.limit_concurrency == 8
+
+
+@pytest.mark.parametrize(("files", "expected"), [(1024, 896), (65536, 4096), (100, 1)])
+def test_connections_leave_room_for_other_files(monkeypatch, files, expected):
+    monkeypatch.setattr(server.resource, "getrlimit", lambda _: (files, files))
+    assert server.most_connections(Settings()) == expected
+
+
+def test_what_callers_can_provoke_is_logged_once_in_ten_seconds(monkeypatch):
+    now = iter([100.0, 101.0, 105.0, 111.0])
+    monkeypatch.setattr("service.logs.monotonic", lambda: next(now))
+    sparse = SparseLog("it happened")
+    with capture_logs() as logged:
+        for _ in range(4):
+            sparse.warn()
+    assert [(record["event"], record["times"]) for record in logged] == [
+        ("it happened", 1),
+        ("it happened", 3),
+    ]
