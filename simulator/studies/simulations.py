@@ -13,7 +13,6 @@ from simulator.reports.comparison import Outcome, outcome
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, first_jobs, prepare
-from simulator.studies.exhibits import Exhibits
 from simulator.studies.study import Played, Study, Takes
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
@@ -94,7 +93,6 @@ def scheduling_study(
     logs: Sequence[str],
     runs: Callable[..., Sequence[Run]],
     report: Callable[[Results], str],
-    exhibits: Exhibits | None = None,
 ) -> Study:
     """A study whose parts are simulations of the ``logs``, which lie in one directory."""
     return Study(
@@ -106,7 +104,6 @@ def scheduling_study(
         report=lambda played: report(Results(played)),
         records=lambda played: {"title": title, "simulations": Results(played).records()},
         write=write_study,
-        exhibits=exhibits or {},
     )
 
 

@@ -1,5 +1,6 @@
 """Klusáček & Soysal 2020: better estimates under conservative backfilling and on named nodes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,10 +111,12 @@ is unpinned when its nodes are late by more than the interval. Without backfilli
 CTC-SP2 never empties, and waits grow with the number of jobs.
 """
 
-STUDY = scheduling_study(
-    "Three estimates under conservative backfilling, and on named nodes (Klusáček & Soysal 2020)",
-    LOGS,
-    runs,
-    report,
-    EXHIBITS,
+STUDY = replace(
+    scheduling_study(
+        "Three estimates under conservative backfilling, and on named nodes (Klusáček & Soysal 2020)",
+        LOGS,
+        runs,
+        report,
+    ),
+    exhibits=EXHIBITS,
 )

@@ -43,6 +43,9 @@ JOBS: Mapping[str, tuple[int, float, float | None]] = {
 """Priority of the group, hours requested, and the priority that the text reads off the figure."""
 
 
+SCENARIO_NUMBERS = tuple("123456")
+
+
 def figure_1(_sources: Sources) -> Exhibit:
     """Priorities that age."""
     times = [float(STEP_SECONDS) * step for step in range(0, 46, 5)]
@@ -103,35 +106,34 @@ def table_3(sources: Sources) -> Exhibit:
 
 def table_5(sources: Sources) -> Exhibit:
     """Mean waits of the six scenarios."""
-    played = _stretches(sources, list(logs_in(sources.logs)))
-    panels = [_wait_panel(log, found) for log, found in played.items()]
-    return Exhibit("Table 5: mean waits by scenario", panels, _missing(played))
+    return _table_5(_stretches(sources, list(logs_in(sources.logs))))
 
 
 def table_6(sources: Sources) -> Exhibit:
     """Makespans of the six scenarios."""
-    played = _stretches(sources, list(logs_in(sources.logs)))
-    panels = [
-        Panel(
-            title=f"{log}: median of the stretches",
-            places=[str(number) for number in range(1, 7)],
-            series=[
-                Series(meaning, _medians([each.makespans for each in found[policy]]),
-                       PAPER_MAKESPANS[log])
-                for policy, meaning in POLICIES.items()
-            ],
-            along="scenario",
-            value="makespan, days",
-        )
-        for log, found in played.items()
-    ]  # fmt: skip
-    return Exhibit("Table 6: makespans by scenario", panels, _missing(played))
+    return _table_6(_stretches(sources, list(logs_in(sources.logs))))
+
+
+def scenario_exhibits(results: Results) -> Mapping[str, Exhibit]:
+    """The exhibits of scenarios that were played: Tables 5 and 6 and the logs' figures."""
+    groups = results.groups()
+    played = {
+        log: {policy: stretches_of(results, log, policy) for policy in POLICIES}
+        for log in LOGS
+        if any(group.startswith(f"{log}, ") for group in groups)
+    }
+    figures = {CURIE: "figure 3", GAIA: "figure 4"}
+    return {
+        "table 5": _table_5(played),
+        "table 6": _table_6(played),
+        **{figures[log]: _figure(log, found) for log, found in played.items()},
+    }
 
 
 def figure_3(sources: Sources) -> Exhibit:
     """Waits on Curie, by policy and estimates."""
     [found] = _stretches(sources, [CURIE]).values()
-    return Exhibit("Fig. 3: mean waits on Curie", _figure_panels(CURIE, found))
+    return _figure(CURIE, found)
 
 
 def figure_4(sources: Sources) -> Exhibit:
@@ -139,7 +141,7 @@ def figure_4(sources: Sources) -> Exhibit:
     if GAIA not in logs_in(sources.logs):
         raise StudyError("Fig. 4 needs Gaia's log, which is not in the directory.")
     [found] = _stretches(sources, [GAIA]).values()
-    return Exhibit("Fig. 4: mean waits on Gaia", _figure_panels(GAIA, found))
+    return _figure(GAIA, found)
 
 
 EXHIBITS: Exhibits = {
@@ -169,21 +171,46 @@ def _stretches(sources: Sources, logs: Sequence[str]) -> Mapping[str, Found]:
     }
 
 
-def _wait_panel(log: str, found: Found) -> Panel:
-    return Panel(
-        title=f"{log}: median of the stretches",
-        places=[str(number) for number in range(1, 7)],
-        series=[
-            Series(meaning, _medians([each.waits for each in found[policy]]), PAPER_WAITS[log])
-            for policy, meaning in POLICIES.items()
-        ],
-        along="scenario",
-        value="mean wait, minutes",
-        digits=0,
-    )
+def _table_5(played: Mapping[str, Found]) -> Exhibit:
+    panels = [
+        Panel(
+            title=f"{log}: median of the stretches",
+            places=SCENARIO_NUMBERS,
+            series=[
+                Series(meaning, _medians([each.waits for each in found[policy]]), PAPER_WAITS[log])
+                for policy, meaning in POLICIES.items()
+            ],
+            along="scenario",
+            value="mean wait, minutes",
+            digits=0,
+        )
+        for log, found in played.items()
+    ]
+    return Exhibit("Table 5: mean waits by scenario", panels, _missing(played))
 
 
-def _figure_panels(log: str, found: Found) -> list[Panel]:
+def _table_6(played: Mapping[str, Found]) -> Exhibit:
+    panels = [
+        Panel(
+            title=f"{log}: median of the stretches",
+            places=SCENARIO_NUMBERS,
+            series=[
+                Series(
+                    meaning,
+                    _medians([each.makespans for each in found[policy]]),
+                    PAPER_MAKESPANS[log],
+                )
+                for policy, meaning in POLICIES.items()
+            ],
+            along="scenario",
+            value="makespan, days",
+        )
+        for log, found in played.items()
+    ]
+    return Exhibit("Table 6: makespans by scenario", panels, _missing(played))
+
+
+def _figure(log: str, found: Found) -> Exhibit:
     """One panel for each policy, as the paper's figure: bars by order and estimates."""
     panels = []
     for policy, meaning in POLICIES.items():
@@ -205,7 +232,8 @@ def _figure_panels(log: str, found: Found) -> list[Panel]:
                 digits=0,
             )
         )
-    return panels
+    number = {CURIE: 3, GAIA: 4}[log]
+    return Exhibit(f"Fig. {number}: mean waits on {log}", panels)
 
 
 def _medians(values: Sequence[Sequence[float]]) -> list[Value]:

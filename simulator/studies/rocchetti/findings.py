@@ -66,13 +66,18 @@ class Counted(NamedTuple):
 def counted(finding: Finding, values: Sequence[Sequence[float]]) -> Counted:
     """A finding over stretches, each with a value for each scenario.
 
-    The interval is a bootstrap over the stretches, as if they had nothing in common.
+    The interval is a bootstrap over the stretches, as if they had nothing in common. Stretches in
+    which nobody waits have no ratio; without any there is no interval.
     """
-    ratios = np.array([each[finding.of - 1] / each[finding.to - 1] for each in values])
-    logarithms = np.log(ratios)
+    pairs = np.array([(each[finding.of - 1], each[finding.to - 1]) for each in values])
+    greater = pairs[:, 0] > pairs[:, 1] if finding.grows else pairs[:, 0] < pairs[:, 1]
+    held = int(np.count_nonzero(greater))
+    positive = pairs[(pairs > 0).all(axis=1)]
+    if not len(positive):
+        return Counted(held, np.nan, np.nan, np.nan)
+    logarithms = np.log(positive[:, 0] / positive[:, 1])
     drawn = np.random.default_rng(0).choice(logarithms, (DRAWS, len(logarithms))).mean(axis=1)
     lower, upper = np.exp(np.quantile(drawn, (0.025, 0.975)))
-    held = int(np.count_nonzero(ratios > 1 if finding.grows else ratios < 1))
     return Counted(held, float(np.exp(logarithms.mean())), float(lower), float(upper))
 
 

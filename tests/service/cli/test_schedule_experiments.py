@@ -53,7 +53,7 @@ def test_processes_and_a_dask_cluster_come_to_the_same_table(walltimed, logs, da
 def test_every_simulation_is_printed_for_machines(walltimed, logs):
     printed = walltimed("experiment", "rocchetti", logs, "--dask", "tcp://a:1", "--json")[1]
     simulations = json.loads(printed)["simulations"]
-    assert len(simulations) == 18
+    assert len(simulations) == 2 * 20 * 6  # policies, stretches, scenarios
     assert {each["estimates"] for each in simulations} == {"exact", "requested"}
     assert all(each["wait"] >= 0 and each["semantics"] for each in simulations)
 
@@ -78,8 +78,33 @@ def test_the_tables_and_pictures_are_written_where_they_are_wanted(walltimed, lo
     code, out, _ = walltimed(*arguments)
     assert code == 0
     assert out.strip() in (output / "table.txt").read_text()
-    assert (output / "8-days-psp-aging-waits.png").exists()
-    assert 'src="8-days-psp-aging-waits.png"' in (output / "index.html").read_text()
+    assert (output / "index.html").exists()
+    for name in ("figure-3", "table-5", "table-6"):
+        assert (output / f"rocchetti-{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (output / f"rocchetti-{name}.csv").read_text().startswith("panel,place,series")
+
+
+def test_one_table_of_a_paper_is_made_by_its_number(walltimed, logs, tmp_path):
+    made = tmp_path / "made"
+    code, out, _ = walltimed("experiment", "rocchetti", logs, "--table", 3, "--output", made)
+    assert code == 0
+    assert "Table 3: users by group" in out
+    assert {path.name for path in made.iterdir()} == {
+        "rocchetti-table-3.png",
+        "rocchetti-table-3.csv",
+    }
+
+
+def test_a_figure_that_cannot_be_made_is_named_with_those_that_can(walltimed, logs):
+    code, _, complaint = walltimed("experiment", "rocchetti", logs, "--figure", 2)
+    assert code == 2
+    assert "Figure 2 cannot be made; there are figure 1, figure 3" in complaint
+
+
+def test_a_figure_whose_log_is_missing_says_which(walltimed, logs, tmp_path):
+    made = ("--figure", 4, "--output", tmp_path / "made")
+    _, _, complaint = walltimed("experiment", "rocchetti", logs, *made)
+    assert "needs Gaia's log" in complaint
 
 
 def test_the_workers_of_a_real_dask_cluster_come_to_the_same_table(walltimed, logs):

@@ -1,0 +1,119 @@
+"""Figures and tables of the papers made again, and what is counted for them."""
+
+import csv
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simulator.reports.exhibit import Exhibit, Panel, Series
+from simulator.reports.exhibit_pictures import draw
+from simulator.studies import STUDIES
+from simulator.studies.exhibits import Sources
+from simulator.studies.klusacek.runs import name_of, runs
+from simulator.studies.rocchetti.findings import Finding, counted, whole_orders
+from simulator.studies.rocchetti.stretches import Stretch
+from simulator.studies.study import StudyError
+from simulator.studies.tang.months import MonthRun
+from simulator.traces.swf import write_swf
+from simulator.traces.synth import Workload, synthesise
+
+PAPERS = ("klusacek", "rocchetti", "tang")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Generated logs of a few months under the names of the real ones, with FH1 and Gaia too."""
+    directory = tmp_path_factory.mktemp("logs")
+    names = {log for paper in PAPERS for log in STUDIES[paper].logs}
+    for seed, name in enumerate(
+        sorted(names | {"KIT-FH1-2014.swf.gz", "UniLu-Gaia-2014-2.swf.gz"})
+    ):
+        trace = synthesise(Workload(jobs=200, seed=seed))
+        write_swf(replace(trace, submit=trace.submit * 30), directory / name)
+    return directory
+
+
+@pytest.fixture
+def sources(logs):
+    with ThreadPoolExecutor(1) as executor:
+        yield Sources(paths=[logs], limit=120, executor=executor)
+
+
+@pytest.mark.parametrize(
+    ("paper", "name"), [(paper, name) for paper in PAPERS for name in STUDIES[paper].exhibits]
+)
+def test_every_exhibit_is_text_numbers_and_a_picture(paper, name, sources, tmp_path):
+    exhibit = STUDIES[paper].exhibits[name](sources)
+    number = name.split()[1]
+    assert exhibit.title.startswith((f"Fig. {number}:", f"Table {number}:"))
+    draw(exhibit, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    exhibit.write_csv(tmp_path / "numbers.csv")
+    with (tmp_path / "numbers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["panel"] for row in rows} == {panel.title for panel in exhibit.panels}
+    assert all(panel.title in exhibit.text() for panel in exhibit.panels)
+
+
+def test_a_number_of_the_paper_stands_in_brackets_and_in_a_column_of_its_own(tmp_path):
+    series = [Series("ours", [0.5, None], [0.25, None])]
+    exhibit = Exhibit("Fig. 1", [Panel(title="p", places=["a", "b"], series=series, shares=True)])
+    assert "50.0% (25.0%)" in exhibit.text()
+    exhibit.write_csv(tmp_path / "numbers.csv")
+    assert (tmp_path / "numbers.csv").read_text() == (
+        "panel,place,series,here,paper\np,a,ours,0.5,0.25\np,b,ours,,\n"
+    )
+
+
+def test_a_log_of_the_paper_is_taken_when_its_file_is_there(logs):
+    played = {name_of(logs / run.trace) for run in runs(logs, 50)}
+    assert played == {"CTC-SP2", "SDSC-SP2", "CERIT-SC", "FH1"}
+
+
+def test_a_figure_of_a_log_that_is_not_there_says_so(tmp_path):
+    with ThreadPoolExecutor(1) as executor:
+        without = Sources(paths=[tmp_path], limit=None, executor=executor)
+        with pytest.raises(StudyError, match="FH1 and FH2"):
+            STUDIES["klusacek"].exhibits["figure 11"](without)
+        with pytest.raises(StudyError, match="Gaia"):
+            STUDIES["rocchetti"].exhibits["figure 4"](without)
+
+
+def test_a_finding_is_counted_over_stretches_with_an_interval():
+    less = Finding("PSP waits less than FCFS", 2, 1)
+    found = counted(less, [(100, 50), (100, 50), (100, 200), (0, 0)])
+    assert found.held == 2
+    assert found.ratio == pytest.approx(2 ** (-1 / 3))  # halves, halves, doubles
+    assert found.lower == pytest.approx(0.5)
+    assert found.upper == pytest.approx(2)
+    assert counted(less._replace(grows=True), [(100, 50), (100, 200)]).held == 1
+    assert np.isnan(counted(less, [(0, 0)]).ratio)
+
+
+def test_whole_orders_are_those_of_the_paper_in_waits_and_makespans():
+    as_the_paper = Stretch("Curie", "a", 9, (3, 2, 1, 6, 5, 4), (1, 2, 3, 4, 5, 6))
+    not_exact = Stretch("Curie", "b", 9, (3, 1, 2, 6, 5, 4), (1, 3, 2, 6, 5, 4))
+    assert list(whole_orders([as_the_paper, not_exact]).values()) == [1, 2, 1, 1, 1]
+
+
+def test_months_begin_anew_with_an_empty_machine_and_logged_history(logs):
+    months = MonthRun(
+        log="Intrepid",
+        trace=str(logs / "ANL-Intrepid-2009-1.swf.gz"),
+        order="fcfs",
+        adjustment="regular",
+        estimates="p85",
+        lower_bound=0.5,
+        min_jobs=10,
+        anew=True,
+        limit=None,
+    )
+    anew, whole = months.play(), replace(months, anew=False).play()
+    assert sum(anew.jobs) == sum(whole.jobs) == 200
+    assert anew.jobs == whole.jobs
+    first = np.nan_to_num(anew.values[0, 0]), np.nan_to_num(whole.values[0, 0])
+    assert first[0] <= first[1] or first[0] == pytest.approx(first[1])
+    same = replace(months, estimates="requested").play()
+    assert np.allclose(same.gains(same), 0, equal_nan=True)
