@@ -53,8 +53,8 @@ def serve(
         config=file,
     )
     check_parameters(settings)
-    with ready(settings, upgrade=upgrade):
-        pass
+    with ready(settings, upgrade=upgrade) as store:
+        store.history_length()  # a damaged file is told here, in a sentence
 
     from service.http.server import run
 

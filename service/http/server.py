@@ -28,6 +28,10 @@ from service.store import open_store
 GRACE_SECONDS = 10
 """How long requests may take to finish once the service is told to stop."""
 
+SILENT_WORKER_SECONDS = 60
+"""A worker that does not answer its parent for so long is replaced. It does not while it imports
+its modules: uvicorn's 5 s killed every worker of a host under load, again and again."""
+
 KEEP_ALIVE_SECONDS = 75
 """How long an idle connection is kept: a submit filter should not need a new one each time."""
 
@@ -161,6 +165,7 @@ def configuration(
         h11_max_incomplete_event_size=LONGEST_HEAD,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_worker_healthcheck=SILENT_WORKER_SECONDS,
     )
 
 

@@ -1,5 +1,8 @@
 """Taking over changed settings while the service runs, as SIGHUP asks."""
 
+import tomllib
+from typing import Any
+
 import structlog
 
 from service import logs
@@ -9,9 +12,9 @@ log = structlog.get_logger()
 
 
 class Reloading:
-    """Reads the settings again, and takes over those that may change while the service runs.
+    """Reads the settings file again, and takes over what may change while the service runs.
 
-    Options of the command line and what the other settings were at the start stay in force.
+    The environment of a process does not change: what it says goes on winning over the file.
 
     Args:
         settings: those in force, which are changed in place: whoever uses them holds them.
@@ -19,26 +22,26 @@ class Reloading:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._read = self._read_again() or settings
+        self._file = self._of_file()
 
     def reload(self) -> frozenset[str]:
-        """Read and take over; the names of the settings that have changed."""
-        found = self._read_again()
-        if found is None:
+        """Read and take over; the names of the settings that have changed in the file."""
+        try:
+            file, found = self._of_file(), Settings(config=self._settings.config)
+        except (ValueError, OSError) as error:
+            log.error("settings are refused, the old ones stay in force", reason=str(error))  # noqa: TRY400 - the sentence says it all
             return frozenset()
-        changed = frozenset(name for name, value in found if value != getattr(self._read, name))
-        self._read = found
-        self._settings.take_over(found, changed & RELOADABLE)
+        names = file.keys() | self._file.keys()
+        changed = frozenset(name for name in names if file.get(name) != self._file.get(name))
+        self._file = file
+        self._settings.take_over(found, RELOADABLE)
         logs.set_level(self._settings)
         log.info("settings were read again", changed=sorted(changed & RELOADABLE))
         if waiting := changed - RELOADABLE:
             log.warning("some settings wait for a restart", settings=sorted(waiting))
         return changed
 
-    def _read_again(self) -> Settings | None:
-        """What the environment and the file say now; None, and a record, if it is refused."""
-        try:
-            return Settings(config=self._settings.config)
-        except (ValueError, OSError) as error:
-            log.error("settings are refused, the old ones stay in force", reason=str(error))  # noqa: TRY400 - the sentence says it all
-            return None
+    def _of_file(self) -> dict[str, Any]:
+        """What the file says, as it is written; nothing if there is none."""
+        file = self._settings.config
+        return tomllib.loads(file.read_text("utf-8")) if file else {}

@@ -14,7 +14,14 @@ from service.contract.answers import HealthAnswer, Status
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
-from service.store import LogReader, Store, StoreError, StoreFullError, open_store
+from service.store import (
+    LogReader,
+    Store,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    open_store,
+)
 from service.worker.cluster_bound import ClusterBound, surplus_sentence
 from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import LiveState
@@ -37,6 +44,9 @@ DAY = 86400.0
 CATCHING_UP_SLICE = 1000
 CATCHING_UP_ROUNDS = 1000
 """Completions that came while the history was learned anew, and are learned before it is used."""
+
+DAMAGED_SECONDS = 60.0
+"""How often a damaged history is looked at again; somebody has to put another in its place."""
 
 NEVER = -1
 """No erasure has this number."""
@@ -174,6 +184,8 @@ class Worker:
 
     def _why(self) -> str | None:
         """The reason in words that a stranger may read: the log has the database's own."""
+        if isinstance(self._failure, StoreDamagedError):
+            return "The history store is damaged; the log says where."
         if self._failure:
             return "A background task has failed; the log says why."
         if self.follower.error:
@@ -241,6 +253,10 @@ class Worker:
         while True:
             try:
                 return await asyncio.to_thread(self._fold)
+            except StoreDamagedError as error:
+                self._failure = error
+                log.error("the history cannot be folded", reason=str(error))  # noqa: TRY400 - the sentence says it all
+                await asyncio.sleep(DAMAGED_SECONDS)
             except StoreError as error:
                 log.warning("the history cannot be folded yet", reason=str(error))
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)

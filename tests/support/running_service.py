@@ -78,7 +78,10 @@ class Service:
     def is_ready(self) -> bool:
         """Whether it says so."""
         assert self.process.poll() is None, self.log.read_text()
-        return self.client.get("/health/ready").is_success
+        try:
+            return self.client.get("/health/ready").is_success
+        except httpx.TimeoutException:  # the socket is open before any worker takes connections
+            return False
 
     def end(self, number: signal.Signals) -> int:
         """Send it a signal and wait for its exit code."""
