@@ -19,7 +19,7 @@ def of(*runs: tuple[float, float], request: float = 3600.0) -> Distribution:
 
 distributions = st.builds(
     lambda runs: of(*runs),
-    st.lists(st.tuples(st.floats(0, 3600), st.floats(0.01, 2)), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(0, 3600), st.floats(0.01, 2)), min_size=1, max_size=12),
 )
 
 
