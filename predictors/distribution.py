@@ -13,7 +13,7 @@ lies between 0 and the shortest runtime, and as much between the longest and the
 run may be shorter or longer than all before it.
 """
 
-from math import log
+from math import exp, log
 
 import numpy as np
 from msgspec import Struct
@@ -123,7 +123,7 @@ def _between(before: float, after: float, share: float) -> float:
         return after
     if share <= 0.0:
         return before
-    time = np.exp(log(1.0 + before) + share * (log(1.0 + after) - log(1.0 + before))) - 1.0
+    time = exp(log(1.0 + before) + share * (log(1.0 + after) - log(1.0 + before))) - 1.0
     return min(after, max(before, time))
 
 

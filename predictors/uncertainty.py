@@ -143,7 +143,7 @@ def quantiles_of(
         weighed.price,
     )
     many_quantiles(weighed.values, weighed.weights, job, weighed.counts, found)
-    return found.tolist()
+    return [float(seconds) for seconds in found]
 
 
 @compiled

@@ -72,7 +72,8 @@ class Calibration:
         self._rank_rows(max(first, stop - LONGEST_WINDOW), stop)
         for window, length in enumerate(WINDOWS):
             wanted = (max(first, stop - length), stop)
-            before = tuple(place - table.moved for place in self._counted[window])
+            counted = self._counted[window]
+            before = (counted[0] - table.moved, counted[1] - table.moved)
             if wanted != before:
                 recount(self._counts[:, window], table.columns[0], before, wanted)
                 self._counted[window] = (wanted[0] + table.moved, stop + table.moved)

@@ -5,20 +5,25 @@ import secrets
 from collections.abc import Callable
 from itertools import count
 
+from msgspec.structs import astuple, replace
+
+from predictors.base import Question
 from predictors.correction import next_estimate
 from predictors.jobs import Prediction
+from predictors.registry import UNCERTAIN
 from service.contract.answers import (
     BasisAnswer,
     ExtensionAnswer,
     IntervalAnswer,
+    PastRunAnswer,
     PredictionAnswer,
     PredictionsAnswer,
 )
 from service.contract.bodies import (
+    AskedSubmission,
     ExtensionRequest,
     PredictionBatch,
     PredictionRequest,
-    SubmissionBody,
     check_length,
     method_of,
 )
@@ -47,6 +52,7 @@ class Predicting:
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
+        self._usual = Question(coverage=settings.coverage)
         self._follower = follower
         self._recorder = recorder
         self._hide = pseudonyms.submission
@@ -61,7 +67,8 @@ class Predicting:
         Raises:
             InvalidFieldError: there is no method of that name.
         """
-        return self._answer(body, method_of(body, self._settings.method), self._clock())
+        method = method_of(body, self._settings.method)
+        return self._answer(body, method, self._question(body, method), self._clock())
 
     async def predict_batch(self, body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs, in order.
@@ -70,12 +77,13 @@ class Predicting:
             InvalidFieldError: there is no method of that name, or there are too many jobs.
         """
         method = method_of(body, self._settings.method)
+        question = self._question(body, method)
         check_length(body.submissions, "submissions", self._settings.max_batch)
         now = self._clock()
         answers: list[PredictionAnswer] = []
         for start in range(0, len(body.submissions), PREDICTIONS_PER_TURN):
             jobs = body.submissions[start : start + PREDICTIONS_PER_TURN]
-            answers += [self._answer(job, method, now) for job in jobs]
+            answers += [self._answer(job, method, question, now) for job in jobs]
             await asyncio.sleep(0)
         return PredictionsAnswer(predictions=answers)
 
@@ -109,13 +117,34 @@ class Predicting:
         survivors = self._follower.state_of(submission.cluster).survivors
         return survivors.next_estimate(predicted, submission, elapsed)
 
-    def _answer(self, body: SubmissionBody, method: str, now: float) -> PredictionAnswer:
+    def _question(self, body: PredictionRequest | PredictionBatch, method: str) -> Question:
+        """What is asked, but for the time that a job has run.
+
+        Raises:
+            InvalidFieldError: the method cannot tell how often its predictions are too short.
+        """
+        rate = body.underestimation_rate
+        if body.coverage is None and rate is None and not body.explain:
+            return self._usual
+        if rate is not None and method not in UNCERTAIN:
+            raise InvalidFieldError(
+                f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can be asked.",
+                "underestimation_rate",
+            )
+        coverage = self._usual.coverage if body.coverage is None else body.coverage
+        return Question(coverage=coverage, underestimation_rate=rate, explain=body.explain)
+
+    def _answer(
+        self, body: AskedSubmission, method: str, question: Question, now: float
+    ) -> PredictionAnswer:
         submission = self._hide(body.submission(now))
+        if body.elapsed is not None:
+            question = replace(question, elapsed=body.elapsed)
         state = self._follower.state_of(submission.cluster)
-        prediction = state.ask(method, submission)
+        prediction = running_on(state.ask(method, submission, question), body.elapsed)
         self._metrics.predicted(prediction.method)
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
-        if self._settings.record_predictions:
+        if self._settings.record_predictions and body.elapsed is None:
             self._recorder.later(
                 AnsweredPrediction(
                     state=state,
@@ -130,10 +159,27 @@ class Predicting:
             method=prediction.method,
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
             interval=_interval(prediction),
+            median=prediction.median,
+            explanation=_explanation(prediction),
             prediction_id=prediction_id,
             job_id=body.job_id,
             cluster=submission.cluster,
         )
+
+
+def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
+    """The prediction; doubled until it exceeds the time that the job has run, if it does not."""
+    if elapsed is None or prediction.predicted_walltime > elapsed:
+        return prediction
+    requested = prediction.requested_walltime
+    seconds = next_estimate(prediction.predicted_walltime, requested, elapsed)
+    return replace(prediction, predicted_walltime=seconds)
+
+
+def _explanation(prediction: Prediction) -> list[PastRunAnswer] | None:
+    if prediction.explanation is None:
+        return None
+    return [PastRunAnswer(*astuple(run)) for run in prediction.explanation]
 
 
 def _interval(prediction: Prediction) -> IntervalAnswer | None:
