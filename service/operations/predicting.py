@@ -9,7 +9,10 @@ from msgspec.structs import astuple, replace
 
 from predictors.base import Question
 from predictors.correction import next_estimate
-from predictors.jobs import Prediction
+from predictors.correction_by_history import SHARE
+from predictors.distribution import MARGIN_SECONDS
+from predictors.jobs import Prediction, Submission
+from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN
 from service.contract.answers import (
     BasisAnswer,
@@ -31,6 +34,7 @@ from service.errors import InvalidFieldError
 from service.metrics import Metrics
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
+from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import AnsweredPrediction, PredictionRecorder
 
@@ -114,8 +118,21 @@ class Predicting:
                 "It must be the same as requested_walltime.", "submission.requested_walltime"
             )
         submission = self._hide(body.submission.submission(self._clock()))
-        survivors = self._follower.state_of(submission.cluster).survivors
-        return survivors.next_estimate(predicted, submission, elapsed)
+        if elapsed < predicted or elapsed >= requested:
+            return next_estimate(predicted, requested, elapsed)
+        state = self._follower.state_of(submission.cluster)
+        if (left := self._left(state, submission, elapsed)) is not None:
+            return left
+        return state.survivors.next_estimate(predicted, submission, elapsed)
+
+    def _left(self, state: ClusterState, submission: Submission, elapsed: float) -> float | None:
+        """What most jobs that ran as long do not exceed, by the method that answers if it can."""
+        usual = self._settings.method
+        method = usual if usual in UNCERTAIN else LeastCost.name
+        found = state.quantiles(method, submission, (SHARE,), elapsed)
+        if found is None:
+            return None
+        return min(submission.requested_walltime, max(found[0], elapsed + MARGIN_SECONDS))
 
     def _question(self, body: PredictionRequest | PredictionBatch, method: str) -> Question:
         """What is asked, but for the time that a job has run.
