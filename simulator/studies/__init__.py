@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping
 
-from simulator.studies import klusacek, least_cost, rocchetti, tang, wait_prediction, xu_schedules
+from simulator.studies import (
+    calibration,
+    klusacek,
+    least_cost,
+    rocchetti,
+    tang,
+    wait_prediction,
+    xu_schedules,
+)
 from simulator.studies.hanzich import study as hanzich
 from simulator.studies.study import Study
 from simulator.studies.xu import study as xu
 
 STUDIES: Mapping[str, Study] = {
+    "calibration": calibration.STUDY,
     "hanzich": hanzich.STUDY,
     "klusacek": klusacek.STUDY,
     "least-cost": least_cost.STUDY,

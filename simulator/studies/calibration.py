@@ -1,10 +1,10 @@
 """Does a method know how sure it is? What was asked of it against what it got, on real logs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib import rc_context
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from predictors.base import Question, UncertainPredictor
 from predictors.jobs import Completion
+from predictors.registry import UNCERTAIN, create
 from simulator.replay.loop import steps
 from simulator.reports.replay_pictures import STYLE
 from simulator.reports.tables import text_table
+from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 RATES = (0.05, 0.1, 0.2)
@@ -62,7 +64,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationStudy:
+class Calibrated:
     """What one log showed.
 
     Attributes:
@@ -78,12 +80,7 @@ class CalibrationStudy:
         return asdict(self)
 
 
-def study(
-    runs: Sequence[Completion],
-    method: UncertainPredictor,
-    *,
-    progress: Callable[[int], object] | None = None,
-) -> CalibrationStudy:
+def compare(runs: Sequence[Completion], method: UncertainPredictor) -> Calibrated:
     """Ask a method about every job of a log at its submission, and compare with what came.
 
     A run counts up to its request, which no prediction exceeds. Every job counts, the first ones,
@@ -92,7 +89,6 @@ def study(
     Args:
         runs: the log.
         method: that nothing has been told yet.
-        progress: called with the number of jobs that were just asked about.
     """
     asked = [
         Question(coverage=coverage or COVERAGES[-1], underestimation_rate=rate)
@@ -111,8 +107,6 @@ def study(
                 if answer.interval is not None:
                     lower[place, job] = answer.interval.lower
                     upper[place, job] = answer.interval.upper
-        if progress:
-            progress(len(step.submitted))
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in runs])
     order = np.argsort(submit, kind="stable")
     levels = [
@@ -123,7 +117,7 @@ def study(
         _level("underestimates", share, seconds < actual, order, seconds)
         for share, seconds in zip(RATES, predicted, strict=False)
     ]
-    return CalibrationStudy(jobs=len(runs), levels=levels)
+    return Calibrated(jobs=len(runs), levels=levels)
 
 
 def _level(
@@ -142,7 +136,7 @@ def _level(
     )
 
 
-def report(found: CalibrationStudy) -> str:
+def table(found: Calibrated) -> str:
     """The study as a table of text."""
     rows = [
         (
@@ -160,7 +154,7 @@ def report(found: CalibrationStudy) -> str:
     return f"{found.jobs:,} jobs\n{text_table(heads, rows)}"
 
 
-def draw(found: Mapping[str, CalibrationStudy], path: Path) -> None:
+def draw(found: Mapping[str, Calibrated], path: Path) -> None:
     """Asked against got, a line for each log: the nearer to the diagonal the better."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context(STYLE):
@@ -179,3 +173,66 @@ def draw(found: Mapping[str, CalibrationStudy], path: Path) -> None:
             axes.set(xlabel="asked", ylabel="got", title=what)
         axes.legend(loc="best", fontsize="small")
         figure.savefig(path)
+
+
+class Part(NamedTuple):
+    """One log.
+
+    Attributes:
+        trace: path of the log.
+        limit: jobs after cleaning, or all.
+        method: that is asked.
+    """
+
+    trace: str
+    limit: int | None
+    method: str
+
+    @property
+    def name(self) -> str:
+        """Of the log, for people."""
+        return Path(self.trace).name.split(".")[0]
+
+
+def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[Part]:
+    """A part for each log.
+
+    Raises:
+        StudyError: the method gives no intervals.
+    """
+    if method not in UNCERTAIN:
+        raise StudyError(f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can.")
+    return [Part(str(path), limit, method) for path in paths]
+
+
+def play(part: Part) -> Calibrated:
+    """Ask the method about every job of a log."""
+    method = cast("UncertainPredictor", create(part.method))
+    return compare(runs_of(part.trace, part.limit), method)
+
+
+def report(played: Played) -> str:
+    """The tables of every log."""
+    return "\n".join(f"{part.name}, {part.method}: {table(found)}\n" for part, found in played)
+
+
+def records(played: Played) -> dict[str, Any]:
+    """What was asked and got, by log."""
+    return {part.trace: found.as_dict() for part, found in played}
+
+
+def write(directory: Path, title: str, text: str, played: Played) -> None:
+    """Write the tables and the picture."""
+    write_text(directory, title, text, played)
+    draw({part.name: found for part, found in played}, directory / "asked-got.svg")
+
+
+STUDY = Study(
+    title="what intervals and rates of underestimates promise, and what they keep",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=play,
+    report=report,
+    records=records,
+    write=write,
+)
