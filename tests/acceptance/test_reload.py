@@ -1,8 +1,8 @@
 """SIGHUP takes over changed settings and ends nothing."""
 
 import json
-import os
 import signal
+from pathlib import Path
 
 import pytest
 from running_service import Service, completion, eventually
@@ -53,7 +53,9 @@ def test_settings_that_are_refused_change_nothing(sqlite_url, settings_file):
     with Service(sqlite_url, "--config", str(settings_file)) as service:
         settings_file.write_text("max_batch = -7\n")
         service.process.send_signal(signal.SIGHUP)
-        eventually(lambda: any("settings are refused" in each["event"] for each in records(service)))
+        eventually(
+            lambda: any("settings are refused" in each["event"] for each in records(service))
+        )
         assert batch_of_three(service).status_code == 422
         assert service.predict("ada") == 3600
 
@@ -70,5 +72,5 @@ def test_a_hangup_before_the_service_is_ready_ends_nothing(sqlite_url, settings_
 
 def children_of(process_id: int) -> set[int]:
     """The processes that this one has started and that are still there."""
-    with open(f"/proc/{process_id}/task/{process_id}/children", encoding="ascii") as listed:
-        return {int(child) for child in listed.read().split() if os.path.exists(f"/proc/{child}")}
+    listed = Path(f"/proc/{process_id}/task/{process_id}/children").read_text(encoding="ascii")
+    return {int(child) for child in listed.split()}

@@ -2,6 +2,7 @@ import threading
 
 import pytest
 from asgi_client import NOW, InProcess, run_of
+from sqlalchemy import NullPool, create_engine
 
 from service.store import StoreUnavailableError
 
