@@ -1,5 +1,6 @@
 """The contract that every predictor keeps."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -80,6 +81,50 @@ class Predictor(Protocol):
 
     def observe(self, completion: Completion) -> None:
         """Learn from a run that has ended."""
+        ...
+
+
+class Question(Struct, frozen=True, kw_only=True, gc=False):
+    """What else is asked about a job, of a method that weighs past runs.
+
+    Attributes:
+        coverage: share of jobs whose runtime the interval is to hold.
+        underestimation_rate: share of jobs for which the prediction may be too short; None for
+            the method's own trade-off.
+        elapsed: seconds that the job has been running; None for a job that has not started.
+        explain: whether the runs that weigh most are wanted.
+    """
+
+    coverage: float = 0.9
+    underestimation_rate: float | None = None
+    elapsed: float | None = None
+    explain: bool = False
+
+
+USUAL = Question()
+"""What is asked where nothing else is said."""
+
+
+@runtime_checkable
+class UncertainPredictor(Predictor, Protocol):
+    """A predictor that knows how sure it is.
+
+    What the contract says of ``predict`` holds for these verbs too. The prediction of ``ask``
+    is that of ``predict``, unless the question is about a running job or a rate.
+    """
+
+    def ask(self, submission: Submission, question: Question) -> Prediction:
+        """Predict the runtime with its median and an interval."""
+        ...
+
+    def quantiles(
+        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
+    ) -> list[float] | None:
+        """The runtimes that ``shares`` of jobs like this one do not exceed, in seconds.
+
+        Of a job that has been running for ``elapsed`` seconds, they are of those that ran so
+        long. None where too little is known of the job or the cluster.
+        """
         ...
 
 

@@ -97,11 +97,36 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     coverage: float
 
 
+class PastRun(Struct, frozen=True, kw_only=True, gc=False):
+    """A run of the same user that a prediction rests on.
+
+    Attributes:
+        job_id: where it is known.
+        runtime: seconds.
+        requested_walltime: what it had asked for, in seconds.
+        end_time: Unix seconds.
+        weight: its share of all that the prediction rests on.
+    """
+
+    job_id: str | None
+    runtime: float
+    requested_walltime: float
+    end_time: float
+    weight: float
+
+
 class Prediction(Struct, frozen=True, kw_only=True, gc=False):
-    """How long a job will run, in seconds, and which method says so on what basis."""
+    """How long a job will run, in seconds, and which method says so on what basis.
+
+    Attributes:
+        median: the job ends before it as likely as after it; None where the method tells none.
+        explanation: runs that weigh most, heaviest first; None unless they were asked for.
+    """
 
     predicted_walltime: float
     requested_walltime: float
     method: str
     basis: Basis
     interval: Interval | None = None
+    median: float | None = None
+    explanation: tuple[PastRun, ...] | None = None

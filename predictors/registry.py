@@ -21,6 +21,9 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
 }
 """In the order in which tables show them, requests first."""
 
+UNCERTAIN = frozenset({LeastCost.name})
+"""Those that know how sure they are: each is an ``UncertainPredictor``."""
+
 
 class UnknownMethodError(ValueError):
     """There is no prediction method of that name."""

@@ -71,6 +71,12 @@ class Settings(BaseSettings):
     method: str = Field(
         DEFAULT_METHOD, description="Method that answers when a request names none."
     )
+    coverage: float = Field(
+        0.9,
+        ge=0.5,
+        le=0.99,
+        description="Share of jobs whose runtime an interval holds, if a request names none.",
+    )
     predictors: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description="Parameters by method, for example {'percentile': {'percentile': 90}}.",

@@ -159,7 +159,7 @@ def filtered(script, arguments):
     answer = ask(submission_of(options, config), config)
     predicted = positive(answer["predicted_walltime"], LONGEST)
     if asked and answer["basis"]["jobs"] and predicted < asked:
-        told = f"ran about {clock(predicted)}; this one may run {clock(asked)}"
+        told = f"ran {usual(answer)}; this one may run {clock(asked)}"
         print(f"walltimed: jobs like this one {told}", file=sys.stderr)
     if config["set_default"] and not options["l"].get("walltime"):
         limit = default_limit(answer, config)
@@ -167,10 +167,26 @@ def filtered(script, arguments):
     return script
 
 
-def default_limit(answer, config):
-    """A limit to kill at, in seconds; none if the answer has no interval that is wide enough."""
+def usual(answer):
+    """How long such jobs ran: a range where the answer has one that rests on history."""
     interval = answer.get("interval")
-    if not interval or positive(interval["coverage"], 1) < config["limit_coverage"]:
+    if not interval or answer["basis"].get("reason") != "history":
+        return f"about {clock(positive(answer['predicted_walltime'], LONGEST))}"
+    of_ten = round(positive(interval["coverage"], 1) * 10.0, 6)
+    share = f"{of_ten:.0f} of 10" if of_ten.is_integer() else f"{10 * of_ten:.0f} of 100"
+    lower = positive(interval["lower"] or 1, LONGEST)
+    return f"{clock(lower)} to {clock(positive(interval['upper'], LONGEST))} ({share})"
+
+
+def default_limit(answer, config):
+    """A limit to kill at, in seconds.
+
+    None if the answer has no interval that is wide enough and rests on the user's history.
+    """
+    interval = answer.get("interval")
+    if not interval or answer["basis"].get("reason") != "history":
+        return None
+    if positive(interval["coverage"], 1) < config["limit_coverage"]:
         return None
     upper = positive(interval["upper"], LONGEST)
     longest = max(upper, positive(answer["predicted_walltime"], LONGEST))

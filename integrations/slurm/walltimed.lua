@@ -67,10 +67,12 @@ local function decode(body)
   local id = body:match('"prediction_id"%s*:%s*"([A-Za-z0-9_-]+)"')
   return {
     predicted = predicted,
+    lower = interval and positive("lower", LONGEST_WALLTIME, interval) or 0,
     upper = interval and positive("upper", LONGEST_WALLTIME, interval),
     coverage = interval and positive("coverage", 1, interval),
     id = id and #id <= LONGEST_ID and id or nil,
     jobs = positive("jobs", NO_VAL),
+    has_history = body:match('"reason"%s*:%s*"history"') ~= nil,
   }
 end
 
@@ -224,14 +226,27 @@ local function duration(seconds)
   return ("%d h %02d min"):format(math.floor(minutes / 60), minutes % 60)
 end
 
-local function advice(found, minutes)
-  return ("walltimed: jobs like this one ran about %s; this one may run %s"):format(
-    duration(found.predicted), duration(minutes * 60))
+-- How long such jobs ran: a range where the answer has one that rests on the user's history.
+local function usual(found)
+  if not (found.upper and found.coverage and found.has_history) then
+    return "about " .. duration(found.predicted)
+  end
+  local tenths = found.coverage * 10
+  local of_ten = math.abs(tenths - math.floor(tenths + 0.5)) < 1e-6
+  return ("%s to %s (%.0f of %d)"):format(duration(found.lower), duration(found.upper),
+    of_ten and tenths or found.coverage * 100, of_ten and 10 or 100)
 end
 
--- A prediction is no limit, many jobs outlive theirs. Above the end of a wide interval few end.
+local function advice(found, minutes)
+  return ("walltimed: jobs like this one ran %s; this one may run %s"):format(
+    usual(found), duration(minutes * 60))
+end
+
+-- A prediction is no limit, many jobs outlive theirs. Above the end of a wide interval few end,
+-- if it rests on the user's history: without, it says nothing but what can be.
 local function is_safe_to_kill_at(found, config)
-  return found.upper and found.coverage and found.coverage >= config.limit_coverage
+  return found.has_history and found.upper and found.coverage
+    and found.coverage >= config.limit_coverage
 end
 
 local function whole_minutes(seconds)

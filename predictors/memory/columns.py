@@ -19,9 +19,16 @@ Columns = tuple[Floats, Ids, Floats]
 Features = tuple[float, float, float]
 """Processors, request and memory of a job, NaN where unknown."""
 
-PROCESSORS, REQUEST, MEMORY, RUNTIME, END, TOTAL = range(6)
-"""Rows of the matrix of numbers; NaN is unknown. The last has the whole seconds of all runtimes up
-to the row, from anywhere on: of use are differences, which are exact."""
+PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL, LEVEL, SPREAD = range(9)
+"""Rows of the matrix of numbers; NaN is unknown. TOTAL has the whole seconds of all runtimes up
+to the row, from anywhere on: of use are differences, which are exact. LEVEL and SPREAD tell where
+the runtime fell in what was predicted (see ``calibration``)."""
+
+NUMBERS = 9
+"""How many rows of numbers there are."""
+
+GIVEN = 6
+"""The first of these are told with a run, the others are made of them."""
 
 FEATURES = 3
 """The first of these rows are what jobs are compared by."""
@@ -97,13 +104,16 @@ def link(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
 def insert(
     columns: Columns,
     window: tuple[int, int],
-    row: tuple[float, float, float, float, float],
+    row: tuple[float, float, float, float, float, float],
     ids: tuple[int, int, int, int],
     newest: Ids,
-) -> None:
+) -> int:
     """Put one job where its end time belongs among the rows of the window, after its equals.
 
     ``newest`` tells, and is told, each user's last row.
+
+    Returns:
+        The row of the job. Those behind it are one row further now, and are to be ranked anew.
     """
     first, stop = window
     numbers, attributes, bounds = columns
@@ -125,6 +135,10 @@ def insert(
         summarise(numbers, bounds, place, stop + 1)
     else:
         widen(numbers, bounds, place)
+    for index in range(place, stop + 1):
+        numbers[LEVEL, index] = np.nan
+        numbers[SPREAD, index] = np.nan
+    return place
 
 
 @compiled

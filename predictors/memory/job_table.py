@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from predictors.jobs import Completion, Submission
+from predictors.jobs import Completion, PastRun, Submission
 from predictors.memory import columns
 from predictors.memory.columns import (
     ANY,
@@ -12,8 +12,10 @@ from predictors.memory.columns import (
     BLOCK,
     END,
     FEATURES,
+    NUMBERS,
     PREVIOUS,
-    TOTAL,
+    REQUEST,
+    RUNTIME,
     Columns,
     Features,
     Ids,
@@ -94,10 +96,23 @@ class JobTable:
     the rows moved back to their beginning.
 
     The rows of each user are linked, so that a search for one user's jobs passes the others by.
+
+    Args:
+        kept: how many jobs.
+        names_jobs: whether the numbers of the jobs are kept too.
+
+    Attributes:
+        moved: by how many rows all were moved back so far: added to a row it gives a number that
+            stays the same as long as no job is put before it.
+        changed_from: the least of these numbers at which a job was put since somebody who watches
+            the table has set it higher.
     """
 
-    def __init__(self, kept: int) -> None:
+    def __init__(self, kept: int, *, names_jobs: bool = False) -> None:
         self.kept = kept
+        self.moved = 0
+        self.changed_from = 0
+        self._names_jobs = names_jobs
         self._first = 0
         self._stop = 0
         self._interned = tuple(Interned() for _ in TEMPLATE_ATTRIBUTES)
@@ -151,10 +166,33 @@ class JobTable:
         )
         if ids[0] >= len(self._newest):
             self._newest = _longer(self._newest, 2 * len(self._newest), UNKNOWN)
-        row = (*features_of(submission), float(completion.runtime), float(completion.end_time))
+        row = (
+            *features_of(submission),
+            float(completion.runtime),
+            float(completion.end_time),
+            float(submission.submit_time),
+        )
         window = (self._first, self._stop)
-        columns.insert(self._columns, window, row, ids, self._newest)
+        place = columns.insert(self._columns, window, row, ids, self._newest)
+        self._name(place, submission.job_id)
         self._stop += 1
+        self.changed_from = min(self.changed_from, self.moved + place)
+
+    @property
+    def first(self) -> int:
+        """The row of the job that ended first."""
+        return self._first
+
+    def run_at(self, row: int) -> PastRun:
+        """The run of a row, as it is told to its user; nothing is said of its weight."""
+        number = self._numbers[:, row].tolist()
+        return PastRun(
+            job_id=self._jobs[row] if len(self._jobs) else None,
+            runtime=number[RUNTIME],
+            requested_walltime=number[REQUEST],
+            end_time=number[END],
+            weight=0.0,
+        )
 
     def matching(
         self, submission: Submission, template: tuple[int, ...]
@@ -176,6 +214,11 @@ class JobTable:
                 return None
         return ids[0], ids[1], ids[2], ids[3]
 
+    def _name(self, place: int, job: str | None) -> None:
+        if len(self._jobs):
+            self._jobs[place + 1 : self._stop + 1] = self._jobs[place : self._stop]
+            self._jobs[place] = job
+
     def _forget_oldest(self) -> None:
         oldest = self._attributes[:ATTRIBUTES, self._first].tolist()
         for interned, number in zip(self._interned, oldest, strict=True):
@@ -189,25 +232,31 @@ class JobTable:
             self._move_back()
             return
         numbers, attributes, bounds = self._columns
+        jobs = self._jobs
         self._take_room(min(2 * rows, 2 * self.kept + 1))
+        self._jobs[: len(jobs)] = jobs
         for longer, before in zip(self._columns, (numbers, attributes, bounds), strict=True):
             longer[:, : before.shape[1]] = before
 
     def _take_room(self, rows: int) -> None:
         """New arrays for as many rows."""
         # What belongs to one job lies together: a search jumps from job to job.
-        self._numbers = np.full((TOTAL + 1, rows), np.nan, order="F")
+        self._numbers = np.full((NUMBERS, rows), np.nan, order="F")
         self._attributes = np.full((ATTRIBUTES + 1, rows), UNKNOWN, np.int32, order="F")
         bounds = np.full((2 * FEATURES, rows // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)
+        self._jobs = np.full(rows if self._names_jobs else 0, None, dtype=object)
 
     def _move_back(self) -> None:
         rows = slice(self._first, self._stop)
         count = len(self)
         self._numbers[:, :count] = self._numbers[:, rows]
         self._attributes[:, :count] = self._attributes[:, rows]
+        if len(self._jobs):
+            self._jobs[:count] = self._jobs[rows]
         for places in (self._attributes[PREVIOUS, :count], self._newest):
             np.maximum(places - self._first, UNKNOWN, out=places)
+        self.moved += self._first
         self._first, self._stop = 0, count
         columns.summarise(self._numbers, self._columns[2], 0, count)
 

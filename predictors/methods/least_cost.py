@@ -1,12 +1,16 @@
 """The estimate whose expected cost is least, an underestimate having a price of its own."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from predictors.base import COLD_START, Memory, capped, request_of
-from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.base import COLD_START, Memory, Question, capped, request_of
+from predictors.jobs import Completion, PastRun, Prediction, Submission
+from predictors.memory.calibration import LONGEST_WINDOW, Calibration
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import least_cost_search
 from predictors.parameters import number, whole_number
+from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of
 
 
 class LeastCost:
@@ -36,6 +40,9 @@ class LeastCost:
     where jobs take minutes and where they take days. Only runs among the last ``history`` of the
     cluster are looked at. A job of an unknown user gets the request.
 
+    Median and interval are quantiles of the same weighted runtimes, at levels that were corrected
+    by how the cluster's last runs fell into what was predicted for them (``calibration``).
+
     Args:
         price: of an underestimate, in mean runtimes (0 to 1000).
         window: how many of the user's last runs are looked at (1 to 1000).
@@ -55,7 +62,9 @@ class LeastCost:
         self._price = number("price", price, 0, 1000)
         self._window = whole_number("window", window, 1, 1000)
         self._history = whole_number("history", history, least_cost_search.SCALING, 1_000_000)
-        self._recent = JobTable(self._history + LATE_JOBS)
+        kept = self._history + LONGEST_WINDOW + 2 * LATE_JOBS
+        self._recent = JobTable(kept, names_jobs=True)
+        self._calibration = Calibration(self._recent, self._rank)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -73,17 +82,60 @@ class LeastCost:
         seconds = 0.0
         if submission.user is not None:
             own, others, seconds = least_cost_search.least_cost(
-                self._recent.columns,
-                self._recent.window(submission),
-                self._recent.alike(submission),
-                (float(submission.requested_walltime), float(submission.requested_processors or 1)),
-                (self._price, self._window, self._history),
+                *self._job(submission), (self._price, self._window, self._history)
             )
         if not own + others:
             return request_of(submission, method=self.name, basis=COLD_START)
-        basis = Basis(jobs=own, reason="history") if own else Basis(jobs=others, reason="others")
-        return capped(seconds, submission, method=self.name, basis=basis)
+        return capped(seconds, submission, method=self.name, basis=basis_of(own, others))
+
+    def ask(self, submission: Submission, question: Question) -> Prediction:
+        """The same with median and interval; the request and what can be where nothing is known."""
+        return answered(self._weighed(submission), submission, question, method=self.name)
+
+    def quantiles(
+        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
+    ) -> list[float] | None:
+        """The runtimes that shares of jobs like this one do not exceed."""
+        return quantiles_of(self._weighed(submission), submission, shares, elapsed)
 
     def observe(self, completion: Completion) -> None:
         """Keep the run among the recent ones."""
         self._recent.add(completion)
+
+    def _weighed(self, submission: Submission) -> Weighed | None:
+        """What past runs say of a job; None if none says anything."""
+        if submission.user is None:
+            return None
+        own, values, weights, mean = least_cost_search.distribution(
+            *self._job(submission), (self._window, self._history)
+        )
+        if not len(values):
+            return None
+        return Weighed(
+            values=values,
+            weights=weights,
+            price=self._price * mean,
+            basis=basis_of(own, len(values) - own),
+            counts=self._calibration.at(submission),
+            runs=partial(self._runs, submission),
+        )
+
+    def _runs(self, submission: Submission) -> list[tuple[PastRun, float]]:
+        """The user's runs with their weights, newest first."""
+        rows, weights = least_cost_search.own_runs(
+            *self._job(submission), (self._window, self._history)
+        )
+        runs = map(self._recent.run_at, rows.tolist())
+        return list(zip(runs, weights.tolist(), strict=True))
+
+    def _job(self, submission: Submission) -> least_cost_search.Job:
+        return (
+            self._recent.columns,
+            self._recent.window(submission),
+            self._recent.alike(submission),
+            (float(submission.requested_walltime), float(submission.requested_processors or 1)),
+        )
+
+    def _rank(self, begin: int, end: int) -> None:
+        rows = (self._recent.first, begin, end)
+        least_cost_search.rank(self._recent.columns, rows, (self._window, self._history))

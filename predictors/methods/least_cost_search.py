@@ -1,18 +1,24 @@
-"""Machine code that weighs past runs and finds the estimate of least expected cost."""
+"""Machine code that weighs past runs by hand-chosen likeness."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from predictors.compiled import compiled
+from predictors.distribution import cheapest, levels
 from predictors.jobs import usage_of
 from predictors.memory.columns import (
     APPLICATION,
     END,
+    LEVEL,
     PREVIOUS,
     PROCESSORS,
     QUEUE,
     REQUEST,
     RUNTIME,
+    SPREAD,
+    SUBMIT,
     TOTAL,
+    USER,
     Columns,
     Floats,
     admit,
@@ -25,13 +31,16 @@ SCALING = 1000
 OTHERS = 16
 """The cluster's last runs that stand for what all users do; with fewer there are none."""
 
-MARGIN_SECONDS = 30.0
-"""Added to a past runtime: the next run seldom takes exactly as long."""
-
 _AGEING = 0.96
 _OTHER_QUEUE = 0.75
 _OTHER_APPLICATION = 0.25
 _WEIGHT_OF_OTHERS = 0.1
+
+Rows = NDArray[np.int64]
+Window = tuple[int, int, float, int]
+Sorted = tuple[Floats, Floats]
+Job = tuple[Columns, Window, tuple[int, int], tuple[float, float]]
+"""The first arguments of whoever asks about a job."""
 
 usage = compiled(usage_of)
 
@@ -39,7 +48,7 @@ usage = compiled(usage_of)
 @compiled
 def least_cost(
     columns: Columns,
-    window: tuple[int, int, float, int],
+    window: Window,
     alike: tuple[int, int],
     job: tuple[float, float],
     settings: tuple[float, int, int],
@@ -54,45 +63,154 @@ def least_cost(
         job: request and processors.
         settings: price, most runs of the user, and how many of the cluster's they are among.
     """
-    first, stop, time, row = window
     price, most, history = settings
+    first, stop, row = known(columns, window, history)
+    room = (np.empty(most + OTHERS), np.empty(most + OTHERS))
+    own, others = weigh(columns, (first, stop, row), alike, job, (most, room))
+    scale = mean_seconds(columns[0], max(first, stop - SCALING), stop)
+    return own, others, cheapest(room[0], room[1], own + others, job[0], price * scale)
+
+
+@compiled
+def distribution(
+    columns: Columns,
+    window: Window,
+    alike: tuple[int, int],
+    job: tuple[float, float],
+    settings: tuple[int, int],
+) -> tuple[int, Floats, Floats, float]:
+    """How many runs of the user there are; runtimes in order, with weights; mean of the cluster.
+
+    Takes what ``least_cost`` takes, but no price.
+    """
+    most, history = settings
+    first, stop, row = known(columns, window, history)
+    room = (np.empty(most + OTHERS), np.empty(most + OTHERS))
+    own, others = weigh(columns, (first, stop, row), alike, job, (most, room))
+    scale = mean_seconds(columns[0], max(first, stop - SCALING), stop)
+    return own, room[0][: own + others], room[1][: own + others], scale
+
+
+@compiled
+def known(columns: Columns, window: Window, history: int) -> tuple[int, int, int]:
+    """The rows of ``window`` that had ended in time, the last ``history`` of them; and the last."""
+    first, stop, time, row = window
+    stop = rows_until(columns[0][END], first, stop, time)
+    return max(first, stop - history), stop, row
+
+
+@compiled
+def weigh(
+    columns: Columns,
+    rows: tuple[int, int, int],
+    alike: tuple[int, int],
+    job: tuple[float, float],
+    wanted: tuple[int, Sorted],
+) -> tuple[int, int]:
+    """Put runtimes in order, with their weights; answer how many are of the user and of others.
+
+    Args:
+        columns: the runs.
+        rows: the first that counts, the end of those that count, and one from which the user's
+            are linked backwards.
+        alike: ids of the job's queue and application.
+        job: request and processors.
+        wanted: most runs of the user, and room for runtimes and weights.
+    """
+    first, stop, row = rows
+    most, (values, weights) = wanted
     request = job[0]
     numbers, attributes, _ = columns
-    stop = rows_until(numbers[END], first, stop, time)
-    first = max(first, stop - history)
-    values = np.empty(most + OTHERS)
-    weights = np.empty(most + OTHERS)
     own = 0
     age = 1.0
     while row >= first and own < most:
         if row < stop:
-            weight = age * likeness(numbers, row, job)
-            if attributes[QUEUE, row] != alike[0]:
-                weight *= _OTHER_QUEUE
-            if attributes[APPLICATION, row] != alike[1]:
-                weight *= _OTHER_APPLICATION
+            weight = age * likeness(columns, row, alike, job)
             own = admit(values, weights, own, (min(numbers[RUNTIME, row], request), weight))
             age *= _AGEING
         row = attributes[PREVIOUS, row]
     others = OTHERS if stop - first >= OTHERS else 0
-    known = own
+    found = own
     for other in range(stop - others, stop):
         used = usage(numbers[RUNTIME, other], numbers[REQUEST, other]) * request
-        known = admit(values, weights, known, (used, _WEIGHT_OF_OTHERS / OTHERS))
-    scale = mean_seconds(numbers, max(first, stop - SCALING), stop)
-    return own, others, cheapest(values, weights, known, request, price * scale)
+        found = admit(values, weights, found, (used, _WEIGHT_OF_OTHERS / OTHERS))
+    return own, others
 
 
 @compiled
-def likeness(numbers: Floats, row: int, job: tuple[float, float]) -> float:
-    """The ratio of the requests to the fourth, times that of the processors; both at most 1."""
+def own_runs(
+    columns: Columns,
+    window: Window,
+    alike: tuple[int, int],
+    job: tuple[float, float],
+    settings: tuple[int, int],
+) -> tuple[Rows, Floats]:
+    """The rows of the user's runs, newest first, and the weights that ``weigh`` gives them."""
+    most, history = settings
+    first, stop, row = known(columns, window, history)
+    rows, weights = np.empty(most, np.int64), np.empty(most)
+    own = 0
+    age = 1.0
+    while row >= first and own < most:
+        if row < stop:
+            rows[own], weights[own] = row, age * likeness(columns, row, alike, job)
+            age *= _AGEING
+            own += 1
+        row = columns[1][PREVIOUS, row]
+    return rows[:own], weights[:own]
+
+
+@compiled
+def rank(columns: Columns, rows: tuple[int, int, int], settings: tuple[int, int]) -> None:
+    """Rank each of the rows in the distribution that was predicted for it at its submission.
+
+    Only the ``history`` rows before it are looked at, so that the rank never rests on more than
+    is remembered.
+
+    Args:
+        columns: the runs.
+        rows: the first of all, and those to rank: from one on and before another.
+        settings: most runs of the user, and ``history``.
+    """
+    oldest, begin, end = rows
+    most, history = settings
+    numbers, attributes, _ = columns
+    room = (np.empty(most + OTHERS), np.empty(most + OTHERS))
+    for row in range(begin, end):
+        numbers[LEVEL, row] = numbers[SPREAD, row] = -1.0
+        if attributes[USER, row] < 0:
+            continue
+        first = max(oldest, row - history)
+        stop = rows_until(numbers[END], first, row, numbers[SUBMIT, row])
+        processors = numbers[PROCESSORS, row]
+        job = (numbers[REQUEST, row], 1.0 if np.isnan(processors) else processors)
+        alike = (attributes[QUEUE, row], attributes[APPLICATION, row])
+        before = (first, stop, attributes[PREVIOUS, row])
+        own, others = weigh(columns, before, alike, job, (most, room))
+        runtime = numbers[RUNTIME, row]
+        lowest, highest = levels(room[0], room[1], own + others, job[0], runtime)
+        numbers[LEVEL, row] = lowest
+        numbers[SPREAD, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
+
+
+@compiled
+def likeness(columns: Columns, row: int, alike: tuple[int, int], job: tuple[float, float]) -> float:
+    """The ratio of the requests to the fourth, times that of the processors; both at most 1.
+
+    Less if the run was in another queue or of another application.
+    """
+    numbers, attributes, _ = columns
     request, processors = numbers[REQUEST, row], numbers[PROCESSORS, row]
     if np.isnan(processors):
         processors = 1.0
     ratio = request / job[0] if request < job[0] else job[0] / request
     of_processors = processors / job[1] if processors < job[1] else job[1] / processors
-    alike: float = ratio * ratio * ratio * ratio * of_processors
-    return alike
+    weight: float = ratio * ratio * ratio * ratio * of_processors
+    if attributes[QUEUE, row] != alike[0]:
+        weight *= _OTHER_QUEUE
+    if attributes[APPLICATION, row] != alike[1]:
+        weight *= _OTHER_APPLICATION
+    return weight
 
 
 @compiled
@@ -103,28 +221,3 @@ def mean_seconds(numbers: Floats, first: int, stop: int) -> float:
     first_seconds = np.floor(numbers[RUNTIME, first])
     seconds: float = numbers[TOTAL, stop - 1] - numbers[TOTAL, first] + first_seconds
     return seconds / (stop - first)
-
-
-@compiled
-def cheapest(values: Floats, weights: Floats, count: int, request: float, price: float) -> float:
-    """Of the values, each a margin later, and the request: that whose expected cost is least."""
-    weight, weighted = 0.0, 0.0
-    for index in range(count):
-        weight += weights[index]
-        weighted += weights[index] * values[index]
-    best, answer = np.inf, request
-    below, weighted_below = 0.0, 0.0
-    reached = 0
-    for index in range(count):
-        estimate = min(request, values[index] + MARGIN_SECONDS)
-        while reached < count and values[reached] <= estimate:
-            below += weights[reached]
-            weighted_below += weights[reached] * values[reached]
-            reached += 1
-        above, weighted_above = weight - below, weighted - weighted_below
-        cost = below * estimate - weighted_below + weighted_above - above * estimate + price * above
-        if cost < best:
-            best, answer = cost, estimate
-    if weight * request - weighted < best:
-        return request
-    return answer

@@ -24,6 +24,17 @@ class IntervalAnswer:
 
 
 @dataclass(slots=True)
+class PastRunAnswer:
+    """A run of the same user that the prediction rests on."""
+
+    job_id: str | None
+    runtime: Annotated[float, Field(description="Seconds.")]
+    requested_walltime: Annotated[float, Field(description="Seconds.")]
+    end_time: Annotated[float, Field(description="Unix seconds.")]
+    weight: Annotated[float, Field(description="Share of all that the prediction rests on.")]
+
+
+@dataclass(slots=True)
 class PredictionAnswer:
     """How long the job will run, in seconds."""
 
@@ -32,6 +43,14 @@ class PredictionAnswer:
     method: Annotated[str, Field(description="The method that really answered.")]
     basis: BasisAnswer
     interval: IntervalAnswer | None
+    median: Annotated[
+        float | None,
+        Field(description="Jobs like this one end as often before it as after; null as interval."),
+    ]
+    explanation: Annotated[
+        list[PastRunAnswer] | None,
+        Field(description="Heaviest first, at most ten; null unless it was asked for."),
+    ]
     prediction_id: str
     job_id: Annotated[str | int | None, Field(description="As it was sent.")]
     cluster: str

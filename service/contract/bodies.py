@@ -11,6 +11,7 @@ from predictors.registry import PREDICTORS
 from predictors.tuning.plan import TuningPlan
 from service.contract.fields import (
     LONGEST,
+    Coverage,
     Duration,
     JobId,
     Kibibytes,
@@ -19,11 +20,21 @@ from service.contract.fields import (
     Processors,
     Text,
     Time,
+    UnderestimationRate,
     Whole,
     unix_seconds,
 )
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
+
+_COVERAGE = (
+    "Share of jobs whose runtime the interval is to hold; the service's setting, if it is left out."
+)
+_RATE = (
+    "Share of jobs for which the prediction may be too short; the method's own trade-off, if it is "
+    "left out. Refused for methods without intervals."
+)
+_EXPLAIN = "Whether the runs of the same user that weigh most are wanted."
 
 
 class RequestBody(BaseModel):
@@ -64,17 +75,31 @@ class SubmissionBody(RequestBody):
         )
 
 
-class PredictionRequest(SubmissionBody):
-    """A job as it is submitted, and the method that is to answer."""
+class AskedSubmission(SubmissionBody):
+    """A job as it is submitted, or as it runs."""
+
+    elapsed: Duration | None = Field(
+        None, description="Seconds that the job has been running; left out before its start."
+    )
+
+
+class PredictionRequest(AskedSubmission):
+    """A job as it is submitted or runs, the method that is to answer, and what is asked of it."""
 
     method: Method | None = Field(None, description="The service's default, if it is left out.")
+    coverage: Coverage | None = Field(None, description=_COVERAGE)
+    underestimation_rate: UnderestimationRate | None = Field(None, description=_RATE)
+    explain: bool = Field(default=False, description=_EXPLAIN)
 
 
 class PredictionBatch(RequestBody):
-    """Several submissions for one method."""
+    """Several submissions for one method, of which the same is asked."""
 
-    submissions: Annotated[list[SubmissionBody], FailFast()]
+    submissions: Annotated[list[AskedSubmission], FailFast()]
     method: Method | None = Field(None, description="The service's default, if it is left out.")
+    coverage: Coverage | None = Field(None, description=_COVERAGE)
+    underestimation_rate: UnderestimationRate | None = Field(None, description=_RATE)
+    explain: bool = Field(default=False, description=_EXPLAIN)
 
 
 class ExtensionRequest(RequestBody):

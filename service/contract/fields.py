@@ -76,6 +76,8 @@ JobId = Annotated[
 Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(PREDICTORS)})]
 Duration = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
 PositiveDuration = Annotated[float, Field(gt=0, le=LONGEST, allow_inf_nan=False)]
+Coverage = Annotated[float, Field(ge=0.5, le=0.99, allow_inf_nan=False)]
+UnderestimationRate = Annotated[float, Field(ge=0.01, le=0.5, allow_inf_nan=False)]
 Time = Annotated[
     Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
     | Annotated[

@@ -33,7 +33,7 @@ from service.settings import Settings
 from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.futures import coverage
+from simulator.scheduling.futures import LADDER, coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
@@ -108,29 +108,43 @@ class Forecasting:
         for start in range(0, len(jobs), PREDICTIONS_PER_TURN):
             state = self._follower.state_of(body.cluster)
             for job in jobs[start : start + PREDICTIONS_PER_TURN]:
-                estimates[job.job_id] = self._estimate(job, body.cluster, method, state)
+                estimates[job.job_id] = self._estimate(job, body, method, state)
             await asyncio.sleep(0)
         return estimates
 
     def _estimate(
-        self, job: QueuedJobBody, cluster: str, method: str, state: ClusterState
+        self, job: QueuedJobBody, body: ForecastRequest, method: str, state: ClusterState
     ) -> JobEstimate:
-        runtime = job.predicted_walltime
+        runtime, ladder = job.predicted_walltime, None
         if runtime is None:
-            submission = self._pseudonyms.submission(job.within(cluster))
+            submission = self._pseudonyms.submission(job.within(body.cluster))
             runtime = state.ask(method, submission).predicted_walltime
+            if body.policy not in SHARED_POLICIES:
+                ladder = state.quantiles(method, submission, LADDER, self._elapsed(job, body))
         ranked = state.accuracies.of(self._pseudonyms.user(job.user))
         return JobEstimate(
             runtime=min(runtime, job.requested_walltime),
             priority=ranked.priority if ranked else self._default_priority,
+            ladder=ladder,
         )
+
+    def _elapsed(self, job: QueuedJobBody, body: ForecastRequest) -> float | None:
+        """How long a job has been running; None if it waits."""
+        if not isinstance(job, RunningJobBody):
+            return None
+        now = self._clock() if body.now is None else unix_seconds(body.now)
+        return max(0.0, now - unix_seconds(job.start_time))
 
     async def _dedicated(
         self, body: ForecastRequest, now: float, estimates: JobEstimates
     ) -> list[JobForecastAnswer]:
         snapshot = dedicated(body, now, estimates)
+        ladders = (
+            [estimates[job.job_id].ladder for job in body.running],
+            [estimates[job.job_id].ladder for job in body.waiting],
+        )
         played, futures = await self._process.run(
-            play_dedicated, snapshot, semantics_of(body), *self._variety(body)
+            play_dedicated, snapshot, semantics_of(body), *self._variety(body), ladders
         )
         ends = Ranges([future.running_end for future in futures], now)
         running = zip(

@@ -6,7 +6,7 @@ from random import Random
 
 from predictors.memory.error_ratios import sample
 from simulator.scheduling.forecast import Forecast, Snapshot, forecast
-from simulator.scheduling.futures import Places, futures
+from simulator.scheduling.futures import Ladders, Places, futures
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Cluster
@@ -17,7 +17,11 @@ from simulator.shared_nodes.simulation import Span
 
 
 def play_dedicated(
-    snapshot: Snapshot, semantics: Semantics, ratios: Sequence[float], samples: int
+    snapshot: Snapshot,
+    semantics: Semantics,
+    ratios: Sequence[float],
+    samples: int,
+    ladders: Ladders | None = None,
 ) -> tuple[Forecast, list[Forecast]]:
     """The forecast, and others in which jobs run longer or shorter than predicted.
 
@@ -25,9 +29,10 @@ def play_dedicated(
         snapshot: jobs in it run for as long as predicted.
         semantics: the rules.
         ratios: of runtime to prediction, ascending, as they were lately.
-        samples: how many other futures; none without ratios.
+        samples: how many other futures; none without ratios and ladders.
+        ladders: what running and waiting jobs may take, where it is told.
     """
-    return forecast(snapshot, semantics), futures(snapshot, semantics, ratios, samples)
+    return forecast(snapshot, semantics), futures(snapshot, semantics, ratios, samples, ladders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

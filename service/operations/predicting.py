@@ -5,20 +5,28 @@ import secrets
 from collections.abc import Callable
 from itertools import count
 
+from msgspec.structs import astuple, replace
+
+from predictors.base import Question
 from predictors.correction import next_estimate
-from predictors.jobs import Prediction
+from predictors.correction_by_history import SHARE
+from predictors.distribution import MARGIN_SECONDS
+from predictors.jobs import Prediction, Submission
+from predictors.methods.least_cost import LeastCost
+from predictors.registry import UNCERTAIN
 from service.contract.answers import (
     BasisAnswer,
     ExtensionAnswer,
     IntervalAnswer,
+    PastRunAnswer,
     PredictionAnswer,
     PredictionsAnswer,
 )
 from service.contract.bodies import (
+    AskedSubmission,
     ExtensionRequest,
     PredictionBatch,
     PredictionRequest,
-    SubmissionBody,
     check_length,
     method_of,
 )
@@ -26,6 +34,7 @@ from service.errors import InvalidFieldError
 from service.metrics import Metrics
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
+from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import AnsweredPrediction, PredictionRecorder
 
@@ -47,6 +56,7 @@ class Predicting:
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
+        self._usual = Question(coverage=settings.coverage)
         self._follower = follower
         self._recorder = recorder
         self._hide = pseudonyms.submission
@@ -61,7 +71,8 @@ class Predicting:
         Raises:
             InvalidFieldError: there is no method of that name.
         """
-        return self._answer(body, method_of(body, self._settings.method), self._clock())
+        method = method_of(body, self._settings.method)
+        return self._answer(body, method, self._question(body, method), self._clock())
 
     async def predict_batch(self, body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs, in order.
@@ -70,12 +81,13 @@ class Predicting:
             InvalidFieldError: there is no method of that name, or there are too many jobs.
         """
         method = method_of(body, self._settings.method)
+        question = self._question(body, method)
         check_length(body.submissions, "submissions", self._settings.max_batch)
         now = self._clock()
         answers: list[PredictionAnswer] = []
         for start in range(0, len(body.submissions), PREDICTIONS_PER_TURN):
             jobs = body.submissions[start : start + PREDICTIONS_PER_TURN]
-            answers += [self._answer(job, method, now) for job in jobs]
+            answers += [self._answer(job, method, question, now) for job in jobs]
             await asyncio.sleep(0)
         return PredictionsAnswer(predictions=answers)
 
@@ -106,16 +118,50 @@ class Predicting:
                 "It must be the same as requested_walltime.", "submission.requested_walltime"
             )
         submission = self._hide(body.submission.submission(self._clock()))
-        survivors = self._follower.state_of(submission.cluster).survivors
-        return survivors.next_estimate(predicted, submission, elapsed)
-
-    def _answer(self, body: SubmissionBody, method: str, now: float) -> PredictionAnswer:
-        submission = self._hide(body.submission(now))
+        if elapsed < predicted or elapsed >= requested:
+            return next_estimate(predicted, requested, elapsed)
         state = self._follower.state_of(submission.cluster)
-        prediction = state.ask(method, submission)
+        if (left := self._left(state, submission, elapsed)) is not None:
+            return left
+        return state.survivors.next_estimate(predicted, submission, elapsed)
+
+    def _left(self, state: ClusterState, submission: Submission, elapsed: float) -> float | None:
+        """What most jobs that ran as long do not exceed, by the method that answers if it can."""
+        usual = self._settings.method
+        method = usual if usual in UNCERTAIN else LeastCost.name
+        found = state.quantiles(method, submission, (SHARE,), elapsed)
+        if found is None:
+            return None
+        return min(submission.requested_walltime, max(found[0], elapsed + MARGIN_SECONDS))
+
+    def _question(self, body: PredictionRequest | PredictionBatch, method: str) -> Question:
+        """What is asked, but for the time that a job has run.
+
+        Raises:
+            InvalidFieldError: the method cannot tell how often its predictions are too short.
+        """
+        rate = body.underestimation_rate
+        if body.coverage is None and rate is None and not body.explain:
+            return self._usual
+        if rate is not None and method not in UNCERTAIN:
+            raise InvalidFieldError(
+                f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can be asked.",
+                "underestimation_rate",
+            )
+        coverage = self._usual.coverage if body.coverage is None else body.coverage
+        return Question(coverage=coverage, underestimation_rate=rate, explain=body.explain)
+
+    def _answer(
+        self, body: AskedSubmission, method: str, question: Question, now: float
+    ) -> PredictionAnswer:
+        submission = self._hide(body.submission(now))
+        if body.elapsed is not None:
+            question = replace(question, elapsed=body.elapsed)
+        state = self._follower.state_of(submission.cluster)
+        prediction = running_on(state.ask(method, submission, question), body.elapsed)
         self._metrics.predicted(prediction.method)
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
-        if self._settings.record_predictions:
+        if self._settings.record_predictions and body.elapsed is None:
             self._recorder.later(
                 AnsweredPrediction(
                     state=state,
@@ -130,10 +176,27 @@ class Predicting:
             method=prediction.method,
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
             interval=_interval(prediction),
+            median=prediction.median,
+            explanation=_explanation(prediction),
             prediction_id=prediction_id,
             job_id=body.job_id,
             cluster=submission.cluster,
         )
+
+
+def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
+    """The prediction; doubled until it exceeds the time that the job has run, if it does not."""
+    if elapsed is None or prediction.predicted_walltime > elapsed:
+        return prediction
+    requested = prediction.requested_walltime
+    seconds = next_estimate(prediction.predicted_walltime, requested, elapsed)
+    return replace(prediction, predicted_walltime=seconds)
+
+
+def _explanation(prediction: Prediction) -> list[PastRunAnswer] | None:
+    if prediction.explanation is None:
+        return None
+    return [PastRunAnswer(*astuple(run)) for run in prediction.explanation]
 
 
 def _interval(prediction: Prediction) -> IntervalAnswer | None:

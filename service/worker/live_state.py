@@ -1,19 +1,30 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
+from math import inf
 from operator import or_
+from typing import cast
 
 import structlog
 
 from predictors.accuracy_groups import Accuracies
-from predictors.base import Memory, Predictor, request_of
+from predictors.base import (
+    USUAL,
+    Memory,
+    Predictor,
+    Question,
+    UncertainPredictor,
+    request_of,
+)
 from predictors.correction_by_history import Survivors
 from predictors.jobs import Basis, Completion, Prediction, Status, Submission
+from predictors.memory.calibration import ENOUGH
 from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.knn import Knn, KnnParameters
+from predictors.methods.least_cost import LeastCost
 from predictors.methods.requested import Requested
-from predictors.registry import PREDICTORS, UnknownMethodError, create
+from predictors.registry import PREDICTORS, UNCERTAIN, UnknownMethodError, create
 from service.metrics import Metrics
 from service.settings import Settings
 
@@ -44,7 +55,20 @@ class ClusterState:
         if isinstance(knn, Knn) and knn.given != parameters:
             self.predictors[Knn.name] = knn.retuned(parameters)
 
-    def ask(self, method: str, submission: Submission, *, phase: str = "answer") -> Prediction:
+    def settle(self) -> None:
+        """Rank what was folded, so that nobody who asks has to wait for that."""
+        job = Submission(requested_walltime=3600.0, submit_time=inf, user="u")
+        for method in UNCERTAIN:
+            self.ask(method, job, USUAL, phase="observe")
+
+    def ask(
+        self,
+        method: str,
+        submission: Submission,
+        question: Question | None = None,
+        *,
+        phase: str = "answer",
+    ) -> Prediction:
         """The method's prediction; if the method fails, the request, as method ``requested``.
 
         A submission must not suffer from a bug in a method. So this is the only way in which the
@@ -53,9 +77,12 @@ class ClusterState:
         Args:
             method: a name of the registry.
             submission: without names of people.
+            question: what else is asked, of a method that knows how sure it is.
             phase: in which a failure is counted: ``answer``, ``shadow`` or ``observe``.
         """
         try:
+            if question is not None and method in UNCERTAIN:
+                return cast("UncertainPredictor", self.predictors[method]).ask(submission, question)
             return self.predictors[method].predict(submission)
         except Exception:
             self._metrics.failed(method, phase)
@@ -63,6 +90,24 @@ class ClusterState:
                 "a method failed; the request takes its place", method=method, phase=phase
             )
             return request_of(submission, method=Requested.name, basis=FAILED)
+
+    def quantiles(
+        self,
+        method: str,
+        submission: Submission,
+        shares: Sequence[float],
+        elapsed: float | None = None,
+    ) -> list[float] | None:
+        """The runtimes that ``shares`` of jobs do not exceed; None where nobody can tell."""
+        if method not in UNCERTAIN:
+            return None
+        try:
+            uncertain = cast("UncertainPredictor", self.predictors[method])
+            return uncertain.quantiles(submission, shares, elapsed)
+        except Exception:
+            self._metrics.failed(method, "answer")
+            log.exception("a method could not tell how sure it is", method=method)
+            return None
 
     def learn(self, completion: Completion, methods: Collection[str]) -> None:
         """Let methods observe a completion; one that fails does not keep the others from learning.
@@ -172,6 +217,8 @@ class LiveState:
         for completion in windows:
             if state := self._state_of(completion):
                 state.learn(completion, state.windowed)
+        for state in self._clusters.values():
+            state.settle()
 
     def _state_of(self, completion: Completion) -> ClusterState | None:
         """What its cluster has taught; None for a cluster too many."""
@@ -187,7 +234,7 @@ class LiveState:
         submission = Submission(
             requested_walltime=3600.0, submit_time=0.0, user="u", requested_processors=1
         )
-        for end in range(1, 65):
+        for end in range(1, ENOUGH + 50):
             run = Completion(
                 submission=submission,
                 start_time=0.0,
@@ -196,8 +243,11 @@ class LiveState:
                 status=Status.COMPLETED,
             )
             state.observe(run, state.predictors)
+        job = Submission(requested_walltime=3600.0, submit_time=1e6, user="u")
         for method in state.predictors:
-            state.ask(method, Submission(requested_walltime=3600.0, submit_time=1e6, user="u"))
+            state.ask(method, job)
+            state.ask(method, job, USUAL)
+        state.quantiles(LeastCost.name, job, (0.5,))
 
 
 def check_methods(settings: Settings) -> None:

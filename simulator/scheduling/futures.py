@@ -1,8 +1,10 @@
-"""Other futures of a queue, in which jobs run longer or shorter than predicted, as they did lately.
+"""Other futures of a queue, in which jobs run longer or shorter than predicted.
 
-Their ranges tell how sure a forecast is. They know of no jobs that are still to be submitted.
+How long a job may run is told by its own distribution, or, where its method has none, by how far
+off predictions were lately. Their ranges tell how sure a forecast is. They know of no jobs that are
+still to be submitted.
 
-In each of them all jobs of one owner are at the same place among the ratios: who repeats a job
+In each of them all jobs of one owner are at the same place of what may come: who repeats a job
 repeats the error, and errors that were drawn one by one would cancel out along the queue.
 """
 
@@ -16,21 +18,37 @@ from simulator.scheduling.forecast import Forecast, QueuedJobs, Snapshot, foreca
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.trace import Integers
 
+STEPS = 20
+
+LADDER = tuple((step + 0.5) / STEPS for step in range(STEPS))
+"""Levels of a job's distribution; each stands for an equal share of what may come."""
+
+Ladders = tuple[Sequence[Sequence[float] | None], Sequence[Sequence[float] | None]]
+"""Of the running and of the waiting jobs: runtimes at the levels ``LADDER``, None where untold."""
+
 
 def futures(
-    snapshot: Snapshot, semantics: Semantics, ratios: Sequence[float], samples: int
+    snapshot: Snapshot,
+    semantics: Semantics,
+    ratios: Sequence[float],
+    samples: int,
+    ladders: Ladders | None = None,
 ) -> list[Forecast]:
-    """So many forecasts; none if there are no ratios.
+    """So many forecasts; none if nothing is known of how runtimes vary.
 
     Args:
         snapshot: jobs in it run for as long as predicted.
         semantics: the rules.
         ratios: of runtime to prediction, ascending, as they were lately.
         samples: how many.
+        ladders: what each job may take; the ratios are for jobs that have none.
     """
+    if ladders is None:
+        ladders = ([None] * len(snapshot.running), [None] * len(snapshot.waiting))
+    can_vary = bool(ratios) or any(ladder is not None for kind in ladders for ladder in kind)
     return [
-        forecast(_varied(snapshot, ratios, Random(seed)), semantics)  # noqa: S311 - repeatable
-        for seed in range(samples if ratios else 0)
+        forecast(_varied(snapshot, ratios, ladders, Random(seed)), semantics)  # noqa: S311 - repeatable
+        for seed in range(samples if can_vary else 0)
     ]
 
 
@@ -53,24 +71,34 @@ class Places:
         return self._known[owner]
 
 
-def _varied(snapshot: Snapshot, ratios: Sequence[float], random: Random) -> Snapshot:
+def _varied(
+    snapshot: Snapshot, ratios: Sequence[float], ladders: Ladders, random: Random
+) -> Snapshot:
     running, waiting = snapshot.running, snapshot.waiting
     places = Places(random)
     return snapshot.with_runtimes(
-        _drawn(running, running.age, ratios, places),
-        _drawn(waiting, np.zeros_like(waiting.age), ratios, places),
+        _drawn(running, running.age, (ratios, ladders[0]), places),
+        _drawn(waiting, np.zeros_like(waiting.age), (ratios, ladders[1]), places),
     )
 
 
 def _drawn(
-    jobs: QueuedJobs, elapsed: Integers, ratios: Sequence[float], places: Places
+    jobs: QueuedJobs,
+    elapsed: Integers,
+    variety: tuple[Sequence[float], Sequence[Sequence[float] | None]],
+    places: Places,
 ) -> Integers:
-    """A runtime for each job, from the ratios of those that ran on; else as it was."""
+    """A runtime for each job, from its ladder or ratios of those that ran on; else as it was."""
+    ratios, ladders = variety
     drawn = jobs.runtime.copy()
     columns = (jobs.estimate, jobs.request, elapsed, jobs.owner)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for row, (estimate, request, passed, owner) in enumerate(rows):
-        ratio = sample(ratios, passed / estimate, places.of(owner))
+        ladder, place = ladders[row], places.of(owner)
+        if ladder is not None:
+            drawn[row] = max(passed + 1, min(request, round(ladder[int(place * STEPS)])))
+            continue
+        ratio = sample(ratios, passed / estimate, place)
         if ratio is not None:
             drawn[row] = max(passed + 1, min(request, round(estimate * ratio)))
     return drawn

@@ -108,6 +108,51 @@ def test_a_job_without_a_limit_gets_one_with_a_margin_and_no_other_job_does(well
     assert {each["TimeMin"] for each in (without, short_of_time, given, endless)} == {"N/A"}
 
 
+@pytest.fixture
+def sure(well):
+    """The site with a service that knows how sure it is."""
+    well.end_service(signal.SIGTERM)
+    well.environment["WALLTIMED_METHOD"] = "least-cost"
+    well.revive_service()
+    yield well
+    del well.environment["WALLTIMED_METHOD"]
+    well.end_service(signal.SIGTERM)
+
+
+def test_a_default_limit_comes_from_the_interval_as_soon_as_there_is_history_enough(sure):
+    eventually(lambda: "wtp=" in submitted(sure).get("AdminComment", ""), seconds=30)
+    young = sure.slurm.job(sure.slurm.sbatch("-p", "long", "-J", "limited"))
+    assert young["TimeLimit"] == "01:00:00", "the partition's: too little is known"
+    now = time.time()
+    known = {
+        "user": getpass.getuser(),
+        "cluster": CLUSTER,
+        "application": "limited",
+        "queue": "long",
+        "requested_walltime": 3600,
+        "requested_processors": 1,
+    }
+    runs = [
+        {**known, "job_id": f"past-{place}", "runtime": 300 + place % 10 * 60, "end_time": end}
+        for place, end in enumerate(now - 1000.0 * step for step in range(300, 0, -1))
+    ]
+    sure.client.post("/v1/completions", json={"completions": runs}).raise_for_status()
+    answer = sure.client.post("/v1/predictions", json=known).json()
+    upper = answer["interval"]["upper"]
+    assert (answer["basis"]["reason"], answer["interval"]["coverage"]) == ("history", 0.9)
+    assert 600 < upper < 1200
+    limited = sure.slurm.sbatch("-p", "long", "-J", "limited")
+    hours, minutes, _ = map(int, sure.slurm.job(limited)["TimeLimit"].split(":"))
+    assert abs(60 * hours + minutes - 1.5 * upper / 60) <= 2, "the upper end and a half more"
+    told = sure.slurm.told(
+        "sbatch", "--wrap", "true", "-o", "/dev/null", "-t", "60", "-J", "limited", "-p", "long"
+    )
+    assert "min to" in told
+    assert "(9 of 10)" in told
+    (run,) = sure.await_runs(limited, seconds=RESENT_AFTER)[str(limited)]
+    assert run.status is Status.COMPLETED
+
+
 def test_a_broken_configuration_rejects_nobody(well):
     config, filter_ = (well.slurm.conf.parent / f"{name}.lua" for name in CONFIGURED)
     good = config.read_text()

@@ -36,6 +36,28 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment(
+        "calibration",
+        """Compare the coverage and the underestimates that are asked for with those that come.
+
+        Every job is asked about at its submission, when only what had ended is known: 50, 80, 90
+        and 95% intervals, and predictions that may be too short for 5, 10 and 20% of the jobs.
+        The table has the share over the whole log and how far off each tenth of it was. The
+        goals: intervals within 2 points over the log and within 5 in every tenth, underestimates
+        within 1 point.
+
+        For example:
+
+            walltimed experiment calibration SDSC-SP2-1998-4.2-cln.swf.gz --output calibration
+        """,
+        TRACES,
+        {
+            "method": (
+                Annotated[str, typer.Option(help="A method that gives intervals.")],
+                "least-cost",
+            )
+        },
+    ),
+    Experiment(
         "hanzich",
         """Score the turnaround estimates of Hanzich et al. 2005 against simulated shared nodes.
 

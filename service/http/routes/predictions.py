@@ -40,8 +40,8 @@ def add(router: APIRouter, predicting: Predicting) -> None:
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
         """The next estimate of a job that has outlived its prediction.
 
-        With a submission it is taken from the user's runs that lasted longer than this one has.
-        Without it, or with too few of them, the prediction is doubled until it exceeds the elapsed
-        time or reaches the request.
+        With a submission it is what three quarters of the jobs like it that ran as long do not
+        exceed; in a young cluster, the user's runs are asked. Without it, or with too few of them,
+        the prediction is doubled until it exceeds the elapsed time or reaches the request.
         """
         return predicting.extend(body)

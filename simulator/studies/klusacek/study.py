@@ -113,7 +113,7 @@ CTC-SP2 never empties, and waits grow with the number of jobs.
 
 STUDY = replace(
     scheduling_study(
-        "Three estimates under conservative backfilling and on named nodes (Klusáček & Soysal 2020)",
+        "Three estimates under conservative backfilling, on named nodes (Klusáček & Soysal 2020)",
         LOGS,
         runs,
         report,

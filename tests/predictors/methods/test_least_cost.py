@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictors.base import SHORTEST
+from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Completion, Submission
 from predictors.methods.least_cost import LeastCost
-from predictors.methods.least_cost_search import MARGIN_SECONDS, OTHERS, SCALING
+from predictors.methods.least_cost_search import OTHERS, SCALING
 
 HOUR = 3600.0
 

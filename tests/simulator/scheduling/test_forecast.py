@@ -208,3 +208,17 @@ def test_the_intervals_of_waits_come_from_what_has_ended_before():
         workload, Semantics(), Estimates.named("requested"), samples=50, every=2
     )
     assert rare.upper.tolist() == [-1, -1, 0, -1, 39]
+
+
+def test_other_futures_draw_from_what_is_told_of_each_job():
+    """Of two jobs one behind the other the first takes one of twenty times, the second 10 s."""
+    waiting = jobs((4, 100, 80, 80, 0), (4, 100, 40, 40, 0))
+    shown = Snapshot(processors=4, running=jobs(), waiting=waiting)
+    ladders = ([], [[float(step) for step in range(1, 21)], [10.0] * 20])
+    found = futures(shown, Semantics(), [], 50, ladders)
+    assert {int(future.end[1] - future.end[0]) for future in found} == {10}
+    firsts = {int(future.end[0]) for future in found}
+    assert firsts <= set(range(1, 21))
+    assert len(firsts) > 10
+    untold = futures(shown, Semantics(), [0.5], 1, ([], [None, [10.0] * 20]))
+    assert untold[0].end.tolist() == [40, 50]

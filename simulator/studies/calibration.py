@@ -1,0 +1,238 @@
+"""Does a method know how sure it is? What was asked of it against what it got, on real logs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from predictors.base import Question, UncertainPredictor
+from predictors.jobs import Completion
+from predictors.registry import UNCERTAIN, create
+from simulator.replay.loop import steps
+from simulator.reports.replay_pictures import STYLE
+from simulator.reports.tables import text_table
+from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
+
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
+RATES = (0.05, 0.1, 0.2)
+TENTHS = 10
+
+WHOLE_GOAL = {"interval": 0.02, "underestimates": 0.01}
+"""How far off a whole log may be."""
+
+TENTH_GOAL = 0.05
+"""How far off the interval may be in a tenth of a log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One thing that was asked of every job of a log.
+
+    Attributes:
+        what: ``interval`` or ``underestimates``.
+        asked: the share of jobs.
+        got: the share of jobs that it was.
+        tenths: the same in each tenth of the log, in order of submission.
+        seconds: median width of the intervals, or median of the predictions.
+    """
+
+    what: str
+    asked: float
+    got: float
+    tenths: Sequence[float]
+    seconds: float
+
+    @property
+    def worst(self) -> float:
+        """How far the worst tenth is off."""
+        return max(abs(each - self.asked) for each in self.tenths)
+
+    @property
+    def verdict(self) -> str:
+        """Which of its goals it misses."""
+        missed = ["whole log"] if abs(self.got - self.asked) > WHOLE_GOAL[self.what] else []
+        if self.what == "interval" and self.worst > TENTH_GOAL:
+            missed.append("tenths")
+        return "missed: " + ", ".join(missed) if missed else "reached"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """What one log showed.
+
+    Attributes:
+        jobs: how many there are, the first ones included.
+        levels: what was asked and got.
+    """
+
+    jobs: int
+    levels: Sequence[Level]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def compare(runs: Sequence[Completion], method: UncertainPredictor) -> Calibrated:
+    """Ask a method about every job of a log at its submission, and compare with what came.
+
+    A run counts up to its request, which no prediction exceeds. Every job counts, the first ones,
+    of which nothing can be known, too.
+
+    Args:
+        runs: the log.
+        method: that nothing has been told yet.
+    """
+    asked = [
+        Question(coverage=coverage or COVERAGES[-1], underestimation_rate=rate)
+        for coverage, rate in zip_longest(COVERAGES, RATES)
+    ]
+    lower, upper, predicted = np.empty((3, len(asked), len(runs)))
+    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
+    end = np.array([run.end_time for run in runs], dtype=float)
+    for step in steps(submit, end):
+        for job in step.ended:
+            method.observe(runs[job])
+        for job in step.submitted:
+            for place, question in enumerate(asked):
+                answer = method.ask(runs[job].submission, question)
+                predicted[place, job] = answer.predicted_walltime
+                if answer.interval is not None:
+                    lower[place, job] = answer.interval.lower
+                    upper[place, job] = answer.interval.upper
+    actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in runs])
+    order = np.argsort(submit, kind="stable")
+    levels = [
+        _level("interval", share, (low <= actual) & (actual <= high), order, high - low)
+        for share, low, high in zip(COVERAGES, lower, upper, strict=True)
+    ]
+    levels += [
+        _level("underestimates", share, seconds < actual, order, seconds)
+        for share, seconds in zip(RATES, predicted, strict=False)
+    ]
+    return Calibrated(jobs=len(runs), levels=levels)
+
+
+def _level(
+    what: str,
+    asked: float,
+    is_so: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    seconds: NDArray[np.float64],
+) -> Level:
+    return Level(
+        what=what,
+        asked=asked,
+        got=float(is_so.mean()),
+        tenths=[float(tenth.mean()) for tenth in np.array_split(is_so[order], TENTHS)],
+        seconds=float(np.median(seconds)),
+    )
+
+
+def table(found: Calibrated) -> str:
+    """The study as a table of text."""
+    rows = [
+        (
+            level.what,
+            f"{level.asked:.0%}",
+            f"{level.got:.1%}",
+            f"{100 * (level.got - level.asked):+.1f}",
+            " ".join(f"{100 * (tenth - level.asked):+.1f}" for tenth in level.tenths),
+            f"{level.seconds:,.0f}",
+            level.verdict,
+        )
+        for level in found.levels
+    ]
+    heads = ("what", "asked", "got", "points off", "off in each tenth", "median s", "goal")
+    return f"{found.jobs:,} jobs\n{text_table(heads, rows)}"
+
+
+def draw(found: Mapping[str, Calibrated], path: Path) -> None:
+    """Asked against got, a line for each log: the nearer to the diagonal the better."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(9, 4.6), layout="constrained")
+        for axes, what in zip(figure.subplots(1, 2), WHOLE_GOAL, strict=True):
+            for name, each in found.items():
+                levels = [level for level in each.levels if level.what == what]
+                asked = [level.asked for level in levels]
+                axes.plot(asked, [level.got for level in levels], marker=".", label=name)
+            ends = np.array([min(asked), max(asked)])
+            axes.plot(ends, ends, color="0.5", linestyle=":")
+            goal = WHOLE_GOAL[what]
+            axes.fill_between(ends, ends - goal, ends + goal, color="0.5", alpha=0.2, linewidth=0)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            axes.set(xlabel="asked", ylabel="got", title=what)
+        axes.legend(loc="best", fontsize="small")
+        figure.savefig(path)
+
+
+class Part(NamedTuple):
+    """One log.
+
+    Attributes:
+        trace: path of the log.
+        limit: jobs after cleaning, or all.
+        method: that is asked.
+    """
+
+    trace: str
+    limit: int | None
+    method: str
+
+    @property
+    def name(self) -> str:
+        """Of the log, for people."""
+        return Path(self.trace).name.split(".")[0]
+
+
+def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[Part]:
+    """A part for each log.
+
+    Raises:
+        StudyError: the method gives no intervals.
+    """
+    if method not in UNCERTAIN:
+        raise StudyError(f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can.")
+    return [Part(str(path), limit, method) for path in paths]
+
+
+def play(part: Part) -> Calibrated:
+    """Ask the method about every job of a log."""
+    method = cast("UncertainPredictor", create(part.method))
+    return compare(runs_of(part.trace, part.limit), method)
+
+
+def report(played: Played) -> str:
+    """The tables of every log."""
+    return "\n".join(f"{part.name}, {part.method}: {table(found)}\n" for part, found in played)
+
+
+def records(played: Played) -> dict[str, Any]:
+    """What was asked and got, by log."""
+    return {part.trace: found.as_dict() for part, found in played}
+
+
+def write(directory: Path, title: str, text: str, played: Played) -> None:
+    """Write the tables and the picture."""
+    write_text(directory, title, text, played)
+    draw({part.name: found for part, found in played}, directory / "asked-got.svg")
+
+
+STUDY = Study(
+    title="what intervals and rates of underestimates promise, and what they keep",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=play,
+    report=report,
+    records=records,
+    write=write,
+)

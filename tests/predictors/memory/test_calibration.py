@@ -1,0 +1,172 @@
+"""Levels are corrected by the last runs, and by them alone."""
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from predictors.base import Question
+from predictors.jobs import Completion, Submission
+from predictors.memory import calibration
+from predictors.methods.least_cost import LeastCost
+from predictors.uncertainty import YOUNG
+
+SHARES = (0.05, 0.5, 0.9, 0.99)
+
+
+def log(jobs: int, seed: int = 7) -> list[Completion]:
+    """Runs of ten users in roughly the order of their ends; some wait, some last."""
+    random = Random(seed)
+    found = []
+    for number in range(jobs):
+        user = random.randrange(10)
+        request = random.choice((1800.0, 7200.0))
+        runtime = min(request, random.lognormvariate(5.0 + user / 4, 1.0))
+        end = 1e6 + 60.0 * (number + random.randrange(5))
+        submission = Submission(
+            requested_walltime=request,
+            submit_time=end - runtime - random.choice((0.0, 600.0, 20_000.0)),
+            user=f"user{user}",
+            application=random.choice(("a", "b", None)),
+            requested_processors=random.choice((1, 8, None)),
+        )
+        found.append(
+            Completion(
+                submission=submission, start_time=end - runtime, end_time=end, runtime=runtime
+            )
+        )
+    return found
+
+
+def told(runs: list[Completion], **parameters) -> LeastCost:
+    method = LeastCost(history=1000, **parameters)
+    for run in runs:
+        method.observe(run)
+    return method
+
+
+def asked(method: LeastCost, submission: Submission) -> tuple:
+    running = replace(submission)
+    return (
+        method.ask(submission, Question(explain=True)),
+        method.ask(submission, Question(coverage=0.5, underestimation_rate=0.1)),
+        method.ask(submission, Question(elapsed=300.0)),
+        method.quantiles(running, SHARES),
+        method.quantiles(running, SHARES, 100.0),
+    )
+
+
+def held(method: LeastCost, runs: list[Completion], question: Question) -> tuple[float, float]:
+    """Share of runs that an interval held, and that were predicted too short."""
+    within = short = 0
+    for run in runs:
+        submission = replace(run.submission, submit_time=run.end_time)
+        answer = method.ask(submission, question)
+        within += answer.interval.lower <= run.runtime <= answer.interval.upper
+        short += answer.predicted_walltime < run.runtime
+        method.observe(run)
+    return within / len(runs), short / len(runs)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
+def test_an_interval_holds_the_share_of_runs_that_was_asked_for(coverage):
+    runs = sorted(log(4000), key=lambda run: run.end_time)
+    within, _ = held(told(runs[:1000]), runs[1000:], Question(coverage=coverage))
+    assert within == pytest.approx(coverage, abs=0.025)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.2])
+def test_as_many_predictions_are_too_short_as_were_asked_for(rate):
+    runs = sorted(log(4000), key=lambda run: run.end_time)
+    _, short = held(told(runs[:1000]), runs[1000:], Question(underestimation_rate=rate))
+    assert short == pytest.approx(rate, abs=0.02)
+
+
+def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be():
+    runs = log(calibration.ENOUGH + 40)
+    job = Submission(requested_walltime=7200, submit_time=2e6, user="user1")
+    young = told(runs[: calibration.ENOUGH - 1]).ask(job, Question())
+    assert young.basis.reason == YOUNG
+    assert (young.interval.lower, young.interval.upper) == (0, 7200)
+    assert told(runs[: calibration.ENOUGH - 1]).quantiles(job, SHARES) is None
+    grown = told(runs).ask(job, Question())
+    assert grown.basis.reason == "history"
+    assert grown.interval.upper < 7200
+
+
+def test_what_was_asked_before_changes_no_answer():
+    runs, job = log(1500), Submission(requested_walltime=7200, submit_time=2e6, user="user1")
+    disturbed = told([])
+    for place, run in enumerate(runs):
+        disturbed.observe(run)
+        if place % 7 == 0:
+            disturbed.ask(replace(job, submit_time=run.end_time - 3000.0), Question())
+    assert asked(disturbed, job) == asked(told(runs), job)
+
+
+def test_a_run_says_nothing_about_jobs_submitted_before_its_end():
+    runs = log(1500)
+    now = runs[1000].end_time
+    job = Submission(requested_walltime=7200, submit_time=now, user="user1")
+    known = [run for run in runs if run.end_time <= now]
+    assert asked(told(runs), job) == asked(told(known), job)
+
+
+def test_a_run_that_is_reported_late_counts_as_if_it_had_been_reported_in_time():
+    runs = log(1500)
+    late = runs.pop(1200)
+    job = Submission(requested_walltime=7200, submit_time=2e6, user="user1")
+    method = told(runs)
+    asked(method, job)
+    method.observe(late)
+    in_time = sorted([*runs, late], key=lambda run: run.end_time)
+    assert asked(method, job)[1:] == asked(told(in_time), job)[1:]
+
+
+def test_the_remembered_part_of_a_long_log_answers_as_all_of_it_does():
+    whole = LeastCost(history=1000)
+    kept = whole.memory.latest_jobs
+    runs = log(2 * kept + 500)
+    for place, run in enumerate(runs):
+        whole.observe(run)
+        if place % 1000 == 0:
+            whole.ask(replace(run.submission, submit_time=run.end_time), Question())
+    newest = sorted(range(len(runs)), key=lambda place: (runs[place].end_time, place))[-kept:]
+    part = told([runs[place] for place in sorted(newest)])
+    for run in runs[-20:]:
+        submission = replace(run.submission, submit_time=run.end_time + 60)
+        assert asked(part, submission) == asked(whole, submission)
+
+
+def test_a_running_job_is_compared_with_those_that_ran_as_long():
+    method = told(log(3000))
+    job = Submission(requested_walltime=7200, submit_time=2e6, user="user3")
+    fresh, running = (method.ask(job, Question(elapsed=each)) for each in (None, 600.0))
+    assert running.interval.lower >= 600
+    assert running.median > fresh.median
+    assert running.predicted_walltime > 600
+    left = method.quantiles(job, SHARES, 600.0)
+    assert left == sorted(left)
+    assert left[0] >= 600
+
+
+def test_an_explanation_names_the_heaviest_runs_of_the_same_user_alone():
+    runs = [
+        replace(run, submission=replace(run.submission, job_id=f"{run.submission.user}.{place}"))
+        for place, run in enumerate(log(600))
+    ]
+    job = Submission(requested_walltime=7200, submit_time=2e6, user="user3", application="a")
+    found = told(runs).ask(job, Question(explain=True)).explanation
+    weights = [run.weight for run in found]
+    assert weights == sorted(weights, reverse=True)
+    assert 0 < sum(weights) <= 1
+    assert all(run.job_id.startswith("user3.") for run in found)
+    assert told(runs).ask(job, Question()).explanation is None
+
+
+def test_an_unknown_user_gets_the_request_and_the_interval_of_all_that_can_be():
+    answer = told(log(600)).ask(Submission(requested_walltime=7200, submit_time=2e6), Question())
+    assert answer.predicted_walltime == 7200
+    assert (answer.interval.lower, answer.interval.upper) == (0, 7200)
+    assert answer.median is None
+    assert answer.basis.reason == "cold-start"

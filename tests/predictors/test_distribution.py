@@ -1,0 +1,81 @@
+"""What is taken from a distribution, by hand and by properties."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from predictors.distribution import MARGIN_SECONDS, TAIL, Distribution
+
+
+def of(*runs: tuple[float, float], request: float = 3600.0) -> Distribution:
+    values, weights = zip(*sorted(runs), strict=True) if runs else ((), ())
+    return Distribution(
+        values=np.array(values, dtype=float),
+        weights=np.array(weights, dtype=float),
+        request=request,
+    )
+
+
+distributions = st.builds(
+    lambda runs: of(*runs),
+    st.lists(st.tuples(st.integers(0, 3600), st.floats(0.01, 2)), min_size=1, max_size=12),
+)
+
+
+def test_at_half_of_a_lone_runs_weight_its_runtime_is_the_median():
+    assert of((600, 1)).quantile(0.5) == pytest.approx(600)
+
+
+def test_runs_of_the_same_length_share_many_levels():
+    lowest, highest = of((600, 1), (600, 1), (600, 1)).levels(600)
+    whole = 3 + 2 * TAIL
+    assert lowest == pytest.approx((TAIL + 0.5) / whole)
+    assert highest == pytest.approx((TAIL + 2.5) / whole)
+
+
+def test_below_and_above_all_runs_the_logarithm_of_time_is_spread_evenly():
+    lone = of((99, 1), request=9999)
+    at_run = 0.5
+    assert lone.quantile(at_run / 2) == pytest.approx(10 - 1)
+    assert lone.quantile((1 + at_run) / 2) == pytest.approx(1000 - 1)
+
+
+def test_a_job_that_used_up_its_request_has_all_levels_from_there_on():
+    lowest, highest = of((600, 1), (3600, 1)).levels(5000)
+    assert lowest == pytest.approx((TAIL + 1.5) / (2 + 2 * TAIL))
+    assert highest == 1
+
+
+def test_the_price_moves_the_estimate_from_the_likely_to_the_safe():
+    mixed = of((60, 3), (600, 1), (3000, 0.2))
+    assert mixed.estimate() == 60 + MARGIN_SECONDS
+    assert mixed.estimate(2000) == 600 + MARGIN_SECONDS
+    assert mixed.estimate(100_000) == 3000 + MARGIN_SECONDS
+
+
+def test_of_a_running_job_the_shorter_runs_say_nothing_any_more():
+    rest = of((60, 3), (600, 1), (3000, 1)).left(60)
+    assert rest.values.tolist() == [600, 3000]
+    assert rest.weights.tolist() == [1, 1]
+
+
+@given(distribution=distributions, level=st.floats(0.001, 0.999))
+def test_a_quantile_lies_at_its_level(distribution, level):
+    lowest, highest = distribution.levels(distribution.quantile(level))
+    assert lowest - 1e-6 <= level <= highest + 1e-6
+
+
+@given(distribution=distributions, levels=st.lists(st.floats(0, 1), min_size=2))
+def test_quantiles_grow_with_their_level_from_nothing_to_the_request(distribution, levels):
+    found = [distribution.quantile(level) for level in sorted(levels)]
+    assert found == sorted(found)
+    assert distribution.quantile(0) == 0
+    assert distribution.quantile(1) == pytest.approx(3600)
+
+
+@given(distribution=distributions, runtime=st.floats(0, 4000))
+def test_the_lowest_level_of_a_runtime_just_reaches_it(distribution, runtime):
+    lowest, highest = distribution.levels(runtime)
+    assert 0 <= lowest <= highest + 1e-12 <= 1 + 1e-9
+    assert distribution.quantile(lowest) == pytest.approx(min(runtime, 3600), rel=1e-6, abs=1e-6)

@@ -1,0 +1,133 @@
+"""What a service says of how sure it is."""
+
+import pytest
+from asgi_client import NOW, run_of
+
+from predictors.memory.calibration import ENOUGH
+
+BY_LEAST_COST = {"user": "ada", "method": "least-cost"}
+
+
+@pytest.fixture
+def experienced(service):
+    """A service that knows of runs that took from 11 to 20 minutes, evenly, one after another."""
+    first = NOW - 2000 * (ENOUGH + 100)
+    service.complete(
+        *(
+            run_of(place, runtime=660 + 60 * (place * 7 % 10), end_time=first + 2000 * place)
+            for place in range(ENOUGH + 100)
+        )
+    )
+    return service
+
+
+def test_an_answer_has_a_median_and_an_interval_of_the_usual_coverage(experienced):
+    answer = experienced.predict(**BY_LEAST_COST)
+    interval = answer["interval"]
+    assert interval["coverage"] == 0.9
+    assert 600 < interval["lower"] < answer["median"] < interval["upper"] < 1300
+    assert answer["explanation"] is None
+    assert answer["basis"]["reason"] == "history"
+
+
+def test_the_setting_says_which_coverage_is_usual(serve, sqlite_url):
+    service = serve(sqlite_url, coverage=0.8)
+    assert service.predict(**BY_LEAST_COST)["interval"]["coverage"] == 0.8
+
+
+def test_a_wider_interval_is_to_be_had_for_more_coverage(experienced):
+    narrow, wide = (
+        experienced.predict(**BY_LEAST_COST, coverage=each)["interval"] for each in (0.5, 0.95)
+    )
+    assert wide["lower"] < narrow["lower"] <= narrow["upper"] < wide["upper"]
+
+
+def test_fewer_underestimates_are_to_be_had_for_longer_predictions(experienced):
+    rare, frequent = (
+        experienced.predict(**BY_LEAST_COST, underestimation_rate=each)["predicted_walltime"]
+        for each in (0.05, 0.4)
+    )
+    assert frequent < rare
+
+
+def test_a_running_job_is_compared_with_runs_that_lasted_as_long(experienced):
+    answer = experienced.predict(**BY_LEAST_COST, elapsed=900)
+    assert answer["predicted_walltime"] > 900
+    assert answer["median"] > 960
+    assert answer["interval"]["lower"] >= 900
+
+
+def test_a_method_without_intervals_doubles_what_a_running_job_has_outlived(service):
+    service.complete(run_of("1", runtime=900))
+    answer = service.predict(user="ada", elapsed=1000)
+    assert answer["predicted_walltime"] == 1800
+    assert answer["interval"] is answer["median"] is None
+
+
+def test_an_explanation_names_runs_of_the_same_user(experienced):
+    experienced.complete(run_of("bobs", user="bob", end_time=NOW - 1))
+    found = experienced.predict(**BY_LEAST_COST, explain=True)["explanation"]
+    assert len(found) == 10
+    assert found[0]["job_id"] == str(ENOUGH + 99)
+    assert found[0]["end_time"] == NOW - 2000
+    assert found[0]["requested_walltime"] == 3600
+    assert [run["weight"] for run in found] == sorted(
+        (run["weight"] for run in found), reverse=True
+    )
+    assert "bobs" not in {run["job_id"] for run in found}
+
+
+def test_a_batch_is_asked_the_same_and_each_job_for_its_own_time(experienced):
+    answer = experienced.post(
+        "/v1/predictions/batch",
+        {
+            "submissions": [
+                {"user": "ada", "requested_walltime": 3600},
+                {"user": "ada", "requested_walltime": 3600, "elapsed": 1000},
+            ],
+            "method": "least-cost",
+            "coverage": 0.5,
+            "underestimation_rate": 0.1,
+            "explain": True,
+        },
+    ).json()
+    waiting, running = answer["predictions"]
+    assert waiting["interval"]["coverage"] == running["interval"]["coverage"] == 0.5
+    assert waiting["interval"]["upper"] <= running["interval"]["upper"]
+    assert running["interval"]["lower"] >= 1000
+    assert all(run["runtime"] > 1000 for run in running["explanation"])
+
+
+def test_a_new_cluster_says_so_and_can_only_say_what_can_be(service):
+    service.complete(*(run_of(place, end_time=NOW - 1) for place in range(ENOUGH - 1)))
+    answer = service.predict(**BY_LEAST_COST)
+    assert answer["basis"]["reason"] == "young-cluster"
+    assert answer["interval"] == {"lower": 0, "upper": 3600, "coverage": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("coverage", 0.49),
+        ("coverage", 1),
+        ("coverage", "0.9"),
+        ("underestimation_rate", 0),
+        ("underestimation_rate", 0.6),
+        ("elapsed", -1),
+        ("explain", 1),
+    ],
+)
+def test_what_makes_no_sense_is_refused(unchanged, field, value):
+    answer = unchanged.post(
+        "/v1/predictions", {"requested_walltime": 60, "method": "least-cost", field: value}
+    )
+    assert answer.status_code == 422
+    assert answer.json()["field"] == field
+
+
+def test_a_rate_is_refused_by_a_method_that_cannot_keep_it(unchanged):
+    answer = unchanged.post(
+        "/v1/predictions", {"requested_walltime": 60, "underestimation_rate": 0.05}
+    )
+    assert answer.status_code == 422
+    assert "least-cost" in answer.json()["detail"]
