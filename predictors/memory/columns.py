@@ -19,7 +19,7 @@ Columns = tuple[Floats, Ids, Floats]
 Features = tuple[float, float, float]
 """Processors, request and memory of a job, NaN where unknown."""
 
-PROCESSORS, REQUEST, MEMORY, RUNTIME, END, TOTAL = range(6)
+PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL = range(7)
 """Rows of the matrix of numbers; NaN is unknown. The last has the whole seconds of all runtimes up
 to the row, from anywhere on: of use are differences, which are exact."""
 
@@ -97,7 +97,7 @@ def link(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
 def insert(
     columns: Columns,
     window: tuple[int, int],
-    row: tuple[float, float, float, float, float],
+    row: tuple[float, float, float, float, float, float],
     ids: tuple[int, int, int, int],
     newest: Ids,
 ) -> None:

@@ -147,7 +147,12 @@ class JobTable:
             queues.acquire(submission.queue),
             applications.acquire(submission.application),
         )
-        row = (*features_of(submission), float(completion.runtime), float(completion.end_time))
+        row = (
+            *features_of(submission),
+            float(completion.runtime),
+            float(completion.end_time),
+            float(submission.submit_time),
+        )
         window = (self._first, self._stop)
         columns.insert(self._columns, window, row, ids, self._newest)
         self._stop += 1
