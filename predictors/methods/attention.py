@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from predictors.base import COLD_START, Memory, capped, request_of
+from predictors.base import COLD_START, SHORTEST, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
 from predictors.memory.columns import Floats
-from predictors.memory.job_table import UNKNOWN, RecentJobs
+from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import attention_search
-from predictors.methods.attention_atoms import Names, Question, Rows
+from predictors.methods.attention_atoms import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
-from predictors.methods.knn import LATE_JOBS
 from predictors.methods.least_cost_search import SCALING
 from predictors.parameters import number, whole_number
 
@@ -68,7 +67,7 @@ class Attention:
         self._price = number("price", price, 0, 1000)
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._weights = weights or shipped()
-        self._recent = RecentJobs(self._history + LATE_JOBS)
+        self._recent = JobTable(self._history + LATE_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -109,6 +108,23 @@ class Attention:
             completion = replace(completion, submission=submission)
         self._recent.add(completion)
 
+    def estimates(self, submission: Submission, prices: Floats) -> Floats:
+        """What would be answered at each of several prices, in seconds."""
+        request = submission.requested_walltime
+        found = np.empty(0)
+        if submission.user is not None:
+            found = attention_search.least_costs(
+                self._recent.columns,
+                self._recent.window(submission),
+                self._history,
+                self._question(submission),
+                self._weights.layers,
+                prices,
+            )
+        if not len(found):
+            return np.full(len(prices), request)
+        return np.minimum(request, np.maximum(SHORTEST, found))
+
     def distribution(self, submission: Submission) -> tuple[Floats, Floats, Rows]:
         """Values in ascending order, their weights, and rows of the runs (-1: the request).
 
@@ -123,6 +139,17 @@ class Attention:
             self._history,
             self._question(submission),
             self._weights.layers,
+        )
+
+    def atoms(self, submission: Submission) -> tuple[Singles, Floats, Singles]:
+        """Features by atom, values, and the context: what the network is shown of a job."""
+        if submission.user is None:
+            return np.empty((len(FEATURES), 0), np.float32), np.empty(0), np.zeros(0, np.float32)
+        return attention_search.atoms_of(
+            self._recent.columns,
+            self._recent.window(submission),
+            self._history,
+            self._question(submission),
         )
 
     def reweighed(self, weights: Weights) -> "Attention":

@@ -13,13 +13,17 @@ from numpy.typing import NDArray
 
 from predictors.compiled import compiled
 from predictors.memory.columns import (
+    APPLICATION,
     END,
+    GROUP,
     MEMORY,
     PREVIOUS,
     PROCESSORS,
+    QUEUE,
     REQUEST,
     RUNTIME,
     SUBMIT,
+    USER,
     Columns,
     Floats,
     Ids,
@@ -144,7 +148,6 @@ CONTEXT = (
 OWN, OWN_SCALED, OTHER, OTHER_SCALED = range(4)
 """Kinds of atoms that are runs."""
 
-_USER, _GROUP, _QUEUE, _APPLICATION = range(4)  # rows of the matrix of ids
 _LIKE_ROW, _LAST_LIKE, _REQUEST, _REQUEST_OF_NEWCOMER = 11, 29, 25, 26
 _DIFFERENCE, _DISTANCE, _NEAR, _NEARBY = 32, 33, 34, 35
 
@@ -206,10 +209,10 @@ def admit_own(
     change, before = 0.0, np.nan
     describe_habits(columns, rows, question, atoms[3])
     while row >= first and own < LOOKED_AT:
-        same = attributes[_APPLICATION, row] == names[_APPLICATION]
+        same = attributes[APPLICATION, row] == names[APPLICATION]
         request = numbers[REQUEST, row]
-        is_like = same and request == question[0] and numbers[PROCESSORS, row] == question[1]
-        same = same and names[_APPLICATION] != UNKNOWN and not is_like
+        is_like = same and request == question[0] and width(numbers, row) == question[1]
+        same = same and names[APPLICATION] != UNKNOWN and not is_like
         if own < RECENT or (is_like and like < LIKE) or (same and alike < SAME_APPLICATION):
             rank = (own, like if is_like else UNLIKE)
             count = admit(columns, row, job, (rank, OWN), atoms, count)
@@ -248,10 +251,10 @@ def admit_others(
     fresh = grouped = asked = others = 0
     before = UNKNOWN - 1
     for row in range(stop - 1, max(first, stop - LOOKED_AT_OF_OTHERS) - 1, -1):
-        user, group = attributes[_USER, row], attributes[_GROUP, row]
-        if user == names[_USER] or count + 3 >= ATOMS:
+        user, group = attributes[USER, row], attributes[GROUP, row]
+        if user == names[USER] or count + 3 >= ATOMS:
             continue
-        same_group = group >= 0 and group == names[_GROUP]
+        same_group = group >= 0 and group == names[GROUP]
         same_request = numbers[REQUEST, row] == question[0]
         other = user != before
         if not (
@@ -303,15 +306,15 @@ def admit(
     asked = numbers[REQUEST, row]
     runtime = numbers[RUNTIME, row]
     used = min(runtime, asked)
-    scaled = kind in {OWN_SCALED, OTHER_SCALED}
+    scaled = kind == OWN_SCALED or kind == OTHER_SCALED  # noqa: PLR1714 - numba has no such set
     own = kind < OTHER
     value = max(1.0, used * request / asked if scaled else min(used, request))
     values[count] = value
     rows[count] = row
     feature = features[:, count]
-    same_application = describe_names(attributes, row, names, own=own, feature=feature)
-    wide = numbers[PROCESSORS, row]
-    describe_sizes((request, asked), (processors, 1.0 if np.isnan(wide) else wide), feature)
+    same_application = describe_names(attributes, row, names, kind, feature)
+    wide = width(numbers, row)
+    describe_sizes((request, asked), (processors, wide), feature)
     like = same_application and asked == request and wide == processors
     describe_memory(memory, numbers[MEMORY, row], feature)
     age = max(0.0, submitted - numbers[SUBMIT, row])
@@ -336,19 +339,25 @@ def admit(
 
 
 @compiled
-def describe_names(
-    attributes: Ids, row: int, names: Names, *, own: bool, feature: Singles
-) -> bool:
+def width(numbers: Floats, row: int) -> float:
+    """The processors of a run; one where they are unknown."""
+    processors: float = numbers[PROCESSORS, row]
+    return 1.0 if np.isnan(processors) else processors
+
+
+@compiled
+def describe_names(attributes: Ids, row: int, names: Names, kind: int, feature: Singles) -> bool:
     """What user, group, application and queue say; whether the application is the same."""
-    application, queue = attributes[_APPLICATION, row], attributes[_QUEUE, row]
-    same: bool = application == names[_APPLICATION]
-    group = attributes[_GROUP, row]
+    own = kind < OTHER
+    application, queue = attributes[APPLICATION, row], attributes[QUEUE, row]
+    same: bool = application == names[APPLICATION]
+    group = attributes[GROUP, row]
     feature[0] = own
-    feature[1] = not own and group >= 0 and group == names[_GROUP]
+    feature[1] = not own and group >= 0 and group == names[GROUP]
     feature[7] = same and application >= 0
-    feature[8] = not same and application >= 0 and names[_APPLICATION] != UNKNOWN
-    feature[9] = queue >= 0 and queue == names[_QUEUE]
-    feature[10] = queue >= 0 and names[_QUEUE] != UNKNOWN and queue != names[_QUEUE]
+    feature[8] = not same and application >= 0 and names[APPLICATION] != UNKNOWN
+    feature[9] = queue >= 0 and queue == names[QUEUE]
+    feature[10] = queue >= 0 and names[QUEUE] != UNKNOWN and queue != names[QUEUE]
     return same
 
 

@@ -12,6 +12,7 @@ from predictors.methods.attention_atoms import (
     Names,
     Question,
     Rows,
+    Singles,
     gather,
 )
 from predictors.methods.attention_network import Layers, weigh
@@ -59,6 +60,27 @@ def least_cost(
 
 
 @compiled
+def least_costs(  # noqa: PLR0913, PLR0917 - one more than least_cost, which must be fast
+    columns: Columns,
+    window: tuple[int, int, float, int],
+    history: int,
+    job: tuple[Names, Question],
+    layers: Layers,
+    prices: Floats,
+) -> Floats:
+    """The estimate in seconds at each price; none where nothing is known of the job."""
+    atoms = room()
+    count, _, _, scale = gather(columns, window, history, job, atoms)
+    estimates = np.empty(len(prices) if count > 1 else 0)
+    if count == 1:
+        return estimates
+    values, weights, _ = in_order(atoms, count, layers)
+    for index in range(len(prices)):
+        estimates[index] = cheapest(values, weights, count, job[1][0], prices[index] * scale)
+    return estimates
+
+
+@compiled
 def distribution(
     columns: Columns,
     window: tuple[int, int, float, int],
@@ -73,6 +95,20 @@ def distribution(
         count = 0
         return np.empty(count), np.empty(count), np.empty(count, np.int64)
     return in_order(atoms, count, layers)
+
+
+@compiled
+def atoms_of(
+    columns: Columns,
+    window: tuple[int, int, float, int],
+    history: int,
+    job: tuple[Names, Question],
+) -> tuple[Singles, Floats, Singles]:
+    """Features, values and context of a job; the request alone where nothing is known of it."""
+    atoms = room()
+    count, _, _, _ = gather(columns, window, history, job, atoms)
+    features, values, _, context = atoms
+    return features[:, :count].copy(), values[:count].copy(), context
 
 
 @compiled

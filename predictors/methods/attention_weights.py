@@ -121,6 +121,16 @@ def shapes_of(units: int, again: int) -> tuple[tuple[int, ...], ...]:
     )
 
 
+def zeros(units: int, again: int) -> Layers:
+    """A network that weighs all atoms alike."""
+    layers = [np.zeros(shape, np.float32) for shape in shapes_of(units, again)]
+    return (*layers,)  # type: ignore[return-value]
+
+
+NOTHING_LEARNED = Weights(layers=zeros(1, 1), origin={})
+"""For who wants the atoms only."""
+
+
 @cache
 def shipped() -> Weights:
     """The weights that come with the package, learned on public logs."""

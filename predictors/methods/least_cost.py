@@ -84,6 +84,17 @@ class LeastCost:
         basis = Basis(jobs=own, reason="history") if own else Basis(jobs=others, reason="others")
         return capped(seconds, submission, method=self.name, basis=basis)
 
+    def repriced(self, price: float) -> "LeastCost":
+        """A predictor at another price that shares what this one has learned and will learn.
+
+        Only one of the two may go on observing.
+        """
+        other = LeastCost.__new__(LeastCost)
+        other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
+        other._window, other._history = self._window, self._history  # noqa: SLF001
+        other._recent = self._recent  # noqa: SLF001
+        return other
+
     def observe(self, completion: Completion) -> None:
         """Keep the run among the recent ones."""
         self._recent.add(completion)

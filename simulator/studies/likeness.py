@@ -1,0 +1,221 @@
+"""Is learned likeness better on logs it has never seen? Each log is played with the others' weights."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.jobs import Completion
+from predictors.measures import Seconds
+from predictors.methods.attention import Attention
+from predictors.methods.attention_weights import Weights
+from predictors.methods.least_cost import LeastCost
+from simulator.learning.examples import Examples, examples_of, together
+from simulator.learning.logs import read_log
+from simulator.learning.training import Recipe, learn
+from simulator.replay.loop import steps
+from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
+from simulator.reports.tables import text_table
+from simulator.studies.least_cost import published_methods
+
+PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
+"""Of attention: where it is compared with least-cost."""
+
+REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Of least-cost: close enough to interpolate between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """What one log showed whose jobs took no part in learning.
+
+    Attributes:
+        name: of the log.
+        jobs: how many there are, the first ones included.
+        attention: at PRICES, in their order.
+        reference: least-cost.
+        published: methods of the papers, at one or more settings each.
+    """
+
+    name: str
+    jobs: int
+    attention: Sequence[Point]
+    reference: Curve
+    published: Sequence[Point]
+
+    @property
+    def gains(self) -> Sequence[float]:
+        """By price, attention's error over that of least-cost where it underestimates as often."""
+        return [
+            point.error / self.reference.error_at(point.underestimation_rate) - 1
+            for point in self.attention
+        ]
+
+    def over(self, other: Point) -> float:
+        """Its error over another's, where it underestimates as often; NaN where it never does."""
+        curve = curve_of("attention", self.attention)
+        return curve.error_at(other.underestimation_rate) / other.error - 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def study(
+    paths: Sequence[str],
+    recipe: Recipe,
+    *,
+    processes: int = 1,
+    progress: Callable[[str], object] | None = None,
+) -> Iterator[Likeness]:
+    """Leave each log out once: learn from the others, then play it with what was learned.
+
+    Args:
+        paths: SWF traces of at least two clusters whose users are known.
+        recipe: how to learn.
+        processes: how many logs are played at a time.
+        progress: called with a sentence when a step is done.
+
+    Raises:
+        LearningUnavailableError: PyTorch is not installed.
+    """
+    with TemporaryDirectory() as folder:
+        owners = gather_examples(paths, recipe, Path(folder), progress)
+        spawn = multiprocessing.get_context("spawn")
+        if processes == 1:
+            for log, path in enumerate(paths):
+                yield left_out(path, np.flatnonzero(owners != log), recipe, folder)
+            return
+        with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
+            waiting = [
+                pool.submit(left_out, path, np.flatnonzero(owners != log), recipe, folder)
+                for log, path in enumerate(paths)
+            ]
+            for done in as_completed(waiting):
+                yield done.result()
+
+
+def gather_examples(
+    paths: Sequence[str],
+    recipe: Recipe,
+    folder: Path,
+    progress: Callable[[str], object] | None = None,
+) -> NDArray[np.int64]:
+    """Save examples of all logs in one folder; which log each of them is from."""
+    found = []
+    for path in paths:
+        log = read_log(path)
+        found.append(examples_of(log.runs, jobs=recipe.jobs, seed=recipe.seed))
+        if progress:
+            progress(f"{log.name}: {len(found[-1]):,} of {len(log.runs):,} jobs drawn")
+    together(found).save(folder)
+    return np.repeat(np.arange(len(found)), [len(each) for each in found])
+
+
+def left_out(path: str, chosen: NDArray[np.int64], recipe: Recipe, folder: str) -> Likeness:
+    """Learn from the chosen examples, and play a log that none of them is from."""
+    weights = learn(Examples.load(Path(folder)), recipe, chosen=chosen)
+    log = read_log(path)
+    return likeness(log.name, log.runs, weights)
+
+
+def likeness(name: str, runs: Sequence[Completion], weights: Weights) -> Likeness:
+    """Play a log to attention, least-cost and the methods of the papers."""
+    predicted = play(runs, weights)
+    actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in runs])
+    points = {label: point_of(label, seconds, actual) for label, seconds in predicted.items()}
+    ours = [_label("attention", price) for price in PRICES]
+    reference = [_label("least-cost", price) for price in REFERENCE_PRICES]
+    return Likeness(
+        name=name,
+        jobs=len(runs),
+        attention=[points[label] for label in ours],
+        reference=curve_of("least-cost", [points[label] for label in reference]),
+        published=[points[label] for label in points if label not in {*ours, *reference}],
+    )
+
+
+def play(runs: Sequence[Completion], weights: Weights) -> Mapping[str, Seconds]:
+    """What each method says of every job, from the runs that had ended when it was submitted.
+
+    A whole distribution is made once for all prices: there are a million jobs.
+    """
+    attention = Attention(weights=weights)
+    cheap = LeastCost(price=REFERENCE_PRICES[0])
+    priced = {_label("least-cost", price): cheap.repriced(price) for price in REFERENCE_PRICES}
+    published = published_methods()
+    learning = [attention, cheap, *published.values()]
+    asked = {**priced, **published}
+    said = {label: np.empty(len(runs)) for label in asked}
+    estimates = np.empty((len(PRICES), len(runs)))
+    prices = np.array(PRICES)
+    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
+    end = np.array([run.end_time for run in runs], dtype=float)
+    for step in steps(submit, end):
+        for job in step.ended:
+            for each in learning:
+                each.observe(runs[job])
+        for job in step.submitted:
+            submission = runs[job].submission
+            estimates[:, job] = attention.estimates(submission, prices)
+            for label, method in asked.items():
+                said[label][job] = method.predict(submission).predicted_walltime
+    said |= {_label("attention", price): estimates[place] for place, price in enumerate(PRICES)}
+    return said
+
+
+def _label(method: str, price: float) -> str:
+    return f"{method}, price={price:g}"
+
+
+def report(found: Sequence[Likeness]) -> str:
+    """The study as tables of text; in each the median and the worst log are the last lines."""
+    found = sorted(found, key=lambda each: each.name)
+    gains = np.array([each.gains for each in found])
+    lines = [(each.name, f"{each.jobs:,}", *map(_percent, each.gains)) for each in found]
+    lines += [
+        (name, "", *map(_percent, summary(gains, axis=0)))
+        for name, summary in (("median", np.nanmedian), ("worst", np.nanmax))
+    ]
+    heads = ("attention against least-cost", "jobs", *(f"price {price:g}" for price in PRICES))
+    return "\n\n".join([text_table(heads, lines), published_table(found), details(found)])
+
+
+def published_table(found: Sequence[Likeness]) -> str:
+    """Attention against the methods of the papers, each at its own underestimation rate."""
+    names = [point.setting for point in found[0].published]
+    ratios = np.array([[each.over(point) for point in each.published] for each in found])
+    lines = [
+        (name, *map(_percent, ratios[:, place]), _percent(np.nanmedian(ratios[:, place])))
+        for place, name in enumerate(names)
+    ]
+    heads = ("attention against", *(_short(each.name) for each in found), "median")
+    return text_table(heads, lines)
+
+
+def details(found: Sequence[Likeness]) -> str:
+    """What attention underestimates, and its errors."""
+    lines = [
+        (
+            each.name,
+            *(f"{point.underestimation_rate:.1%} {point.error:,.0f}" for point in each.attention),
+        )
+        for each in found
+    ]
+    heads = ("underestimated, error in s", *(f"price {price:g}" for price in PRICES))
+    return text_table(heads, lines)
+
+
+def _percent(share: float) -> str:
+    return "-" if np.isnan(share) else f"{share:+.1%}"
+
+
+def _short(name: str) -> str:
+    """The first two words of a log's name."""
+    return "-".join(name.split("-")[:2])
