@@ -27,8 +27,19 @@ from simulator.studies.least_cost import published_methods
 PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
 
-REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Of least-cost: close enough to interpolate between."""
+
+PUBLISHED = (
+    "last-two",
+    "max-usage",
+    "percentile=50",
+    "percentile=85",
+    "percentile=95",
+    "knn, beta=0.02",
+    "knn, beta=0.3",
+)
+"""Of the methods and settings that the study of least-cost compares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +160,8 @@ def play(runs: Sequence[Completion], weights: Weights) -> Mapping[str, Seconds]:
     attention = Attention(weights=weights)
     cheap = LeastCost(price=REFERENCE_PRICES[0])
     priced = {_label("least-cost", price): cheap.repriced(price) for price in REFERENCE_PRICES}
-    published = published_methods()
+    methods = published_methods()
+    published = {label: methods[label] for label in PUBLISHED}
     learning = [attention, cheap, *published.values()]
     asked = {**priced, **published}
     said = {label: np.empty(len(runs)) for label in asked}
