@@ -6,8 +6,6 @@ that says how the run behind an atom resembles the job; the context says what ki
 cluster it is. Which they are is part of what the weights mean: another set is another VERSION.
 """
 
-# ruff: noqa: FURB136, PLR1730 - comparisons compile to fewer instructions than min and max
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -287,7 +285,7 @@ def admit_request(atoms: Atoms, count: int, own: int, request: float) -> int:
 
 
 @compiled
-def admit(
+def admit(  # noqa: PLR0913, PLR0917 - what an atom is made of
     columns: Columns,
     row: int,
     job: tuple[Names, Question],
@@ -443,7 +441,10 @@ def describe_habits(
         full += share >= 0.95
         short += share < 0.05
         if runs > 0:
-            of_runtime, of_usage = min(3.0, abs(runtime - before)), min(3.0, abs(used - used_before))
+            of_runtime, of_usage = (
+                min(3.0, abs(runtime - before)),
+                min(3.0, abs(used - used_before)),
+            )
             runtimes += of_runtime
             usages += of_usage
             if asked != asked_before:

@@ -80,7 +80,7 @@ def rectify(row: Singles) -> None:
     """Nothing below zero."""
     zero = np.float32(0)
     for index in range(len(row)):
-        row[index] = row[index] if row[index] > zero else zero
+        row[index] = max(zero, row[index])
 
 
 @compiled
@@ -100,8 +100,7 @@ def softmax(score: Singles) -> Singles:
 def ranked_probability(
     values: Floats, weights: Singles, order: Rows, runtime: float
 ) -> tuple[float, Singles]:
-    """How far off the distribution is from ``runtime`` in seconds, and by how much each weight
-    moves that.
+    """How far off the distribution is from ``runtime``, and how much each weight moves that.
 
     ``order`` sorts the values. What no weights can change, the distance of the runtime to the
     nearest value where it lies beyond them all, is left out.
@@ -155,7 +154,7 @@ def add_gradient(
 
 
 @compiled
-def backwards(
+def backwards(  # noqa: PLR0913, PLR0917 - all that the gradient depends on
     features: Singles,
     context: Singles,
     units: tuple[Singles, Singles],

@@ -1,4 +1,4 @@
-"""The weights of the network as a file: arrays without pickle, and a header that tells their origin."""
+"""The weights of the network as a file: plain arrays, and a header that tells their origin."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -12,8 +12,8 @@ def learn(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE...", help="SWF, also gzip or xz.")],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the weights are written.")],
-    jobs: Annotated[int, typer.Option(min=1, help="Drawn from each log.")] = 16_000,
-    passes: Annotated[int, typer.Option(min=1, help="Over all of them.")] = 6,
+    jobs: Annotated[int, typer.Option(min=1, help="Drawn from each log.")] = 12_000,
+    passes: Annotated[int, typer.Option(min=1, help="Over all of them.")] = 5,
     seed: Annotated[int, typer.Option(help="Of the draw and of learning.")] = 1,
 ) -> None:
     """Learn what makes runs alike from logs, all together and shuffled.

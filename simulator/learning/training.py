@@ -28,8 +28,8 @@ class Recipe:
         seed: of the draw, of the first weights and of the order.
     """
 
-    jobs: int = 16_000
-    passes: int = 6
+    jobs: int = 12_000
+    passes: int = 5
     batch: int = 512
     rate: float = 3e-3
     units: tuple[int, int] = (24, 16)

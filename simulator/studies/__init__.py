@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from simulator.studies import klusacek, least_cost, rocchetti, tang, wait_prediction, xu_schedules
+from simulator.studies import (
+    klusacek,
+    least_cost,
+    likeness,
+    rocchetti,
+    tang,
+    wait_prediction,
+    xu_schedules,
+)
 from simulator.studies.hanzich import study as hanzich
 from simulator.studies.study import Study
 from simulator.studies.xu import study as xu
@@ -11,6 +19,7 @@ STUDIES: Mapping[str, Study] = {
     "hanzich": hanzich.STUDY,
     "klusacek": klusacek.STUDY,
     "least-cost": least_cost.STUDY,
+    "likeness": likeness.STUDY,
     "rocchetti": rocchetti.STUDY,
     "tang": tang.STUDY,
     "wait-prediction": wait_prediction.STUDY,

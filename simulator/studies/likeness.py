@@ -1,12 +1,12 @@
-"""Is learned likeness better on logs it has never seen? Each log is played with the others' weights."""
+"""Is learned likeness better on unseen logs? Each log is played with what the others taught."""
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import atexit
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,12 @@ from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost import LeastCost
 from simulator.learning.examples import Examples, examples_of, together
-from simulator.learning.logs import read_log
 from simulator.learning.training import Recipe, learn
 from simulator.replay.loop import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.least_cost import published_methods
+from simulator.studies.study import Played, Study, StudyError, Takes, runs_of
 
 PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
@@ -78,81 +78,85 @@ class Likeness:
         return asdict(self)
 
 
-def study(
-    paths: Sequence[str],
-    recipe: Recipe,
-    *,
-    processes: int = 1,
-    progress: Callable[[str], object] | None = None,
-) -> Iterator[Likeness]:
-    """Leave each log out once: learn from the others, then play it with what was learned.
+class Part(NamedTuple):
+    """One log that is left out.
 
-    Args:
-        paths: SWF traces of at least two clusters whose users are known.
+    Attributes:
+        trace: path of the log.
+        limit: jobs of it after cleaning, or all.
+        examples: folder with what is learned from.
+        others: places of the examples that are of other logs.
         recipe: how to learn.
-        processes: how many logs are played at a time.
-        progress: called with a sentence when a step is done.
+    """
+
+    trace: str
+    limit: int | None
+    examples: str
+    others: NDArray[np.int64]
+    recipe: Recipe
+
+
+def runs(
+    paths: Sequence[Path],
+    limit: int | None,
+    *,
+    jobs: int = Recipe().jobs,
+    passes: int = Recipe().passes,
+    seed: int = Recipe().seed,
+) -> Sequence[Part]:
+    """A part for each log; the examples of all of them are drawn once, into a temporary folder.
 
     Raises:
-        LearningUnavailableError: PyTorch is not installed.
+        StudyError: there are no logs to learn from.
     """
-    with TemporaryDirectory() as folder:
-        owners = gather_examples(paths, recipe, Path(folder), progress)
-        spawn = multiprocessing.get_context("spawn")
-        if processes == 1:
-            for log, path in enumerate(paths):
-                yield left_out(path, np.flatnonzero(owners != log), recipe, folder)
-            return
-        with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-            waiting = [
-                pool.submit(left_out, path, np.flatnonzero(owners != log), recipe, folder)
-                for log, path in enumerate(paths)
-            ]
-            for done in as_completed(waiting):
-                yield done.result()
+    if len(paths) < 2:
+        raise StudyError("Give at least two logs: each is played with what the others taught.")
+    recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
+    folder = mkdtemp(prefix="walltimed-likeness-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    owners = save_examples(paths, limit, recipe, Path(folder))
+    return [
+        Part(str(path), limit, folder, np.flatnonzero(owners != place), recipe)
+        for place, path in enumerate(paths)
+    ]
 
 
-def gather_examples(
-    paths: Sequence[str],
-    recipe: Recipe,
-    folder: Path,
-    progress: Callable[[str], object] | None = None,
+def save_examples(
+    paths: Sequence[Path], limit: int | None, recipe: Recipe, folder: Path
 ) -> NDArray[np.int64]:
     """Save examples of all logs in one folder; which log each of them is from."""
-    found = []
-    for path in paths:
-        log = read_log(path)
-        found.append(examples_of(log.runs, jobs=recipe.jobs, seed=recipe.seed))
-        if progress:
-            progress(f"{log.name}: {len(found[-1]):,} of {len(log.runs):,} jobs drawn")
+    found = [
+        examples_of(runs_of(path, limit), jobs=recipe.jobs, seed=recipe.seed) for path in paths
+    ]
     together(found).save(folder)
     return np.repeat(np.arange(len(found)), [len(each) for each in found])
 
 
-def left_out(path: str, chosen: NDArray[np.int64], recipe: Recipe, folder: str) -> Likeness:
-    """Learn from the chosen examples, and play a log that none of them is from."""
-    weights = learn(Examples.load(Path(folder)), recipe, chosen=chosen)
-    log = read_log(path)
-    return likeness(log.name, log.runs, weights)
+def play(part: Part) -> Likeness:
+    """Learn from the other logs, and play this one."""
+    weights = learn(Examples.load(Path(part.examples)), part.recipe, chosen=part.others)
+    return likeness(
+        Path(part.trace).name.split(".swf")[0], runs_of(part.trace, part.limit), weights
+    )
 
 
-def likeness(name: str, runs: Sequence[Completion], weights: Weights) -> Likeness:
+def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness:
     """Play a log to attention, least-cost and the methods of the papers."""
-    predicted = play(runs, weights)
-    actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in runs])
+    predicted = estimates_of(log, weights)
+    actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])
     points = {label: point_of(label, seconds, actual) for label, seconds in predicted.items()}
     ours = [_label("attention", price) for price in PRICES]
     reference = [_label("least-cost", price) for price in REFERENCE_PRICES]
     return Likeness(
         name=name,
-        jobs=len(runs),
+        jobs=len(log),
         attention=[points[label] for label in ours],
         reference=curve_of("least-cost", [points[label] for label in reference]),
         published=[points[label] for label in points if label not in {*ours, *reference}],
     )
 
 
-def play(runs: Sequence[Completion], weights: Weights) -> Mapping[str, Seconds]:
+def estimates_of(log: Sequence[Completion], weights: Weights) -> Mapping[str, Seconds]:
     """What each method says of every job, from the runs that had ended when it was submitted.
 
     A whole distribution is made once for all prices: there are a million jobs.
@@ -164,17 +168,17 @@ def play(runs: Sequence[Completion], weights: Weights) -> Mapping[str, Seconds]:
     published = {label: methods[label] for label in PUBLISHED}
     learning = [attention, cheap, *published.values()]
     asked = {**priced, **published}
-    said = {label: np.empty(len(runs)) for label in asked}
-    estimates = np.empty((len(PRICES), len(runs)))
+    said = {label: np.empty(len(log)) for label in asked}
+    estimates = np.empty((len(PRICES), len(log)))
     prices = np.array(PRICES)
-    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
-    end = np.array([run.end_time for run in runs], dtype=float)
+    submit = np.array([run.submission.submit_time for run in log], dtype=float)
+    end = np.array([run.end_time for run in log], dtype=float)
     for step in steps(submit, end):
         for job in step.ended:
             for each in learning:
-                each.observe(runs[job])
+                each.observe(log[job])
         for job in step.submitted:
-            submission = runs[job].submission
+            submission = log[job].submission
             estimates[:, job] = attention.estimates(submission, prices)
             for label, method in asked.items():
                 said[label][job] = method.predict(submission).predicted_walltime
@@ -186,7 +190,7 @@ def _label(method: str, price: float) -> str:
     return f"{method}, price={price:g}"
 
 
-def report(found: Sequence[Likeness]) -> str:
+def tables(found: Sequence[Likeness]) -> str:
     """The study as tables of text; in each the median and the worst log are the last lines."""
     found = sorted(found, key=lambda each: each.name)
     gains = np.array([each.gains for each in found])
@@ -231,3 +235,23 @@ def _percent(share: float) -> str:
 def _short(name: str) -> str:
     """The first two words of a log's name."""
     return "-".join(name.split("-")[:2])
+
+
+def report(played: Played) -> str:
+    """The tables of all logs."""
+    return tables([found for _, found in played])
+
+
+def records(played: Played) -> dict[str, Any]:
+    """The comparisons by log."""
+    return {part.trace: found.as_dict() for part, found in played}
+
+
+STUDY = Study(
+    title="attention, learned from the other logs and frozen, beside least-cost and the papers",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=play,
+    report=report,
+    records=records,
+)

@@ -85,6 +85,25 @@ EXPERIMENTS = (
         TRACES,
     ),
     Experiment(
+        "likeness",
+        """Play each log to attention with weights that were learned from the other logs.
+
+        Compares attention with least-cost and the methods of the papers where they underestimate
+        equally often. All jobs count, those of new users too; runtimes count up to the request.
+        Needs PyTorch (pip install --group learning), and all logs at once.
+
+        For example:
+
+            walltimed experiment likeness *.swf.gz
+        """,
+        TRACES,
+        {
+            "jobs": (Annotated[int, typer.Option(min=1, help="Drawn from each log.")], 12_000),
+            "passes": (Annotated[int, typer.Option(min=1, help="Over what was drawn.")], 5),
+            "seed": (Annotated[int, typer.Option(help="Of the draw and of learning.")], 1),
+        },
+    ),
+    Experiment(
         "rocchetti",
         """Priorities by the accuracy of requests: the six scenarios, on CEA-Curie.
 
