@@ -123,6 +123,14 @@ def ranked_probability(
 
 
 @compiled
+def job_loss(atoms: tuple[Singles, Floats, Singles], runtime: float, layers: Layers) -> float:
+    """How far off the distribution of a job is, in seconds; ``atoms`` as for the gradient."""
+    features, values, context = atoms
+    weights = weigh(features, context, len(values), layers)
+    return ranked_probability(values, weights, np.argsort(values), runtime)[0]
+
+
+@compiled
 def add_gradient(
     atoms: tuple[Singles, Floats, Singles],
     target: tuple[float, float],

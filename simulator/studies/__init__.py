@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from simulator.studies import (
+    boosted,
     klusacek,
     least_cost,
     likeness,
@@ -16,6 +17,7 @@ from simulator.studies.study import Study
 from simulator.studies.xu import study as xu
 
 STUDIES: Mapping[str, Study] = {
+    "boosted": boosted.STUDY,
     "hanzich": hanzich.STUDY,
     "klusacek": klusacek.STUDY,
     "least-cost": least_cost.STUDY,

@@ -34,6 +34,31 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment(
+        "boosted",
+        """Compare gradient-boosted trees and a random forest with least-cost and attention.
+
+        The trees (scikit-learn) are shown the job's fields and its user's last runs, are trained
+        again and again on the latest completions, and are asked for several quantiles. Compared
+        where they underestimate equally often, with what training and predicting cost. attention
+        has the shipped weights, in whose learning the public logs took part.
+
+        For example:
+
+            walltimed experiment boosted SDSC-SP2-1998-4.2-cln.swf.gz --limit 30000
+        """,
+        TRACES,
+        {
+            "every": (
+                Annotated[int, typer.Option(min=1, help="Completions between trainings.")],
+                2_000,
+            ),
+            "window": (
+                Annotated[int, typer.Option(min=1, help="Completions that are trained on.")],
+                10_000,
+            ),
+        },
+    ),
+    Experiment(
         "hanzich",
         """Score the turnaround estimates of Hanzich et al. 2005 against simulated shared nodes.
 
