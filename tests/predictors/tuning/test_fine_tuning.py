@@ -48,7 +48,7 @@ def test_it_learns_a_rule_and_is_found_to_win_on_later_runs():
     tuned = adapt(start, cases(500), PLAN)
     verdict = judge(start, tuned, cases(200, seed=2), PLAN)
     assert verdict.wins
-    assert verdict.gain > 0.2
+    assert verdict.gain > 0.15
     assert not verdict.loses
     back = judge(tuned, start, cases(200, seed=2), PLAN)
     assert back.loses
@@ -87,7 +87,7 @@ def test_a_burst_of_one_user_is_no_proof():
     start = weights()
     tuned = adapt(start, cases(500), PLAN)
     verdict = judge(start, tuned, cases(200, seed=2, users=1), PLAN)
-    assert verdict.gain > 0.2
+    assert verdict.gain > 0.15
     assert not verdict.wins
 
 
