@@ -36,8 +36,7 @@ def hidden(features: Singles, context: Singles, count: int, layers: Layers) -> S
         for each in range(len(context)):
             start += of_context[unit, each] * context[each]
         row[:] = start
-        for feature in range(of_features.shape[1]):
-            add_scaled(row, of_features[unit, feature], features[feature], count)
+        accumulate(row, of_features[unit], features, count)
         rectify(row)
     return units
 
@@ -50,8 +49,7 @@ def hidden_again(first: Singles, count: int, layers: Layers) -> Singles:
     for unit in range(len(bias)):
         row = units[unit]
         row[:] = bias[unit]
-        for before in range(len(first)):
-            add_scaled(row, matrix[unit, before], first[before], count)
+        accumulate(row, matrix[unit], first, count)
         rectify(row)
     return units
 
@@ -61,11 +59,29 @@ def scores(features: Singles, second: Singles, count: int, layers: Layers) -> Si
     """The score of each atom."""
     of_units, of_features = layers[5], layers[6]
     total = np.zeros(count, np.float32)
-    for unit in range(len(of_units)):
-        add_scaled(total, of_units[unit], second[unit], count)
-    for feature in range(len(of_features)):
-        add_scaled(total, of_features[feature], features[feature], count)
+    accumulate(total, of_units, second, count)
+    accumulate(total, of_features, features, count)
     return total
+
+
+@compiled
+def accumulate(row: Singles, factors: Singles, rows: Singles, count: int) -> None:
+    """Add the rows, each times its factor, to one row: four at a time, which halves the traffic."""
+    whole = len(factors) // 4 * 4
+    for each in range(0, whole, 4):
+        one, two, three, four = (
+            factors[each],
+            factors[each + 1],
+            factors[each + 2],
+            factors[each + 3],
+        )
+        first, second, third, fourth = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
+        for index in range(count):
+            row[index] += (one * first[index] + two * second[index]) + (
+                three * third[index] + four * fourth[index]
+            )
+    for each in range(whole, len(factors)):
+        add_scaled(row, factors[each], rows[each], count)
 
 
 @compiled

@@ -27,7 +27,7 @@ from simulator.studies.study import Played, Study, StudyError, Takes, runs_of
 PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
 
-REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Of least-cost: close enough to interpolate between."""
 
 PUBLISHED = (
