@@ -33,6 +33,9 @@ NAMED = ("user", "group", "queue", "application")
 TREES, LEAF = 50, 5
 """Of the forest: trees, and the least number of runs in a leaf."""
 
+UNKNOWN = -1.0
+"""A number below all others, because a column without any number cannot be trained on."""
+
 Table = NDArray[np.float64]
 
 
@@ -102,21 +105,21 @@ class Columns:
         )
 
     def of(self, job: Submission) -> list[float]:
-        """The columns of one job; NaN is unknown, and names are numbers in order of appearance."""
+        """The columns of one job; names are numbers in order of appearance."""
         past = list(self._past[job.user])[::-1]
         row = [
             job.requested_walltime,
-            job.requested_processors or np.nan,
-            job.requested_memory or np.nan,
+            job.requested_processors or UNKNOWN,
+            job.requested_memory or UNKNOWN,
             job.submit_time % 86400,
             job.submit_time // 86400 % 7,
             *(self._number(name, getattr(job, name)) for name in NAMED),
         ]
         for place in range(LAST_RUNS):
             known = place < len(past)
-            row.append(past[place].runtime if known else np.nan)
-            row.append(past[place].usage if known else np.nan)
-        row.append(float(np.mean([run.usage for run in past])) if past else np.nan)
+            row.append(past[place].runtime if known else UNKNOWN)
+            row.append(past[place].usage if known else UNKNOWN)
+        row.append(float(np.mean([run.usage for run in past])) if past else UNKNOWN)
         return row
 
     def observe(self, run: Completion) -> None:
@@ -125,7 +128,7 @@ class Columns:
 
     def _number(self, name: str, text: str | None) -> float:
         if text is None:
-            return np.nan
+            return UNKNOWN
         return float(self._numbers.setdefault((name, text), len(self._numbers)))
 
 
