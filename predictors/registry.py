@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from predictors.base import Predictor
+from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
 from predictors.methods.last_two import LastTwo
 from predictors.methods.least_cost import LeastCost
@@ -18,6 +19,7 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "last-two": LastTwo,
     "knn": Knn,
     "least-cost": LeastCost,
+    "attention": Attention,
 }
 """In the order in which tables show them, requests first."""
 

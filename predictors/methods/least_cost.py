@@ -98,6 +98,17 @@ class LeastCost:
         """The runtimes that shares of jobs like this one do not exceed."""
         return quantiles_of(self._weighed(submission), submission, shares, elapsed)
 
+    def repriced(self, price: float) -> "LeastCost":
+        """A predictor at another price that shares what this one has learned and will learn.
+
+        Only one of the two may go on observing.
+        """
+        other = LeastCost.__new__(LeastCost)
+        other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
+        other._window, other._history = self._window, self._history  # noqa: SLF001
+        other._recent = self._recent  # noqa: SLF001
+        return other
+
     def observe(self, completion: Completion) -> None:
         """Keep the run among the recent ones."""
         self._recent.add(completion)

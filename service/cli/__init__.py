@@ -18,6 +18,7 @@ from service.cli.experiments import experiment
 from service.cli.failures import exit_code_of, sentence
 from service.cli.forgetting import forget
 from service.cli.importing import import_
+from service.cli.learn import learn
 from service.cli.reconciling import reconcile
 from service.cli.replay import replay
 from service.cli.serve import serve
@@ -57,6 +58,7 @@ app.command(rich_help_panel=STUDIES)(simulate)
 app.command(rich_help_panel=STUDIES)(verify)
 app.command(rich_help_panel=STUDIES)(backtest)
 app.command(rich_help_panel=STUDIES)(synth)
+app.command(rich_help_panel=STUDIES)(learn)
 app.add_typer(experiment, rich_help_panel=STUDIES)
 
 

@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 
-from simulator.studies import calibration, least_cost, wait_prediction, xu_schedules
+from simulator.studies import (
+    boosted,
+    calibration,
+    least_cost,
+    likeness,
+    wait_prediction,
+    xu_schedules,
+)
 from simulator.studies.hanzich import study as hanzich
 from simulator.studies.klusacek import study as klusacek
 from simulator.studies.rocchetti import study as rocchetti
@@ -11,10 +18,12 @@ from simulator.studies.tang import study as tang
 from simulator.studies.xu import study as xu
 
 STUDIES: Mapping[str, Study] = {
+    "boosted": boosted.STUDY,
     "calibration": calibration.STUDY,
     "hanzich": hanzich.STUDY,
     "klusacek": klusacek.STUDY,
     "least-cost": least_cost.STUDY,
+    "likeness": likeness.STUDY,
     "rocchetti": rocchetti.STUDY,
     "tang": tang.STUDY,
     "wait-prediction": wait_prediction.STUDY,

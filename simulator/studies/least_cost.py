@@ -67,13 +67,7 @@ def compare(
         runs: the log.
         progress: called with the number of jobs that were just predicted.
     """
-    players: dict[str, Predictor] = {"last-two": LastTwo(), "max-usage": MaxUsage()}
-    for percent in PERCENTILES:
-        players[f"percentile={percent}"] = Percentile(
-            key="user", percentile=percent, lower_bound=0.0, min_jobs=1
-        )
-    for beta in BETAS:
-        players[f"knn, beta={beta:g}"] = Knn(beta=beta)
+    players = published_methods()
     published = ["requested", *players]
     for price in PRICES:
         players[_setting(price)] = LeastCost(price=price)
@@ -87,6 +81,18 @@ def compare(
         published=[points[name] for name in published],
         curve=curve_of("least-cost", [points[_setting(price)] for price in PRICES]),
     )
+
+
+def published_methods() -> "dict[str, Predictor]":
+    """The methods of the papers, at one or more settings each."""
+    players: dict[str, Predictor] = {"last-two": LastTwo(), "max-usage": MaxUsage()}
+    for percent in PERCENTILES:
+        players[f"percentile={percent}"] = Percentile(
+            key="user", percentile=percent, lower_bound=0.0, min_jobs=1
+        )
+    for beta in BETAS:
+        players[f"knn, beta={beta:g}"] = Knn(beta=beta)
+    return players
 
 
 def _setting(price: float) -> str:

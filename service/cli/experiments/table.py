@@ -36,6 +36,31 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment(
+        "boosted",
+        """Compare gradient-boosted trees and a random forest with least-cost and attention.
+
+        The trees (scikit-learn) are shown the job's fields and its user's last runs, are trained
+        again and again on the latest completions, and are asked for several quantiles. Compared
+        where they underestimate equally often, with what training and predicting cost. attention
+        has the shipped weights, in whose learning the public logs took part.
+
+        For example:
+
+            walltimed experiment boosted SDSC-SP2-1998-4.2-cln.swf.gz --limit 30000
+        """,
+        TRACES,
+        {
+            "every": (
+                Annotated[int, typer.Option(min=1, help="Completions between trainings.")],
+                2_000,
+            ),
+            "window": (
+                Annotated[int, typer.Option(min=1, help="Completions that are trained on.")],
+                10_000,
+            ),
+        },
+    ),
+    Experiment(
         "calibration",
         """Compare the coverage and the underestimates that are asked for with those that come.
 
@@ -117,6 +142,25 @@ EXPERIMENTS = (
             walltimed experiment least-cost SDSC-SP2-1998-4.2-cln.swf.gz
         """,
         TRACES,
+    ),
+    Experiment(
+        "likeness",
+        """Play each log to attention with weights that were learned from the other logs.
+
+        Compares attention with least-cost and the methods of the papers where they underestimate
+        equally often. All jobs count, those of new users too; runtimes count up to the request.
+        Needs PyTorch (pip install --group learning), and all logs at once.
+
+        For example:
+
+            walltimed experiment likeness *.swf.gz
+        """,
+        TRACES,
+        {
+            "jobs": (Annotated[int, typer.Option(min=1, help="Drawn from each log.")], 12_000),
+            "passes": (Annotated[int, typer.Option(min=1, help="Over what was drawn.")], 5),
+            "seed": (Annotated[int, typer.Option(help="Of the draw and of learning.")], 1),
+        },
     ),
     Experiment(
         "rocchetti",

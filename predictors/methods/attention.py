@@ -1,0 +1,193 @@
+"""The estimate of least expected cost over a distribution whose weights were learned."""
+
+import math
+import re
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from predictors.base import COLD_START, SHORTEST, Memory, capped, request_of
+from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.memory.columns import Floats
+from predictors.memory.job_table import LATE_JOBS, JobTable
+from predictors.methods import attention_search
+from predictors.methods.attention_atoms import FEATURES, Names, Question, Rows, Singles
+from predictors.methods.attention_weights import Weights, shipped
+from predictors.methods.least_cost_search import SCALING
+from predictors.parameters import number, whole_number
+
+_DIGITS = re.compile(r"\d+")
+
+
+class Attention:
+    """As least-cost does, but what likeness is was learned from public logs.
+
+    The runtime of a job is taken to be one of some values: how long the user's last 40 runs took,
+    older ones that are like the job (12 with the same request, processors and application, 8 more
+    with the same application), the same share of the new request that runs with another request
+    used of theirs, and the request. For somebody with fewer than 16 runs, runs of others are added:
+    recent ones, those of the same group and those with the same request. Each value counts up to
+    the request.
+
+    A small network gives each value a weight. It is told how the run behind the value resembles
+    the job (user, group, application, queue, request, processors, memory, how long ago, how many
+    runs ago, how much of its request it used), and what kind of user, job and cluster it is: how
+    much of their requests the user's and the cluster's last runs used, and whether runtimes or
+    usages stay the same when the request changes. The digits of a name of an application are
+    left out, so that ``step_1`` and ``step_2`` are the same; a project stands for the group where
+    there is one.
+
+    The weights are the same for all clusters. They come with the package, were learned from the
+    logs that the file names, and are renewed by ``walltimed learn``. The answer is that of the
+    values, each 30 s more, and the request, whose expected cost is least, as in least-cost; the
+    price means the same.
+
+    A job of an unknown user gets the request.
+
+    Args:
+        price: of an underestimate, in mean runtimes of the cluster (0 to 1000).
+        history: among how many of the cluster's last runs all are sought (1000 to 1000000).
+        weights: others than those that come with the package.
+
+    Reference:
+        The weighted distribution of like runs is a kernel regression with a learned kernel: E.
+        Nadaraya, "On estimating regression", 1964; D. Bahdanau, K. Cho and Y. Bengio, "Neural
+        machine translation by jointly learning to align and translate", ICLR 2015, for learned
+        attention. It is learned by the continuous ranked probability score: T. Gneiting and A.
+        Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102, 2007.
+    """
+
+    name = "attention"
+
+    def __init__(
+        self, *, price: float = 1.0, history: int = 20_000, weights: Weights | None = None
+    ) -> None:
+        self._price = number("price", price, 0, 1000)
+        self._history = whole_number("history", history, SCALING, 1_000_000)
+        self._weights = weights or shipped()
+        self._recent = JobTable(self._history + LATE_JOBS)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in force; the weights are none of them."""
+        return {"price": self._price, "history": self._history}
+
+    @property
+    def memory(self) -> Memory:
+        """The latest runs of the cluster."""
+        return Memory(latest_jobs=self._recent.kept)
+
+    @property
+    def weights(self) -> Weights:
+        """What it weighs by."""
+        return self._weights
+
+    def predict(self, submission: Submission) -> Prediction:
+        """The estimate of least expected cost, else the request."""
+        own = others = 0
+        seconds = 0.0
+        if submission.user is not None:
+            own, others, seconds = attention_search.least_cost(
+                self._recent.columns,
+                self._recent.window(submission),
+                (self._price, self._history),
+                self._question(submission),
+                self._weights.layers,
+            )
+        if not own + others:
+            return request_of(submission, method=self.name, basis=COLD_START)
+        basis = Basis(jobs=own, reason="history") if own else Basis(jobs=others, reason="others")
+        return capped(seconds, submission, method=self.name, basis=basis)
+
+    def observe(self, completion: Completion) -> None:
+        """Keep the run among the recent ones."""
+        submission = recognised(completion.submission)
+        if submission is not completion.submission:
+            completion = replace(completion, submission=submission)
+        self._recent.add(completion)
+
+    def estimates(self, submission: Submission, prices: Floats) -> Floats:
+        """What would be answered at each of several prices, in seconds."""
+        request = submission.requested_walltime
+        found = np.empty(0)
+        if submission.user is not None:
+            found = attention_search.least_costs(
+                self._recent.columns,
+                self._recent.window(submission),
+                self._history,
+                self._question(submission),
+                self._weights.layers,
+                prices,
+            )
+        if not len(found):
+            return np.full(len(prices), request)
+        return np.minimum(request, np.maximum(SHORTEST, found))
+
+    def distribution(self, submission: Submission) -> tuple[Floats, Floats, Rows]:
+        """Values in ascending order, their weights, and rows of the runs (-1: the request).
+
+        Nothing at all where no run says anything of the job. A row is the place of the run in
+        the table of recent runs until the next one is observed.
+        """
+        if submission.user is None:
+            return np.empty(0), np.empty(0), np.empty(0, np.int64)
+        return attention_search.distribution(
+            self._recent.columns,
+            self._recent.window(submission),
+            self._history,
+            self._question(submission),
+            self._weights.layers,
+        )
+
+    def atoms(self, submission: Submission) -> tuple[Singles, Floats, Singles]:
+        """Features by atom, values, and the context: what the network is shown of a job."""
+        if submission.user is None:
+            return np.empty((len(FEATURES), 0), np.float32), np.empty(0), np.zeros(0, np.float32)
+        return attention_search.atoms_of(
+            self._recent.columns,
+            self._recent.window(submission),
+            self._history,
+            self._question(submission),
+        )
+
+    def reweighed(self, weights: Weights) -> "Attention":
+        """A predictor with other weights that shares what this one has learned and will learn.
+
+        Only one of the two may go on observing.
+        """
+        other = Attention.__new__(Attention)
+        other._price, other._history = self._price, self._history  # noqa: SLF001
+        other._weights, other._recent = weights, self._recent  # noqa: SLF001
+        return other
+
+    def _question(self, submission: Submission) -> tuple[Names, Question]:
+        submission = recognised(submission)
+        user, group, _, _ = self._recent.ids_of(submission)
+        queue, application = self._recent.alike(submission)
+        memory = submission.requested_memory
+        question = (
+            float(submission.requested_walltime),
+            float(submission.requested_processors or 1),
+            math.nan if memory is None else float(memory),
+            float(submission.submit_time),
+        )
+        return (user, group, queue, application), question
+
+
+def recognised(submission: Submission) -> Submission:
+    """The submission with its application's digits left out, and its project for the group."""
+    application = without_digits(submission.application)
+    group = submission.project or submission.group
+    if application == submission.application and group == submission.group:
+        return submission
+    return replace(submission, application=application, group=group)
+
+
+@lru_cache(maxsize=10_000)
+def without_digits(name: str | None) -> str | None:
+    """``step_12.sh`` as ``step_#.sh``; a name of digits alone is a number that means something."""
+    if name is None or name.isdigit():
+        return name
+    return _DIGITS.sub("#", name)

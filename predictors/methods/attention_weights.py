@@ -1,0 +1,137 @@
+"""The weights of the network as a file: plain arrays, and a header that tells their origin."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from io import BytesIO
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from msgspec import Struct
+
+from predictors.methods.attention_atoms import CONTEXT, FEATURES, VERSION
+from predictors.methods.attention_network import Layers
+
+ARRAYS = ("features", "context", "bias", "second", "second_bias", "units", "direct")
+"""Names of the arrays in the file, in the order of Layers."""
+
+LARGEST_FILE = 200_000
+"""Bytes; a file of the network is a tenth of it."""
+
+MOST_UNITS = 64
+"""In a layer. More would cost more time than a prediction may take."""
+
+SHIPPED = "attention.npz"
+
+
+class UnusableWeightsError(ValueError):
+    """The file holds no weights for this version of the network."""
+
+
+class Weights(Struct, frozen=True, kw_only=True, eq=False):
+    """What was learned, and from what.
+
+    Attributes:
+        layers: the arrays of the network, as the compiled code takes them.
+        origin: what is said of where they come from: logs, acknowledgements, settings, seed.
+    """
+
+    layers: Layers
+    origin: Mapping[str, Any]
+
+    def to_bytes(self) -> bytes:
+        """As the content of a file."""
+        header = {
+            "version": VERSION,
+            "features": list(FEATURES),
+            "context": list(CONTEXT),
+            **self.origin,
+        }
+        text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
+        arrays = dict(zip(ARRAYS, self.layers, strict=True))
+        file = BytesIO()
+        np.savez(file, header=text, **arrays)
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "Weights":
+        """Read what ``to_bytes`` wrote; anything else is refused.
+
+        Raises:
+            UnusableWeightsError: the message says what is wrong.
+        """
+        if len(content) > LARGEST_FILE:
+            raise UnusableWeightsError(f"The file is larger than {LARGEST_FILE:,} bytes.")
+        try:
+            with np.load(BytesIO(content), allow_pickle=False) as file:
+                header = json.loads(file["header"].tobytes())
+                layers = tuple(np.ascontiguousarray(file[name]) for name in ARRAYS)
+        except (BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+            raise UnusableWeightsError(f"This is no file of weights: {error}") from error
+        check_header(header)
+        check_layers(layers)
+        described = {"version", "features", "context"}
+        origin = {name: value for name, value in header.items() if name not in described}
+        return cls(layers=(*layers,), origin=origin)  # type: ignore[arg-type]
+
+
+def check_header(header: Any) -> None:
+    """Refuse weights that were learned for other features.
+
+    Raises:
+        UnusableWeightsError: the message says what is wrong.
+    """
+    if not isinstance(header, dict) or header.get("version") != VERSION:
+        raise UnusableWeightsError(f"The weights are not of version {VERSION}.")
+    for name, wanted in (("features", FEATURES), ("context", CONTEXT)):
+        if header.get(name) != list(wanted):
+            raise UnusableWeightsError(f"The weights were learned for other {name}.")
+
+
+def check_layers(layers: Sequence[Any]) -> None:
+    """Refuse arrays that the compiled code could not take.
+
+    Raises:
+        UnusableWeightsError: the message says what is wrong.
+    """
+    units, again = len(layers[2].ravel()), len(layers[4].ravel())
+    if not (0 < units <= MOST_UNITS and 0 < again <= MOST_UNITS):
+        raise UnusableWeightsError(f"A layer has 1 to {MOST_UNITS} units.")
+    shapes = shapes_of(units, again)
+    for name, array, shape in zip(ARRAYS, layers, shapes, strict=True):
+        if array.dtype != np.float32 or array.shape != shape:
+            raise UnusableWeightsError(f"{name} must be {shape} numbers of 32 bits.")
+        if not np.isfinite(array).all():
+            raise UnusableWeightsError(f"{name} must be finite.")
+
+
+def shapes_of(units: int, again: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the arrays of a network with so many units in its two layers."""
+    features, context = len(FEATURES), len(CONTEXT)
+    return (
+        (units, features),
+        (units, context),
+        (units,),
+        (again, units),
+        (again,),
+        (again,),
+        (features,),
+    )
+
+
+def zeros(units: int, again: int) -> Layers:
+    """A network that weighs all atoms alike."""
+    layers = [np.zeros(shape, np.float32) for shape in shapes_of(units, again)]
+    return (*layers,)  # type: ignore[return-value]
+
+
+NOTHING_LEARNED = Weights(layers=zeros(1, 1), origin={})
+"""For who wants the atoms only."""
+
+
+@cache
+def shipped() -> Weights:
+    """The weights that come with the package, learned on public logs."""
+    return Weights.from_bytes(files("predictors").joinpath("data", SHIPPED).read_bytes())

@@ -1,0 +1,65 @@
+"""``walltimed learn``: learns the weights of attention from workload logs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.console import out, progress_bar
+
+
+def learn(
+    traces: Annotated[list[str], typer.Argument(metavar="TRACE...", help="SWF, also gzip or xz.")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the weights are written.")],
+    jobs: Annotated[int, typer.Option(min=1, help="Drawn from each log.")] = 12_000,
+    passes: Annotated[int, typer.Option(min=1, help="Over all of them.")] = 5,
+    seed: Annotated[int, typer.Option(help="Of the draw and of learning.")] = 1,
+) -> None:
+    """Learn what makes runs alike from logs, all together and shuffled.
+
+    Writes the file that attention weighs by. Jobs of users whom a log does not name teach nothing.
+    Needs PyTorch (pip install --group learning); serving does not.
+
+    For example:
+
+        walltimed learn SDSC-SP2-1998-4.2-cln.swf.gz CTC-SP2-1996-3.1-cln.swf.gz -o weights.npz
+    """
+    from simulator.learning.examples import examples_of, together
+    from simulator.learning.logs import read_log
+    from simulator.learning.training import Recipe, steps_of
+    from simulator.learning.training import learn as learn_weights
+
+    recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
+    found, origins = [], []
+    with progress_bar("jobs") as bar:
+        for trace in traces:
+            log = read_log(trace)
+            task = bar.add_task(log.name, total=len(log.runs))
+            found.append(
+                examples_of(
+                    log.runs,
+                    jobs=jobs,
+                    seed=seed,
+                    progress=lambda passed, task=task: bar.advance(task, passed),
+                )
+            )
+            origins.append(log.described())
+    examples = together(found)
+    losses: list[float] = []
+    with progress_bar("steps") as bar:
+        task = bar.add_task("learning", total=steps_of(len(examples), recipe))
+
+        def note(loss: float) -> None:
+            losses.append(loss)
+            bar.advance(task)
+
+        weights = learn_weights(examples, recipe, origin={"logs": origins}, progress=note)
+    content = weights.to_bytes()
+    output.write_bytes(content)
+    last = losses[-max(1, len(losses) // 10) :]
+    out.print(
+        f"{output}: {len(content):,} bytes, learned from {len(examples):,} jobs of "
+        f"{len(traces)} logs; mean loss of the last tenth {sum(last) / len(last):.4f}",
+        soft_wrap=True,
+    )

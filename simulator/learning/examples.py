@@ -1,0 +1,136 @@
+"""What the network learns from: jobs of a log, as they looked when they were submitted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.jobs import Completion
+from predictors.methods.attention import Attention
+from predictors.methods.attention_atoms import ATOMS, CONTEXT, FEATURES
+from predictors.methods.attention_weights import NOTHING_LEARNED
+from simulator.replay.loop import steps
+
+Halves = NDArray[np.float16]
+Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """Jobs with their atoms in ascending order of value.
+
+    Attributes:
+        features: by job, feature and atom; half precision is enough, and they are many.
+        context: by job.
+        counts: how many atoms each job has.
+        before: by job, how many of the seconds between an atom and the next are before the true
+            runtime.
+        after: how many of them are after it.
+        requests: seconds, which the loss of a job is divided by.
+    """
+
+    features: Halves
+    context: Singles
+    counts: NDArray[np.int64]
+    before: Singles
+    after: Singles
+    requests: Singles
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @classmethod
+    def room(cls, jobs: int) -> "Examples":
+        """Arrays of zeros."""
+        return cls(
+            features=np.zeros((jobs, len(FEATURES), ATOMS), np.float16),
+            context=np.zeros((jobs, len(CONTEXT)), np.float32),
+            counts=np.zeros(jobs, np.int64),
+            before=np.zeros((jobs, ATOMS - 1), np.float32),
+            after=np.zeros((jobs, ATOMS - 1), np.float32),
+            requests=np.ones(jobs, np.float32),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays down, each as a file."""
+        for each in fields(self):
+            np.save(folder / f"{each.name}.npy", getattr(self, each.name))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Examples":
+        """Look at arrays that were saved; their files are read where they are needed."""
+        return cls(
+            **{
+                each.name: np.load(folder / f"{each.name}.npy", mmap_mode="c")
+                for each in fields(cls)
+            }
+        )
+
+    def first(self, jobs: int) -> "Examples":
+        """The first ``jobs`` of them."""
+        return Examples(**{each.name: getattr(self, each.name)[:jobs] for each in fields(self)})
+
+
+def together(logs: Sequence[Examples]) -> Examples:
+    """The examples of several logs as one."""
+    return Examples(
+        **{
+            each.name: np.concatenate([getattr(log, each.name) for log in logs])
+            for each in fields(Examples)
+        }
+    )
+
+
+def examples_of(
+    runs: Sequence[Completion],
+    *,
+    jobs: int,
+    seed: int,
+    progress: Callable[[int], object] | None = None,
+) -> Examples:
+    """Draw jobs of a log and look at each when it is submitted: only runs that have ended count.
+
+    Jobs of whose user and cluster nothing is known yet teach nothing, and are left out.
+
+    Args:
+        runs: the log.
+        jobs: how many to draw; all where the log has no more.
+        seed: of the draw.
+        progress: called with the number of jobs that were just passed.
+    """
+    drawn = np.zeros(len(runs), dtype=np.bool_)
+    drawn[np.random.default_rng(seed).permutation(len(runs))[:jobs]] = True
+    examples = Examples.room(int(drawn.sum()))
+    table = Attention(weights=NOTHING_LEARNED)
+    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
+    end = np.array([run.end_time for run in runs], dtype=float)
+    found = 0
+    for step in steps(submit, end):
+        for job in step.ended:
+            table.observe(runs[job])
+        for job in step.submitted:
+            if drawn[job]:
+                found += note(examples, found, table, runs[job])
+        if progress:
+            progress(len(step.submitted))
+    return examples.first(found)
+
+
+def note(examples: Examples, place: int, table: Attention, run: Completion) -> bool:
+    """Write one job down, unless nothing is known of it; tells whether it was."""
+    features, values, context = table.atoms(run.submission)
+    count = len(values)
+    if count < 2:
+        return False
+    order = np.argsort(values, kind="stable")
+    low, high = values[order][:-1], values[order][1:]
+    runtime = min(run.runtime, run.submission.requested_walltime)
+    examples.features[place, :, :count] = features[:, order]
+    examples.context[place] = context
+    examples.counts[place] = count
+    examples.before[place, : count - 1] = np.maximum(0.0, np.minimum(high, runtime) - low)
+    examples.after[place, : count - 1] = np.maximum(0.0, high - np.maximum(low, runtime))
+    examples.requests[place] = run.submission.requested_walltime
+    return True

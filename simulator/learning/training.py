@@ -1,0 +1,143 @@
+"""Learns the weights with PyTorch, which is an optional dependency (group ``learning``)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.methods.attention_weights import Weights, shapes_of
+from simulator.learning.examples import Examples
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How the weights are learned.
+
+    Attributes:
+        jobs: drawn from each log.
+        passes: over all of them.
+        batch: jobs in a step.
+        rate: of learning at the first step; it falls to 0 as a cosine does.
+        units: in the first and the second layer.
+        longest_gradient: a longer one is shortened to that.
+        seed: of the draw, of the first weights and of the order.
+    """
+
+    jobs: int = 12_000
+    passes: int = 5
+    batch: int = 512
+    rate: float = 3e-3
+    units: tuple[int, int] = (24, 16)
+    longest_gradient: float = 1.0
+    seed: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the header of the file."""
+        return asdict(self)
+
+
+class LearningUnavailableError(RuntimeError):
+    """Learning needs PyTorch, which is not installed: pip install --group learning."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+@dataclass(slots=True)
+class Network:
+    """The network in PyTorch: the same arrays, in the same order, as the compiled one's."""
+
+    layers: "Sequence[Tensor]" = field(default_factory=tuple)
+
+    def weights_of(self, features: "Tensor", context: "Tensor", counts: "Tensor") -> "Tensor":
+        """The weight of each atom, by job."""
+        import torch  # noqa: PLC0415 - optional
+
+        of_features, of_context, bias, second, second_bias, units, direct = self.layers
+        first = torch.relu(of_features @ features + (context @ of_context.T + bias)[:, :, None])
+        again = torch.relu(second @ first + second_bias[None, :, None])
+        score = torch.einsum("h,nha->na", units, again)
+        score = score + torch.einsum("f,nfa->na", direct, features)
+        places = torch.arange(features.shape[2])
+        return torch.softmax(score.masked_fill(places[None] >= counts[:, None], -1e9), 1)
+
+
+def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
+    """Where learning starts."""
+    import torch  # noqa: PLC0415 - optional
+
+    random = np.random.default_rng(seed)
+    spread = (0.2, 0.2, 0.0, 1.4 / units[0] ** 0.5, 0.0, 0.1, 0.0)
+    return [
+        torch.tensor((random.normal(size=shape) * each).astype(np.float32), requires_grad=True)
+        for shape, each in zip(shapes_of(*units), spread, strict=True)
+    ]
+
+
+def loss(network: Network, batch: "dict[str, Tensor]") -> "Tensor":
+    """Mean continuous ranked probability score of jobs, each divided by its request."""
+    import torch  # noqa: PLC0415 - optional
+
+    weights = network.weights_of(batch["features"].float(), batch["context"], batch["counts"])
+    below = torch.cumsum(weights, 1)[:, :-1]
+    scores = (batch["before"] * below**2 + batch["after"] * (1 - below) ** 2).sum(1)
+    return (scores / batch["requests"]).mean()
+
+
+def steps_of(jobs: int, recipe: Recipe) -> int:
+    """How many steps learning from so many jobs takes."""
+    return recipe.passes * max(1, jobs // recipe.batch)
+
+
+def learn(
+    examples: Examples,
+    recipe: Recipe,
+    *,
+    chosen: NDArray[np.int64] | None = None,
+    origin: dict[str, Any] | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Weights:
+    """Learn the weights from examples of several logs, shuffled.
+
+    Args:
+        examples: what to learn from.
+        recipe: how.
+        chosen: places of the examples that count; all without it.
+        origin: what to say of where the weights come from.
+        progress: called with the loss of every step.
+
+    Raises:
+        LearningUnavailableError: PyTorch is not installed.
+    """
+    try:
+        import torch  # noqa: PLC0415 - optional
+    except ImportError:
+        raise LearningUnavailableError from None
+    chosen = np.arange(len(examples)) if chosen is None else chosen
+    columns = {name: torch.from_numpy(getattr(examples, name)) for name in Examples.__slots__}
+    network = Network(first_layers(recipe.units, recipe.seed))
+    optimiser = torch.optim.Adam(network.layers, lr=recipe.rate)
+    torch.set_num_threads(1)  # sums in another order would make other weights
+    steps = steps_of(len(chosen), recipe)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    random = np.random.default_rng(recipe.seed)
+    for _ in range(recipe.passes):
+        shuffled = random.permutation(chosen)
+        for step in range(steps // recipe.passes):
+            places = torch.from_numpy(shuffled[step * recipe.batch : (step + 1) * recipe.batch])
+            current = loss(network, {name: each[places] for name, each in columns.items()})
+            optimiser.zero_grad()
+            current.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(network.layers, recipe.longest_gradient)
+            optimiser.step()
+            falling.step()
+            if progress:
+                progress(current.item())
+    layers = tuple(each.detach().numpy().copy() for each in network.layers)
+    said = {**(origin or {}), "recipe": recipe.as_dict()}
+    return Weights(layers=layers, origin=said)  # type: ignore[arg-type]

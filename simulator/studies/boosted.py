@@ -1,0 +1,389 @@
+"""Why not trees? Boosted ones and a forest beside ours, where they underestimate as often."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+
+from predictors.jobs import Completion, Submission
+from predictors.measures import Seconds
+from predictors.methods.attention import Attention
+from predictors.methods.least_cost import LeastCost
+from simulator.replay.loop import steps
+from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
+from simulator.reports.tables import text_table
+from simulator.studies.study import Played, Study, Takes, runs_of
+
+QUANTILES = (0.5, 0.7, 0.85, 0.95)
+"""Of the usage: what a model is asked for, one model or one look at a forest for each."""
+
+PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
+LAST_RUNS = 3
+"""The user's last runs whose runtimes and usages are columns."""
+
+NAMED = ("user", "group", "queue", "application")
+
+TREES, LEAF = 50, 5
+"""Of the forest: trees, and the least number of runs in a leaf."""
+
+UNKNOWN = -1.0
+"""A number below all others, because a column without any number cannot be trained on."""
+
+Table = NDArray[np.float64]
+
+
+class Part(NamedTuple):
+    """One log.
+
+    Attributes:
+        trace: path of the log.
+        limit: jobs after cleaning, or all.
+        every: completions from one training to the next.
+        window: of the latest completions, how many are trained on.
+    """
+
+    trace: str
+    limit: int | None
+    every: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """What one kind of trees did on one log.
+
+    Attributes:
+        name: of the kind.
+        points: at each of QUANTILES.
+        trainings: how often it was trained.
+        seconds_of_training: of one core, for one quantile of one training.
+        microseconds: of one core, for one prediction at one quantile, in batches.
+    """
+
+    name: str
+    points: Sequence[Point]
+    trainings: int
+    seconds_of_training: float
+    microseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boosted:
+    """What one log showed.
+
+    Attributes:
+        jobs: how many there are, the first ones included.
+        learners: the kinds of trees.
+        curves: least-cost and attention, at PRICES.
+        microseconds: of a prediction, by the name of the curve.
+    """
+
+    jobs: int
+    learners: Sequence[Learner]
+    curves: Sequence[Curve]
+    microseconds: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class Columns:
+    """What trees are shown of a job: its own fields, and its user's last runs that had ended."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._past: dict[str | None, deque[Completion]] = defaultdict(
+            lambda: deque(maxlen=2 * LAST_RUNS)
+        )
+
+    def of(self, job: Submission) -> list[float]:
+        """The columns of one job; names are numbers in order of appearance."""
+        past = list(self._past[job.user])[::-1]
+        row = [
+            job.requested_walltime,
+            job.requested_processors or UNKNOWN,
+            job.requested_memory or UNKNOWN,
+            job.submit_time % 86400,
+            job.submit_time // 86400 % 7,
+            *(self._number(name, getattr(job, name)) for name in NAMED),
+        ]
+        for place in range(LAST_RUNS):
+            known = place < len(past)
+            row.append(past[place].runtime if known else UNKNOWN)
+            row.append(past[place].usage if known else UNKNOWN)
+        row.append(float(np.mean([run.usage for run in past])) if past else UNKNOWN)
+        return row
+
+    def observe(self, run: Completion) -> None:
+        """A run has ended."""
+        self._past[run.submission.user].append(run)
+
+    def _number(self, name: str, text: str | None) -> float:
+        if text is None:
+            return UNKNOWN
+        return float(self._numbers.setdefault((name, text), len(self._numbers)))
+
+
+class Boosting:
+    """Gradient-boosted trees: one model for each quantile, by the quantile loss."""
+
+    name = "boosted trees"
+
+    def fit(self, table: Table, usages: Seconds) -> None:
+        """Train from nothing."""
+        self._models = [
+            HistGradientBoostingRegressor(loss="quantile", quantile=quantile, random_state=0)
+            for quantile in QUANTILES
+        ]
+        for model in self._models:
+            model.fit(table, usages)
+
+    def predict(self, table: Table) -> Table:
+        """The usage by quantile and job."""
+        return np.array([model.predict(table) for model in self._models])
+
+
+class Forest:
+    """A random forest whose leaves keep their runs: quantiles of all runs a job falls among.
+
+    Reference:
+        N. Meinshausen, "Quantile regression forests", JMLR 7, 2006.
+    """
+
+    name = "random forest"
+
+    def fit(self, table: Table, usages: Seconds) -> None:
+        """Train from nothing."""
+        self._forest = RandomForestRegressor(TREES, min_samples_leaf=LEAF, random_state=0)
+        self._forest.fit(table, usages)
+        self._usages = usages
+        self._members = [self._runs_by_leaf(leaves) for leaves in self._forest.apply(table).T]
+
+    def predict(self, table: Table) -> Table:
+        """The usage by quantile and job."""
+        found = np.empty((len(QUANTILES), len(table)))
+        for job, leaves in enumerate(self._forest.apply(table)):
+            near = [runs[leaf] for runs, leaf in zip(self._members, leaves, strict=True)]
+            sizes = [len(runs) for runs in near]
+            usages = self._usages[np.concatenate(near)]
+            order = np.argsort(usages)
+            weights = np.repeat(1 / np.array(sizes), sizes)[order].cumsum() / TREES
+            places = np.searchsorted(weights, QUANTILES).clip(max=len(order) - 1)
+            found[:, job] = usages[order][places]
+        return found
+
+    @staticmethod
+    def _runs_by_leaf(leaves: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+        order = np.argsort(leaves, kind="stable")
+        names, starts = np.unique(leaves[order], return_index=True)
+        return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def runs(
+    paths: Sequence[Path], limit: int | None, *, every: int = 2_000, window: int = 10_000
+) -> Sequence[Part]:
+    """A part for each log."""
+    return [Part(str(path), limit, every, window) for path in paths]
+
+
+def play(part: Part) -> Boosted:
+    """Compare on one log: what is trained, and when, depends on runs that had ended only."""
+    log = runs_of(part.trace, part.limit)
+    actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])
+    table, rounds = causal_rounds(log, part.every)
+    learners = [
+        learner_of(kind, log, (table, rounds, actual), part.window) for kind in (Boosting, Forest)
+    ]
+    ours = {"least-cost": least_costs(log), "attention": attentions(log)}
+    curves = [
+        curve_of(
+            name,
+            [
+                point_of(f"price={price:g}", seconds, actual)
+                for price, seconds in zip(PRICES, found, strict=True)
+            ],
+        )
+        for name, (found, _) in ours.items()
+    ]
+    costs = {name: microseconds for name, (_, microseconds) in ours.items()}
+    return Boosted(jobs=len(log), learners=learners, curves=curves, microseconds=costs)
+
+
+class Round(NamedTuple):
+    """A training, and the jobs that are submitted until the next.
+
+    Attributes:
+        ended: the runs that have ended by then, in their order.
+        submitted: the jobs that are predicted with what was trained on them.
+    """
+
+    ended: int
+    submitted: list[int]
+
+
+def causal_rounds(
+    log: Sequence[Completion], every: int
+) -> tuple[Table, tuple[list[int], list[Round]]]:
+    """The columns of every job at its submission; the order of ends, and the rounds."""
+    columns = Columns()
+    rows: list[list[float]] = [[] for _ in log]
+    ended: list[int] = []
+    rounds = [Round(0, [])]
+    for step in moments(log):
+        for job in step.ended:
+            columns.observe(log[job])
+        ended += step.ended
+        if len(ended) >= rounds[-1].ended + every:
+            rounds.append(Round(len(ended), []))
+        for job in step.submitted:
+            rows[job] = columns.of(log[job].submission)
+        rounds[-1].submitted.extend(step.submitted)
+    return np.array(rows), (ended, rounds)
+
+
+def learner_of(
+    kind: Callable[[], Any],
+    log: Sequence[Completion],
+    causal: tuple[Table, tuple[list[int], list[Round]], Seconds],
+    window: int,
+) -> Learner:
+    """Train one kind of trees again and again; until the first training a job gets its request."""
+    table, (ended, rounds), actual = causal
+    requests = np.array([run.submission.requested_walltime for run in log])
+    predicted = np.tile(requests, (len(QUANTILES), 1))
+    model = kind()
+    training = predicting = 0.0
+    for each in rounds[1:]:
+        known = ended[max(0, each.ended - window) : each.ended]
+        began = perf_counter()
+        model.fit(table[known], actual[known] / requests[known])
+        fitted = perf_counter()
+        jobs = each.submitted
+        if jobs:
+            usages = model.predict(table[jobs]).clip(0, 1)
+            predicted[:, jobs] = np.maximum(
+                np.minimum(1.0, requests[jobs]), usages * requests[jobs]
+            )
+        training += fitted - began
+        predicting += perf_counter() - fitted
+    asked = sum(len(each.submitted) for each in rounds[1:])
+    return Learner(
+        name=model.name,
+        points=[
+            point_of(f"quantile={quantile:g}", seconds, actual)
+            for quantile, seconds in zip(QUANTILES, predicted, strict=True)
+        ],
+        trainings=len(rounds) - 1,
+        seconds_of_training=training / max(1, len(rounds) - 1) / len(QUANTILES),
+        microseconds=predicting / max(1, asked) / len(QUANTILES) * 1e6,
+    )
+
+
+def least_costs(log: Sequence[Completion]) -> tuple[Table, float]:
+    """What least-cost says at each price, and the microseconds of one prediction."""
+    first = LeastCost(price=PRICES[0])
+    methods = [first, *(first.repriced(price) for price in PRICES[1:])]
+    found = np.empty((len(PRICES), len(log)))
+    spent = 0.0
+    for step in moments(log):
+        for job in step.ended:
+            first.observe(log[job])
+        began = perf_counter()
+        for job in step.submitted:
+            for place, method in enumerate(methods):
+                found[place, job] = method.predict(log[job].submission).predicted_walltime
+        spent += perf_counter() - began
+    return found, spent / max(1, len(log)) / len(PRICES) * 1e6
+
+
+def attentions(log: Sequence[Completion]) -> tuple[Table, float]:
+    """What attention says at each price with the shipped weights, and its microseconds."""
+    attention = Attention()
+    prices = np.array(PRICES)
+    found = np.empty((len(PRICES), len(log)))
+    spent = 0.0
+    for step in moments(log):
+        for job in step.ended:
+            attention.observe(log[job])
+        began = perf_counter()
+        for job in step.submitted:
+            found[:, job] = attention.estimates(log[job].submission, prices)
+        spent += perf_counter() - began
+    return found, spent / max(1, len(log)) * 1e6
+
+
+def moments(log: Sequence[Completion]) -> Iterator[Any]:
+    """The events of the log in order of time."""
+    submit = np.array([run.submission.submit_time for run in log], dtype=float)
+    end = np.array([run.end_time for run in log], dtype=float)
+    return steps(submit, end)
+
+
+def tables(found: Boosted) -> str:
+    """Errors at equal underestimation, and what it cost."""
+    lines = [
+        (
+            f"{learner.name}, {point.setting}",
+            f"{point.underestimation_rate:.1%}",
+            f"{point.error:,.0f}",
+            *(_ratio(point, curve) for curve in found.curves),
+        )
+        for learner in found.learners
+        for point in learner.points
+    ]
+    heads = (
+        "trees",
+        "underestimated",
+        "error",
+        *(f"{curve.name}'s error over it" for curve in found.curves),
+    )
+    costs = [
+        (
+            learner.name,
+            f"{learner.trainings}",
+            f"{learner.seconds_of_training:.2f} s",
+            f"{learner.microseconds:.0f}",
+        )
+        for learner in found.learners
+    ]
+    costs += [(name, "0", "-", f"{cost:.0f}") for name, cost in found.microseconds.items()]
+    return "\n".join(
+        [
+            f"{found.jobs:,} jobs; mean absolute errors in seconds",
+            text_table(heads, lines),
+            text_table(("cost", "trainings", "of one", "microseconds a prediction"), costs),
+        ]
+    )
+
+
+def _ratio(point: Point, curve: Curve) -> str:
+    ratio = curve.error_at(point.underestimation_rate) / point.error
+    return "-" if np.isnan(ratio) else f"{ratio:.2f}"
+
+
+def report(played: Played) -> str:
+    """The tables of every log."""
+    return "\n".join(f"{part.trace}\n{tables(found)}" for part, found in played)
+
+
+def records(played: Played) -> dict[str, Any]:
+    """The comparisons by log."""
+    return {part.trace: found.as_dict() for part, found in played}
+
+
+STUDY = Study(
+    title="boosted trees and a random forest beside ours, where they underestimate equally often",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=play,
+    report=report,
+    records=records,
+)

@@ -1,0 +1,260 @@
+"""Attention by hand: with weights that say one thing only, the answer can be worked out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictors.jobs import Completion, Submission
+from predictors.methods.attention import Attention, without_digits
+from predictors.methods.attention_atoms import (
+    ATOMS,
+    CONTEXT,
+    FEATURES,
+    LIKE,
+    RECENT,
+    SAME_APPLICATION,
+)
+from predictors.methods.attention_weights import Weights, shapes_of, shipped
+
+HOUR = 3600.0
+
+
+def submission(at=1e6, *, request=HOUR, user="ada", **known):
+    return Submission(requested_walltime=request, submit_time=at, user=user, **known)
+
+
+def run(end, runtime, *, request=HOUR, user="ada", **known):
+    job = submission(end - runtime, request=request, user=user, **known)
+    return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
+
+
+def only(**scores):
+    """Weights that add a score for each of some features; an underscore stands for a blank."""
+    layers = [np.zeros(shape, np.float32) for shape in shapes_of(1, 1)]
+    for name, score in scores.items():
+        layers[6][FEATURES.index(name.replace("_", " "))] = score
+    return Weights(layers=tuple(layers), origin={})
+
+
+def told(completions, weights, **parameters):
+    attention = Attention(weights=weights, **parameters)
+    for completion in completions:
+        attention.observe(completion)
+    return attention
+
+
+def answer(completions, weights, job=None, **parameters):
+    return told(completions, weights, **parameters).predict(job or submission()).predicted_walltime
+
+
+def features(attention, job):
+    """The features by name, an entry for each atom, and the values."""
+    found, values, context = attention.atoms(job)
+    by_name = dict(zip(FEATURES, found, strict=True))
+    return by_name, values, dict(zip(CONTEXT, context, strict=True))
+
+
+def test_values_that_weigh_alike_give_their_median_and_a_margin():
+    """Of 100, 200, 300 s and the hour 230 s is off by 3600 s in all, 130 by 3740, 330 by 3660."""
+    runs = [run(10.0, 100.0), run(20.0, 200.0), run(30.0, 300.0)]
+    assert answer(runs, only(), price=0) == 230.0
+
+
+def test_the_score_of_a_feature_decides_whose_runtime_is_answered():
+    runs = [run(10.0, 100.0, application="a"), run(20.0, 900.0, application="b")]
+    job = submission(application="a")
+    assert answer(runs, only(same_application=50), job, price=0) == 130.0
+    assert answer(runs, only(another_application=50), job, price=0) == 930.0
+    assert answer(runs, only(the_request=50), job, price=0) == HOUR
+
+
+def test_a_run_of_another_request_counts_a_second_time_scaled():
+    """It used half of two hours, so half of the hour."""
+    runs = [run(10.0, HOUR, request=2 * HOUR)]
+    assert answer(runs, only(scaled=50), price=0) == HOUR / 2 + 30
+
+
+def test_an_underestimate_costs_the_price_in_mean_runtimes():
+    """100 s in three of five, the hour in two: too short costs 2 x (3370 + price x 1500)."""
+    runs = [run(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
+    assert answer(runs, only(), price=0) == 130.0
+    assert answer(runs, only(), price=3) == HOUR
+
+
+def test_a_new_user_is_told_by_the_runs_of_others():
+    runs = [run(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
+    attention = told(runs, only(run_of_another_user=50), price=0)
+    prediction = attention.predict(submission(group="g"))
+    assert prediction.predicted_walltime == 930.0
+    assert prediction.basis.reason == "others"
+    of_group, _, context = features(attention, submission(group="g"))
+    assert of_group["other user of the same group"].sum() >= 8
+    assert context["nothing is known of the user"] == 1
+
+
+def test_a_job_of_an_unknown_user_gets_its_request():
+    runs = [run(float(i), 900.0) for i in range(100)]
+    assert answer(runs, only(), submission(user=None)) == HOUR
+    values, weights, rows = told(runs, only()).distribution(submission(user=None))
+    assert len(values) == len(weights) == len(rows) == 0
+
+
+def test_features_say_how_a_run_resembles_the_job():
+    past = run(
+        10_000.0,
+        1800.0,
+        request=2 * HOUR,
+        application="a.out",
+        queue="long",
+        requested_processors=4,
+        requested_memory=100.0,
+    )
+    job = submission(
+        13_600.0,
+        application="a.out",
+        queue="short",
+        requested_processors=8,
+        requested_memory=100.0,
+    )
+    seen, values, context = features(told([past], only()), job)
+    assert values.tolist() == [1800.0, 900.0, HOUR]
+    expected = {
+        "own run": [1, 1, 0],
+        "same request": [0, 0, 0],
+        "distance of the requests": [np.log(2), np.log(2), 0],
+        "difference of the requests": [-np.log(2), -np.log(2), 0],
+        "distance of the processors": [np.log(2), np.log(2), 0],
+        "same application": [1, 1, 0],
+        "same queue": [0, 0, 0],
+        "another queue": [1, 1, 0],
+        "own like run": [0, 0, 0],
+        "same memory": [1, 1, 0],
+        "the user's last run": [1, 1, 0],
+        "time since its end": [np.log(2) / 2, np.log(2) / 2, 0],
+        "share of its request that it used": [np.log(4) / 2, np.log(4) / 2, 0],
+        "share of the new request that the value is": [np.log(2) / 2, np.log(4) / 2, 0],
+        "scaled": [0, 1, 0],
+        "the request": [0, 0, 1],
+        "share of the atoms within 5%": [1 / 3, 1 / 3, 1 / 3],
+    }
+    for name, numbers in expected.items():
+        assert seen[name] == pytest.approx(numbers, abs=1e-6), name
+    assert context["mean usage of the user"] == pytest.approx(0.25)
+    assert context["own runs"] == pytest.approx(np.log(2) / 3)
+
+
+def test_unknown_processors_are_one_as_in_the_other_methods():
+    seen, _, _ = features(told([run(10.0, 60.0)], only()), submission())
+    assert seen["own like run"][0] == 1
+
+
+def test_digits_of_a_name_do_not_count_but_those_of_a_number_do():
+    assert without_digits("step_12.sh") == without_digits("step_7.sh") == "step_#.sh"
+    assert without_digits("4711") == "4711"
+    assert without_digits(None) is None
+    seen, _, _ = features(
+        told([run(10.0, 60.0, application="step_1")], only()), submission(application="step_2")
+    )
+    assert seen["same application"][0] == 1
+
+
+def test_a_project_stands_for_the_group():
+    runs = [run(float(i), 60.0, user=f"u{i}", project="p", group=f"g{i}") for i in range(5)]
+    seen, _, _ = features(told(runs, only()), submission(project="p"))
+    assert seen["other user of the same group"][:5].all()
+
+
+def test_a_habit_is_seen_where_requests_follow_the_runtimes():
+    """Each request is twice the runtime: usages do not change, runtimes do."""
+    runs = [run(10.0 * i, 100.0 * 2**i, request=200.0 * 2**i) for i in range(6)]
+    _, _, context = features(told(runs, only()), submission())
+    assert context["change of usages where the request changed"] == pytest.approx(0, abs=1e-6)
+    assert context["change of runtimes where the request changed"] == pytest.approx(np.log(2))
+
+
+def test_the_last_runs_and_older_ones_that_are_like_the_job_are_atoms():
+    """300 runs of a user: 40 last, 12 like the job before them, 8 with its application only."""
+    runs = [
+        run(
+            float(i),
+            100.0 + i,
+            request=HOUR if i % 3 else 2 * HOUR,
+            application="a" if i < 250 else "b",
+        )
+        for i in range(300)
+    ]
+    attention = told(runs, only())
+    _, values, _ = attention.atoms(submission(application="a"))
+    assert len(values) <= ATOMS
+    _, _, rows = attention.distribution(submission(application="a"))
+    recent, older = rows[rows >= 300 - RECENT], rows[(rows >= 0) & (rows < 300 - RECENT)]
+    assert set(recent.tolist()) == set(range(300 - RECENT, 300))
+    assert len(set(older.tolist())) == LIKE + SAME_APPLICATION
+
+
+fields = {
+    "request": st.sampled_from((1.0, 60.0, HOUR, 366 * 86400.0)),
+    "user": st.sampled_from(("ada", "bob", "eve", None)),
+    "group": st.sampled_from(("g", None)),
+    "application": st.sampled_from(("a", "b", None)),
+    "queue": st.sampled_from(("q", None)),
+    "requested_processors": st.sampled_from((1, 4096, None)),
+    "requested_memory": st.sampled_from((1.0, None)),
+}
+runs_of_any_kind = st.lists(
+    st.builds(run, st.integers(0, 50).map(float), st.floats(0, 1e9), **fields), max_size=30
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    log=runs_of_any_kind,
+    copies=st.integers(0, 9),
+    job=st.builds(submission, st.integers(0, 60).map(float), **fields),
+)
+def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
+    attention = Attention(price=3, history=1000)
+    for completion in log * copies:
+        attention.observe(completion)
+    values, weights, rows = attention.distribution(job)
+    assert len(values) <= ATOMS
+    estimates = attention.estimates(job, np.array([0.0, 3.0, 1000.0]))
+    assert estimates[1] == attention.predict(job).predicted_walltime
+    if len(values):
+        assert np.isfinite(attention.atoms(job)[0]).all()
+        assert weights.sum() == pytest.approx(1, abs=1e-5)
+        assert (np.diff(values) >= 0).all()
+        assert values.max() <= max(1.0, job.requested_walltime)
+        assert (rows == -1).sum() == 1
+
+
+def test_other_weights_share_the_runs():
+    attention = told([run(10.0, 100.0)], only(the_request=50), price=0)
+    other = attention.reweighed(only(own_run=50))
+    attention.observe(run(20.0, 100.0))
+    assert attention.predict(submission()).predicted_walltime == HOUR
+    assert other.predict(submission()).predicted_walltime == 130.0
+    assert other.predict(submission()).basis.jobs == 2
+
+
+def test_the_shipped_weights_name_the_logs_they_were_learned_from():
+    logs = shipped().origin["logs"]
+    assert len(logs) == 10
+    assert all(log["acknowledgement"] and log["jobs"] > 10_000 for log in logs)
+
+
+def test_shipped_weights_trust_runs_that_are_alike():
+    """Twenty runs of ten minutes like the job, twenty of five hours with another script."""
+    runs = [run(1e5 + i * 1e3, 600.0, application="a", request=10 * HOUR) for i in range(20)]
+    runs += [run(2e5 + i * 1e3, 5 * HOUR, application="b", request=10 * HOUR) for i in range(20)]
+    job = submission(3e5, application="a", request=10 * HOUR)
+    assert answer(runs, shipped(), job, price=0.3) == 630.0
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("price", -1), ("price", float("nan")), ("history", 999)]
+)
+def test_a_parameter_out_of_range_is_named(parameter, value):
+    with pytest.raises(ValueError, match=parameter):
+        Attention(**{parameter: value})

@@ -1,0 +1,140 @@
+"""The compiled network against a plain definition, its gradient against finite differences."""
+
+import numpy as np
+import pytest
+
+from predictors.methods.attention_atoms import CONTEXT, FEATURES
+from predictors.methods.attention_network import (
+    add_gradient,
+    job_loss,
+    ranked_probability,
+    weigh,
+)
+from predictors.methods.attention_weights import (
+    LARGEST_FILE,
+    UnusableWeightsError,
+    Weights,
+    shapes_of,
+)
+
+
+def random_layers(random, units=(5, 4), dtype=np.float32):
+    return tuple(random.normal(0, 0.4, shape).astype(dtype) for shape in shapes_of(*units))
+
+
+def random_atoms(random, count=9):
+    features = random.normal(0, 1, (len(FEATURES), count)).astype(np.float32)
+    context = random.normal(0, 1, len(CONTEXT)).astype(np.float32)
+    return features, random.uniform(10, 1000, count), context
+
+
+def weights_by_definition(features, context, layers):
+    """The same in double precision, in one line a layer."""
+    of_features, of_context, bias, second, second_bias, units, direct = layers
+    first = np.maximum(0, of_features @ features + (of_context @ context + bias)[:, None])
+    again = np.maximum(0, second @ first + second_bias[:, None])
+    score = units @ again + direct @ features
+    exponential = np.exp(score - score.max())
+    return exponential / exponential.sum()
+
+
+def loss_by_definition(values, weights, runtime):
+    """The energy form of the ranked probability score, without what no weights change."""
+    score = (weights * abs(values - runtime)).sum()
+    score -= (weights[:, None] * weights * abs(values[:, None] - values)).sum() / 2
+    return score - max(0, values.min() - runtime, runtime - values.max())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_are_what_the_definition_says(seed):
+    random = np.random.default_rng(seed)
+    layers, (features, _, context) = random_layers(random), random_atoms(random)
+    found = weigh(features, context, 9, layers)
+    assert found == pytest.approx(weights_by_definition(features, context, layers), rel=1e-4)
+    assert found.sum() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("runtime", [5.0, 10.0, 333.0, 1000.0, 2000.0])
+def test_the_loss_is_the_ranked_probability_score(runtime):
+    random = np.random.default_rng(1)
+    _, values, _ = random_atoms(random)
+    weights = random.dirichlet(np.ones(9)).astype(np.float32)
+    found, _ = ranked_probability(values, weights, np.argsort(values), runtime)
+    assert found == pytest.approx(loss_by_definition(values, weights, runtime), rel=1e-4, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gradient_is_that_of_finite_differences(seed):
+    """In double precision and by the definition; layers with all kinds of signs."""
+    random = np.random.default_rng(seed)
+    layers, (features, values, context) = random_layers(random), random_atoms(random)
+    runtime, request = 400.0, 900.0
+    gradient = tuple(np.zeros_like(each) for each in layers)
+    loss = add_gradient((features, values, context), (runtime, request), layers, gradient)
+    exact = [each.astype(np.float64) for each in layers]
+
+    def slow(changed):
+        weights = weights_by_definition(features, context, changed)
+        return loss_by_definition(values, weights, runtime) / request
+
+    assert loss == pytest.approx(slow(exact), rel=1e-4)
+    assert job_loss((features, values, context), runtime, layers) == pytest.approx(
+        loss * request, rel=1e-5
+    )
+    step = 1e-6
+    for each, slope in zip(exact, gradient, strict=True):
+        for place in list(np.ndindex(each.shape))[:: max(1, each.size // 12)]:
+            kept = each[place]
+            each[place] = kept + step
+            above = slow(exact)
+            each[place] = kept - step
+            below = slow(exact)
+            each[place] = kept
+            assert slope[place] == pytest.approx((above - below) / (2 * step), rel=2e-3, abs=2e-6)
+
+
+def test_a_file_of_weights_is_read_as_it_was_written():
+    weights = Weights(layers=random_layers(np.random.default_rng(0)), origin={"logs": ["x"]})
+    content = weights.to_bytes()
+    read = Weights.from_bytes(content)
+    assert read.origin == {"logs": ["x"]}
+    assert all(np.array_equal(*pair) for pair in zip(read.layers, weights.layers, strict=True))
+    assert Weights(layers=random_layers(np.random.default_rng(0), (24, 16)), origin={}).to_bytes()
+    assert len(content) < LARGEST_FILE
+
+
+def refused(content):
+    with pytest.raises(UnusableWeightsError) as raised:
+        Weights.from_bytes(content)
+    return str(raised.value)
+
+
+def test_anything_else_than_a_file_of_weights_is_refused(tmp_path):
+    good = random_layers(np.random.default_rng(0))
+    content = Weights(layers=good, origin={}).to_bytes()
+    assert "no file" in refused(b"")
+    assert "no file" in refused(b"PK\x03\x04 not a zip")
+    assert "no file" in refused(content[: len(content) // 2])
+    assert "larger" in refused(b"x" * (LARGEST_FILE + 1))
+    pickled = tmp_path / "pickled.npz"
+    np.savez(pickled, header=np.array([{"version": 1}], dtype=object))
+    assert "no file" in refused(pickled.read_bytes())
+
+
+def test_weights_of_other_shapes_features_or_numbers_are_refused(monkeypatch):
+    good = random_layers(np.random.default_rng(0))
+
+    def with_layer(place, array):
+        layers = (*good[:place], array, *good[place + 1 :])
+        return Weights(layers=layers, origin={}).to_bytes()
+
+    assert "second must be" in refused(with_layer(3, np.zeros((2, 2), np.float32)))
+    assert "32 bits" in refused(with_layer(6, np.zeros(len(FEATURES))))
+    assert "finite" in refused(with_layer(2, np.full(5, np.nan, np.float32)))
+    assert "units" in refused(with_layer(2, np.zeros(1000, np.float32)))
+    content = Weights(layers=good, origin={}).to_bytes()
+    monkeypatch.setattr("predictors.methods.attention_weights.VERSION", 99)
+    assert "version" in refused(content)
+    monkeypatch.undo()
+    monkeypatch.setattr("predictors.methods.attention_weights.CONTEXT", ("other",))
+    assert "context" in refused(content)

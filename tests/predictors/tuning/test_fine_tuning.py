@@ -1,0 +1,119 @@
+"""Fine-tuning on runs whose rule the weights do not know, and the judgement of what it brought."""
+
+import numpy as np
+import pytest
+
+from predictors.methods.attention import Attention
+from predictors.methods.attention_atoms import CONTEXT, FEATURES
+from predictors.methods.attention_weights import Weights, shapes_of
+from predictors.tuning.fine_tuning import (
+    Case,
+    FineTuning,
+    adapt,
+    case_of,
+    judge,
+    losses,
+    standard_error,
+)
+
+TELLING = FEATURES.index("scaled")
+
+
+def weights(seed=0) -> Weights:
+    random = np.random.default_rng(seed)
+    layers = tuple(random.normal(0, 0.2, shape).astype(np.float32) for shape in shapes_of(4, 4))
+    return Weights(layers=layers, origin={"logs": ["public"]})
+
+
+def cases(count, seed=1, users=40):
+    """Of six values the one that is right bears a mark; all else is noise."""
+    random = np.random.default_rng(seed)
+    found = []
+    for place in range(count):
+        features = random.normal(0, 0.3, (len(FEATURES), 6)).astype(np.float32)
+        values = random.uniform(60, 3600, 6)
+        right = random.integers(6)
+        features[TELLING] = 0
+        features[TELLING, right] = 1
+        context = random.normal(0, 0.3, len(CONTEXT)).astype(np.float32)
+        found.append(Case(features, values, context, values[right], 3600.0, f"u{place % users}"))
+    return found
+
+
+PLAN = FineTuning(rate=1e-2, passes=5, batch=50)
+
+
+def test_it_learns_a_rule_and_is_found_to_win_on_later_runs():
+    start = weights()
+    tuned = adapt(start, cases(500), PLAN)
+    verdict = judge(start, tuned, cases(200, seed=2), PLAN)
+    assert verdict.wins
+    assert verdict.gain > 0.15
+    assert not verdict.loses
+    back = judge(tuned, start, cases(200, seed=2), PLAN)
+    assert back.loses
+    assert not back.wins
+    assert tuned.origin == {"logs": ["public"], "fine_tuned_on": 500}
+    assert np.array_equal(start.layers[0], weights().layers[0])
+
+
+def test_it_is_the_same_every_time():
+    first, second = (adapt(weights(), cases(100), PLAN) for _ in range(2))
+    assert all(np.array_equal(*pair) for pair in zip(first.layers, second.layers, strict=True))
+
+
+def test_a_strong_pull_keeps_the_weights_where_they_were():
+    def moved(pull):
+        plan = FineTuning(rate=1e-2, passes=5, batch=50, pull=pull)
+        tuned = adapt(weights(), cases(200), plan)
+        pairs = zip(tuned.layers, weights().layers, strict=True)
+        return sum(float(((new - old) ** 2).sum()) for new, old in pairs)
+
+    assert moved(10.0) < 0.1 * moved(0.0)
+
+
+def test_noise_wins_nothing():
+    """Runtimes that nothing tells: what was learned from some is no gain on others."""
+    random = np.random.default_rng(3)
+    blind = [
+        case._replace(runtime=float(random.choice(case.values))) for case in cases(400, seed=4)
+    ]
+    tuned = adapt(weights(), blind[:200], PLAN)
+    assert not judge(weights(), tuned, blind[200:], PLAN).wins
+
+
+def test_a_burst_of_one_user_is_no_proof():
+    """All later runs are of one user: their gain has no error that could be known."""
+    start = weights()
+    tuned = adapt(start, cases(500), PLAN)
+    verdict = judge(start, tuned, cases(200, seed=2, users=1), PLAN)
+    assert verdict.gain > 0.15
+    assert not verdict.wins
+
+
+def test_the_standard_error_counts_users_not_runs():
+    """Two users, gains of 1 and -1: as sure of their mean as of two numbers, however many runs."""
+    gains = np.array([1.0] * 50 + [-1.0] * 50)
+    assert standard_error(gains, ["a"] * 50 + ["b"] * 50) == pytest.approx(1.0)
+    assert standard_error(gains, [f"u{i}" for i in range(100)]) == pytest.approx(0.1, rel=0.01)
+    assert standard_error(gains, ["a"] * 100) == float("inf")
+
+
+def test_without_later_runs_nothing_is_adopted():
+    verdict = judge(weights(), weights(1), [], PLAN)
+    assert verdict.cases == 0
+    assert not verdict.wins
+    assert not verdict.loses
+
+
+def test_a_case_is_the_run_as_it_looked_at_its_submission(ended):
+    attention = Attention()
+    first = ended(end=1000.0, runtime=600.0)
+    assert case_of(attention, first) is None
+    attention.observe(first)
+    case = case_of(attention, ended(end=9000.0, runtime=7000.0))
+    assert case.values.tolist() == [600.0, 3600.0]
+    assert case.runtime == 3600.0
+    assert case.user == "ann"
+    assert losses(weights(), [case])[0] > 0
+    assert case_of(attention, ended(end=9000.0, runtime=7.0, user=None)) is None

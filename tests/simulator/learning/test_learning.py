@@ -1,0 +1,163 @@
+"""Learning on synthetic logs: what examples know, and that PyTorch and the compiled code agree."""
+
+import numpy as np
+import pytest
+
+from predictors.jobs import Completion, Submission
+from predictors.methods.attention import Attention
+from predictors.methods.attention_network import add_gradient
+from predictors.methods.attention_weights import Weights, shapes_of
+from simulator.learning.examples import Examples, examples_of, together
+from simulator.learning.logs import read_log
+from simulator.learning.training import LearningUnavailableError, Recipe, learn, steps_of
+
+HOUR = 3600.0
+
+
+def log(jobs=300, seed=0):
+    """Users with two scripts each, of which one runs for minutes and one for hours."""
+    random = np.random.default_rng(seed)
+    runs = []
+    for place in range(jobs):
+        script = int(random.integers(2))
+        submit = 100.0 * place
+        job = Submission(
+            requested_walltime=10 * HOUR,
+            submit_time=submit,
+            user=f"u{random.integers(5)}",
+            application=f"{script}",
+            requested_processors=4,
+        )
+        runtime = float(random.uniform(0.9, 1.1) * (600.0, 3 * HOUR)[script])
+        runs.append(
+            Completion(
+                submission=job, start_time=submit, end_time=submit + runtime, runtime=runtime
+            )
+        )
+    return runs
+
+
+def test_examples_see_only_runs_that_had_ended():
+    """Of two jobs submitted together neither knows the other; a third knows both."""
+    first, second, third = (log(3)[0], *log(3)[1:])
+    runs = [first, second, third]
+    runs = [
+        Completion(
+            submission=Submission(
+                requested_walltime=HOUR, submit_time=float(submit), user="a", job_id=str(submit)
+            ),
+            start_time=float(submit),
+            end_time=float(submit) + 600,
+            runtime=600.0,
+        )
+        for submit in (0, 0, 700)
+    ]
+    examples = examples_of(runs, jobs=10, seed=0)
+    assert len(examples) == 1
+    assert examples.counts.tolist() == [3]  # two runs and the request
+    assert examples.before[0].sum() == 0
+    assert examples.after[0].sum() == HOUR - 600
+
+
+def test_the_seconds_between_atoms_are_split_at_the_runtime():
+    runs = log(40)
+    examples = examples_of(runs, jobs=40, seed=0)
+    spans = examples.before.sum(axis=1) + examples.after.sum(axis=1)
+    assert (spans > 0).any()
+    assert (spans <= examples.requests).all()
+    assert np.isfinite(examples.features.astype(float)).all()
+
+
+def test_examples_are_drawn_by_the_seed_and_survive_a_file(tmp_path):
+    runs = log()
+    examples = examples_of(runs, jobs=50, seed=1)
+    assert np.array_equal(examples_of(runs, jobs=50, seed=1).features, examples.features)
+    assert not np.array_equal(examples_of(runs, jobs=50, seed=2).context, examples.context)
+    examples.save(tmp_path)
+    assert np.array_equal(Examples.load(tmp_path).features, examples.features)
+    assert len(together([examples, examples])) == 2 * len(examples)
+
+
+def test_a_log_says_whom_to_thank(tmp_path):
+    path = tmp_path / "Site-2020.swf"
+    job = "{} {} 0 60 1 -1 -1 1 600 -1 1 7 1 1 1 1 -1 -1"
+    lines = ["; Acknowledge: Ada", "; Installation: A site", job.format(1, 0), job.format(2, 9)]
+    path.write_text("\n".join(lines) + "\n")
+    assert read_log(str(path)).described() == {
+        "name": "Site-2020",
+        "jobs": 2,
+        "acknowledgement": "Ada",
+        "source": "A site",
+    }
+
+
+def test_without_pytorch_learning_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(LearningUnavailableError, match="pip install --group learning"):
+        learn(examples_of(log(20), jobs=20, seed=0), Recipe())
+
+
+def needs_torch():
+    return pytest.importorskip("torch", reason="PyTorch (group learning) is not installed")
+
+
+def test_pytorch_and_the_compiled_code_have_the_same_loss_and_gradient():
+    torch = needs_torch()
+    from simulator.learning.training import Network, loss  # noqa: PLC0415
+
+    random = np.random.default_rng(0)
+    layers = tuple(random.normal(0, 0.3, shape).astype(np.float32) for shape in shapes_of(6, 5))
+    runs = log(60)
+    attention = Attention(weights=Weights(layers=layers, origin={}))
+    for run in runs[:50]:
+        attention.observe(run)
+    last = runs[55]
+    features, values, context = attention.atoms(last.submission)
+    gradient = tuple(np.zeros_like(each) for each in layers)
+    request = last.submission.requested_walltime
+    compiled = add_gradient(
+        (features, values, context), (min(last.runtime, request), request), layers, gradient
+    )
+    from simulator.learning.examples import note  # noqa: PLC0415
+
+    examples = Examples.room(1)
+    assert note(examples, 0, attention, last)
+    tensors = [torch.tensor(each, requires_grad=True) for each in layers]
+    batch = {name: torch.from_numpy(getattr(examples, name)) for name in Examples.__slots__}
+    found = loss(Network(tensors), batch)
+    found.backward()
+    assert found.item() == pytest.approx(compiled, rel=1e-2)  # examples are in half precision
+    for tensor, slope in zip(tensors, gradient, strict=True):
+        assert tensor.grad.numpy() == pytest.approx(slope, rel=0.05, abs=2e-4)
+
+
+def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
+    needs_torch()
+    examples = examples_of(log(), jobs=300, seed=0)
+    recipe = Recipe(passes=30, batch=64, units=(8, 8))
+    losses = []
+    weights = learn(examples, recipe, origin={"logs": []}, progress=losses.append)
+    again = learn(examples, recipe)
+    assert len(losses) == steps_of(len(examples), recipe)
+    assert sum(losses[-8:]) < 0.6 * sum(losses[:8])
+    assert all(np.array_equal(*pair) for pair in zip(weights.layers, again.layers, strict=True))
+    assert Weights.from_bytes(weights.to_bytes()).origin["recipe"]["seed"] == recipe.seed
+
+
+def test_what_was_learned_tells_the_two_scripts_apart():
+    needs_torch()
+    examples = examples_of(log(), jobs=300, seed=0)
+    attention = Attention(
+        price=0.3, weights=learn(examples, Recipe(passes=30, batch=64, units=(8, 8)))
+    )
+    for run in log(seed=5):
+        attention.observe(run)
+    for application, seconds in (("0", 600.0), ("1", 3 * HOUR)):
+        job = Submission(
+            requested_walltime=10 * HOUR,
+            submit_time=1e6,
+            user="u1",
+            application=application,
+            requested_processors=4,
+        )
+        assert attention.predict(job).predicted_walltime == pytest.approx(seconds, rel=0.2)
