@@ -20,13 +20,13 @@ from predictors.memory.columns import (
 )
 
 SCALING = 1000
-"""The price is counted in the mean runtime of so many of the cluster's last runs."""
+"""Number of the cluster's last runs whose mean runtime is the unit of the price."""
 
 OTHERS = 16
-"""The cluster's last runs that stand for what all users do; with fewer there are none."""
+"""Number of the cluster's last runs that stand for all users; with fewer, none are used."""
 
 MARGIN_SECONDS = 30.0
-"""Added to a past runtime: the next run seldom takes exactly as long."""
+"""Seconds added to a past runtime, because the next run seldom takes exactly as long."""
 
 _AGEING = 0.96
 _OTHER_QUEUE = 0.75
@@ -44,7 +44,7 @@ def least_cost(
     job: tuple[float, float],
     settings: tuple[float, int, int],
 ) -> tuple[int, int, float]:
-    """How many runs of the user and of others there are, and the estimate in seconds.
+    """The number of runs of the user, the number of runs of all users, and the estimate in seconds.
 
     Args:
         columns: the runs.
@@ -52,7 +52,7 @@ def least_cost(
             row of the user.
         alike: ids of the job's queue and application.
         job: request and processors.
-        settings: price, most runs of the user, and how many of the cluster's they are among.
+        settings: price, most runs of the user, and number of the cluster's last runs to search.
     """
     first, stop, time, row = window
     price, most, history = settings
@@ -85,7 +85,7 @@ def least_cost(
 
 @compiled
 def likeness(numbers: Floats, row: int, job: tuple[float, float]) -> float:
-    """The ratio of the requests to the fourth, times that of the processors; both at most 1."""
+    """The fourth power of the ratio of requests, times the ratio of processors; both at most 1."""
     request, processors = numbers[REQUEST, row], numbers[PROCESSORS, row]
     if np.isnan(processors):
         processors = 1.0
@@ -97,7 +97,7 @@ def likeness(numbers: Floats, row: int, job: tuple[float, float]) -> float:
 
 @compiled
 def mean_seconds(numbers: Floats, first: int, stop: int) -> float:
-    """The mean runtime of the rows in whole seconds, exact whatever came before; 0 of none."""
+    """The mean runtime of the rows ``first:stop``, each in whole seconds; 0 without rows."""
     if stop <= first:
         return 0.0
     first_seconds = np.floor(numbers[RUNTIME, first])
@@ -107,7 +107,7 @@ def mean_seconds(numbers: Floats, first: int, stop: int) -> float:
 
 @compiled
 def cheapest(values: Floats, weights: Floats, count: int, request: float, price: float) -> float:
-    """Of the values, each a margin later, and the request: that whose expected cost is least."""
+    """The candidate of least expected cost: one of ``values`` plus the margin, or ``request``."""
     weight, weighted = 0.0, 0.0
     for index in range(count):
         weight += weights[index]
