@@ -1,9 +1,10 @@
-"""Other futures of a queue, in which jobs run longer or shorter than predicted, as they did lately.
+"""Alternative futures of a queue, in which predictions err as much as they recently did.
 
-Their ranges tell how sure a forecast is. They know of no jobs that are still to be submitted.
+The ranges of the futures show how certain a forecast is. The futures contain no jobs that are
+still to be submitted.
 
-In each of them all jobs of one owner are at the same place among the ratios: who repeats a job
-repeats the error, and errors that were drawn one by one would cancel out along the queue.
+In each future all jobs of one owner are at the same place among the ratios: a user who repeats a
+job repeats the error. Errors drawn for each job alone would cancel out along the queue.
 """
 
 from collections.abc import Hashable, Sequence
@@ -20,13 +21,13 @@ from simulator.traces.trace import Integers
 def futures(
     snapshot: Snapshot, semantics: Semantics, ratios: Sequence[float], samples: int
 ) -> list[Forecast]:
-    """So many forecasts; none if there are no ratios.
+    """``samples`` alternative forecasts; empty without ratios.
 
     Args:
-        snapshot: jobs in it run for as long as predicted.
+        snapshot: the snapshot, in which jobs run for as long as predicted.
         semantics: the rules.
-        ratios: of runtime to prediction, ascending, as they were lately.
-        samples: how many.
+        ratios: recent ratios of runtime to prediction, ascending.
+        samples: number of forecasts.
     """
     return [
         forecast(_varied(snapshot, ratios, Random(seed)), semantics)  # noqa: S311 - repeatable
@@ -35,12 +36,12 @@ def futures(
 
 
 def coverage(samples: int) -> float:
-    """The probability with which the range of so many futures holds one more."""
+    """The probability that one more future lies within the range of ``samples`` futures."""
     return (samples - 1) / (samples + 1)
 
 
 class Places:
-    """Where among the ratios the jobs of each owner are, in one future."""
+    """The place of each owner's jobs among the ratios, in one future."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -65,7 +66,7 @@ def _varied(snapshot: Snapshot, ratios: Sequence[float], random: Random) -> Snap
 def _drawn(
     jobs: QueuedJobs, elapsed: Integers, ratios: Sequence[float], places: Places
 ) -> Integers:
-    """A runtime for each job, from the ratios of those that ran on; else as it was."""
+    """A runtime for each job, drawn from the ratios beyond its elapsed time; else unchanged."""
     drawn = jobs.runtime.copy()
     columns = (jobs.estimate, jobs.request, elapsed, jobs.owner)
     rows = zip(*(column.tolist() for column in columns), strict=True)
