@@ -14,9 +14,10 @@ db = typer.Typer(name="db", help="Look after the history store.", no_args_is_hel
 def upgrade(
     *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Bring the schema up to date; does nothing when it is.
+    """Bring the schema up to date; do nothing if it is current.
 
-    Run it before `walltimed serve` on PostgreSQL. An SQLite file is upgraded by whatever opens it.
+    Run this command before `walltimed serve` on PostgreSQL. Every command that opens an SQLite
+    file upgrades it.
 
     For example:
 
@@ -33,7 +34,7 @@ def upgrade(
 def check(
     *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Say whether the schema is current; exit code 1 when it is not.
+    """Check whether the schema is current; the exit code is 1 if it is not.
 
     For example:
 
@@ -46,7 +47,7 @@ def check(
 
 
 def report(database: str, *, as_json: bool) -> None:
-    """Tell that the schema is current."""
+    """Print that the schema is current."""
     if as_json:
         print_json({"database": database, "schema": "current"})
     else:

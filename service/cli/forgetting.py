@@ -1,4 +1,4 @@
-"""``walltimed forget``: deletes what the history holds of a person, or of long ago."""
+"""``walltimed forget``: deletes the history of one user, or old history."""
 
 import time
 from typing import Annotated
@@ -14,18 +14,18 @@ DAY = 86400.0
 
 def forget(
     *,
-    user: Annotated[str | None, typer.Option(help="Whose runs and predictions.")] = None,
+    user: Annotated[str | None, typer.Option(help="Delete this user's history.")] = None,
     older_than_days: Annotated[
-        float | None, typer.Option(min=1.0, help="All runs that ended longer ago.")
+        float | None, typer.Option(min=1.0, help="Delete runs that ended longer ago.")
     ] = None,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete one user's history, or everybody's beyond an age. There is no way back.
+    """Delete the history of one user, or all history beyond an age. This cannot be undone.
 
-    Scores of methods, which name nobody, stay. Restart running services afterwards: they keep a
-    user's last runs in memory until then.
+    Scores of methods stay, as they contain no names. Restart running services afterwards: until
+    then they keep a user's last runs in memory.
 
     For example:
 
@@ -33,7 +33,7 @@ def forget(
         walltimed forget --older-than-days 1095
     """
     if (user is None) == (older_than_days is None):
-        raise CommandError("Say either --user or --older-than-days.", ExitCode.USAGE)
+        raise CommandError("Give either --user or --older-than-days.", ExitCode.USAGE)
     settings = load_settings(database_url=database_url, config=file)
     names = names_of(settings)
     with ready(settings) as store:

@@ -28,9 +28,9 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
         openapi_extra=open_to_all(),
     )
     async def ready() -> Response:
-        """Whether the history has been folded, and how far behind it predictions are.
+        """Whether the service has read its history, and how far behind its predictions are.
 
-        A service whose store is away is ready, but stale: it predicts from memory.
+        A service whose store is unavailable is ready but stale: it predicts from memory.
         """
         answer = health()
         return Response(
@@ -50,5 +50,5 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
         openapi_extra=needs(),
     )
     async def metrics() -> Response:
-        """Everything that is counted and measured, for Prometheus."""
+        """All metrics, for Prometheus."""
         return Response(await reporting.metrics(), media_type=CONTENT_TYPE_LATEST)

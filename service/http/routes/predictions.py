@@ -20,7 +20,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
     async def predict(body: PredictionRequest) -> PredictionAnswer:
         """Predict how long a job will run.
 
-        Asking changes nothing that is learned: a submit filter may ask twice.
+        A prediction does not change what the service has learned: a submit filter may ask twice.
         """
         return predicting.predict(body)
 
@@ -28,7 +28,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions/batch", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
     )
     async def predict_batch(body: PredictionBatch) -> PredictionsAnswer:
-        """Predict several jobs; the answers come in the order of the submissions."""
+        """Predict several jobs; the answers are in the order of the submissions."""
         return await predicting.predict_batch(body)
 
     @router.post(
@@ -40,8 +40,8 @@ def add(router: APIRouter, predicting: Predicting) -> None:
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
         """The next estimate of a job that has outlived its prediction.
 
-        With a submission it is taken from the user's runs that lasted longer than this one has.
-        Without it, or with too few of them, the prediction is doubled until it exceeds the elapsed
-        time or reaches the request.
+        With a submission the estimate comes from the user's runs that lasted longer than this job
+        has run. Without a submission, or with too few such runs, the prediction is doubled until
+        it exceeds the elapsed time or reaches the request.
         """
         return predicting.extend(body)
