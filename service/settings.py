@@ -116,8 +116,8 @@ class Settings(BaseSettings):
         19,
         ge=0,
         le=200,
-        description="Number of futures with runtimes drawn from past errors. A forecast's intervals "
-        "are the ranges of these futures; 0 turns intervals off.",
+        description="Number of futures with runtimes drawn from past errors, whose ranges are a "
+        "forecast's intervals; 0 turns intervals off.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest severity of written log records."
