@@ -1,4 +1,4 @@
-"""Penalty scheduling: ranks users by the accuracy of their requests and ages waiting jobs."""
+"""Penalty scheduling ranks users by the accuracy of their requests and ages waiting jobs."""
 
 from bisect import bisect_right
 from math import floor, fsum, inf, isfinite
@@ -11,19 +11,19 @@ from predictors.jobs import Completion
 from predictors.memory.user_runs import UserRuns
 
 ACCURACY_JOBS = 10
-"""A user's accuracy is the mean usage of this many of their most recently ended jobs."""
+"""Number of a user's most recently ended jobs whose mean usage is the user's accuracy."""
 
 STEP_SECONDS = 150.0
-"""Waiting jobs are aged once in this time."""
+"""Seconds between two steps in which waiting jobs are aged."""
 
 CEILING = 1e300
-"""No priority is higher; jobs that reach it are equal, and older submissions go first."""
+"""The highest priority. Among jobs that reach it, older submissions go first."""
 
 LONGEST_WAIT_STEPS = 10_000_000
-"""Longer waits, 47 years, age a job no further."""
+"""A wait of this many steps (47 years) or more ages a job no further."""
 
 _NEGLIGIBLE = 1e-20
-"""A falling term this small beside the sum before it changes no digit of it."""
+"""A falling term whose share of the sum is smaller than this changes no digit of the sum."""
 
 
 class Group(Struct, frozen=True, kw_only=True, gc=False):
@@ -55,7 +55,7 @@ GROUPS: tuple[Group, ...] = tuple(
         zip(_TABLE_1, (*_LOWER[1:], 1.0), strict=True), start=1
     )
 )
-"""Rocchetti et al., Table 1: g1 to g10. Their ends leave 0 open; it is in g1."""
+"""The groups g1 to g10 of Rocchetti et al., Table 1. The table leaves 0 open; here 0 is in g1."""
 
 _PLACES = {group.name: place for place, group in enumerate(GROUPS)}
 
@@ -65,7 +65,7 @@ class UserAccuracy(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         accuracy: mean usage of the last jobs, in [0, 1].
-        jobs: how many jobs that mean rests on, ten at most.
+        jobs: number of jobs in that mean, ten at most.
         group: g1 to g10.
         priority: the initial priority of the group.
     """
@@ -78,15 +78,15 @@ class UserAccuracy(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GroupShare(Struct, frozen=True, kw_only=True, gc=False):
-    """One accuracy group and who is in it.
+    """One accuracy group and its users.
 
     Attributes:
         lower: smallest accuracy of the group.
-        upper: end of its interval, itself outside except for 1 in g10.
-        users: users whose accuracy is in the group now.
-        user_share: of all users with history.
-        jobs: the jobs their accuracies rest on, ten of each user at most.
-        job_share: of all such jobs.
+        upper: end of the group's interval; outside the group, except for 1 in g10.
+        users: number of users whose accuracy is in the group now.
+        user_share: their share of all users with history.
+        jobs: number of jobs that their accuracies are computed from, ten of each user at most.
+        job_share: their share of all such jobs.
     """
 
     group: str
@@ -131,7 +131,7 @@ class Accuracies:
         self._place(user)
 
     def of(self, user: str | None, at: float = inf) -> UserAccuracy | None:
-        """The user's accuracy from runs that had ended ``at`` that time; None without any."""
+        """The user's accuracy from runs that had ended at time ``at``; None without any."""
         usages = self._usages.before(user, at)
         if user is None or not usages:
             return None
@@ -146,7 +146,7 @@ class Accuracies:
         )
 
     def groups(self) -> list[GroupShare]:
-        """Who is in each group now, g1 first."""
+        """The present users of each group, g1 first."""
         users = max(1, sum(self._users))
         jobs = max(1, sum(self._jobs))
         return [
@@ -164,7 +164,7 @@ class Accuracies:
         ]
 
     def _place(self, user: str) -> None:
-        """Count the user in the group that their accuracy has now, and no longer in the last."""
+        """Move the user from the previous group to the group of their present accuracy."""
         before = self._places.get(user)
         if before is not None:
             self._users[before[0]] -= 1
@@ -210,7 +210,7 @@ def aged_priority(initial: float, waiting_seconds: float, requested_walltime: fl
 
     Args:
         initial: g, greater than 0.
-        waiting_seconds: before 0 (clocks that disagree) it counts as 0.
+        waiting_seconds: a negative wait (from clocks that disagree) counts as 0.
         requested_walltime: r in seconds, greater than 0.
 
     Raises:
@@ -227,7 +227,7 @@ def aged_priority(initial: float, waiting_seconds: float, requested_walltime: fl
 
 
 def warm_up() -> None:
-    """Compile the aging, or load it from the cache, so that no request waits for it."""
+    """Compile ``aged``, or load it from the cache, so that no request waits for the compiler."""
     aged_priority(1.0, 0.0, 1.0)
 
 

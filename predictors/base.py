@@ -8,20 +8,20 @@ from msgspec import Struct
 from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
 
 SHORTEST = 1.0
-"""No prediction is shorter than this many seconds (unless the request is): it must be positive."""
+"""Shortest prediction in seconds, unless the request is shorter: predictions are positive."""
 
 DEFAULT_METHOD = "max-usage"
-"""Answers where neither the caller nor the settings name a method."""
+"""The method that answers if neither the caller nor the settings name one."""
 
 COLD_START = Basis(jobs=0, reason="cold-start")
-"""The basis of an answer for want of any usable history."""
+"""The basis of an answer that is given without any usable history."""
 
 
 class Memory(Struct, frozen=True, kw_only=True):
     """Which part of the history can still change a predictor's answers.
 
-    A service that starts on a long history folds only this part of it, in log order, and
-    reaches the same answers as by folding all of it.
+    A service that starts on a long history lets the predictor observe only this part, in log
+    order. Its answers are then the same as after observing all of the history.
 
     Attributes:
         jobs_per_user: the most recently ended runs of every user.
@@ -44,20 +44,20 @@ class Memory(Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Predictor(Protocol):
-    """Answers how long a job will run, from the completions of one cluster it was told of.
+    """Predicts how long a job will run from the observed completions of one cluster.
 
-    The contract, which one test suite holds every registered predictor to:
+    One test suite checks that every registered predictor keeps this contract:
 
     - ``predict`` changes no answer, ``observe`` is the only mutation.
     - Every prediction is finite, positive, at most the request, and deterministic.
     - With no usable history the answer is the request, with reason ``cold-start``.
     - A completion influences predictions for submissions at or after its end time only.
-    - The answers depend on the completions and the order in which they were observed alone;
-      "most recent" means the latest end time, and among equal ones the latest observed.
+    - The answers depend only on the completions and the order in which they were observed.
+      "Most recent" means the latest end time, and among equal end times the latest observed.
     - The time of either call does not grow with the length of the history.
 
-    What it is given is sane: times and durations are finite and requests positive. The edges of
-    the system refuse anything else, so that it is checked once.
+    A predictor may rely on its input: times and durations are finite and requests are positive.
+    The edges of the system refuse anything else, so that the input is checked once.
     """
 
     @property
@@ -148,7 +148,7 @@ def capped(
 
 
 def request_of(submission: Submission, *, method: str, basis: Basis) -> Prediction:
-    """The user's request as the answer of ``method``, for want of anything better."""
+    """The user's request as the answer of ``method``, when it has nothing better."""
     request = submission.requested_walltime
     return Prediction(
         predicted_walltime=request, requested_walltime=request, method=method, basis=basis

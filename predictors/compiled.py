@@ -1,8 +1,8 @@
-"""Compiles numeric loops to machine code, cached on disk under a name that tells their text.
+"""Compiles numeric loops to machine code and caches it under a name that depends on their text.
 
-numba renews a cached function when the function's own file changes, but not when a function or
-constant of another module changes that was compiled into it. So the name under which a function
-is cached ends with a digest of everything that it is made of.
+numba compiles a cached function again when the function's own file changes. It does not do so
+when a function or constant of another module changes that was compiled into the cached function.
+So the name of a cached function ends with a digest of everything that was compiled into it.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     """``function`` as machine code, built at its first call or loaded from numba's cache.
 
     The cache lies beside the source, else in the user's cache directory, else in
-    NUMBA_CACHE_DIR. Where none of them can be written, every process compiles for itself.
+    NUMBA_CACHE_DIR. If none of these can be written, every process compiles for itself.
     """
     function.__qualname__ = f"{function.__qualname__}-{source_digest(function)}"
     try:
@@ -44,7 +44,7 @@ def source_digest(function: Callable[..., Any]) -> str:
 
 
 def parts_of(function: Callable[..., Any]) -> Iterator[FunctionType]:
-    """``function`` and all compiled functions that it calls, directly or not, each once."""
+    """``function`` and all compiled functions that it calls directly or indirectly, each once."""
     waiting, seen = [_python_of(function)], set()
     while waiting:
         part = waiting.pop()

@@ -1,10 +1,10 @@
-"""What to assume of a job that outlived its estimate."""
+"""New estimates for a job that has run longer than its estimate."""
 
 from collections.abc import Callable, Mapping
 from math import inf
 
 Correction = Callable[[float, float, float], float]
-"""(predicted, requested, elapsed) -> the estimate of the job's whole runtime now, in seconds."""
+"""(predicted, requested, elapsed) -> the estimate of the whole runtime now, in seconds."""
 
 _MINUTE = 60.0
 _HOUR = 3600.0
@@ -50,14 +50,14 @@ def request_at_once(predicted: float, requested: float, elapsed: float) -> float
 def tsafrir_steps(predicted: float, requested: float, elapsed: float) -> float:
     """Adds growing steps to the prediction: 1, 5, 15, 30 min, 1, 2, 5, 10, 20, 50, 100 h.
 
-    Small steps first, because many jobs exceed their prediction by little. The steps count from
-    the *first* prediction e, as in the programs that schedules in the literature were made with
+    The first steps are small, because many jobs exceed their prediction by little. The steps
+    count from the *first* prediction e, as in the simulator behind the published schedules
     (pyss as extended by Gaussier et al. 2015): the estimates are e + 1 min, e + 5 min,
-    e + 15 min, ..., of which the answer is the first that exceeds the elapsed time; so the
-    caller counts no corrections. After the last step, and at most, it is the request. Takes and
-    refuses what ``next_estimate`` does.
+    e + 15 min, .... The answer is the first estimate that exceeds the elapsed time, so the
+    caller need not count corrections. The answer is never more than the request, and it is the
+    request after the last step. Takes and refuses what ``next_estimate`` does.
 
-    Reference: the idea is of Tsafrir, Etsion and Feitelson 2007.
+    Reference: the idea is from Tsafrir, Etsion and Feitelson 2007.
     """
     _check(predicted, requested, elapsed)
     if elapsed < predicted:
@@ -74,7 +74,7 @@ CORRECTIONS: Mapping[str, Correction] = {
 
 
 def _check(predicted: float, requested: float, elapsed: float) -> None:
-    """Refuse what no job can have, NaN included."""
+    """Refuse values that no job can have, NaN included."""
     if not 0 < requested < inf:
         raise ValueError(f"requested_walltime must be greater than 0, not {requested}.")
     if not 0 < predicted <= requested:

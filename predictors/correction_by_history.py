@@ -8,23 +8,23 @@ from predictors.jobs import Completion, Submission
 from predictors.memory.user_runs import UserRuns
 
 WINDOW = 50
-"""A user's last runs that are looked at."""
+"""Number of a user's last runs that are looked at."""
 
 FEWEST = 5
-"""With fewer runs that lasted longer than this job has, they say little of it."""
+"""Fewest longer runs that an estimate is made from; fewer say too little about the job."""
 
 SHARE = 0.75
-"""The new estimate covers this share of them: to ask again soon costs more than to wait a little
-longer."""
+"""Share of the longer runs that the new estimate covers. It is high because correcting again soon
+costs more than expecting the end a little late."""
 
 
 class Survivors:
-    """Estimates how long a job will run, given that it has run for so long already.
+    """Estimates the whole runtime of a running job from the time that it has run already.
 
-    Of the user's last runs, each as a share of its request, those are left that would have
-    lasted longer than this job has; the estimate is the smallest of their runtimes that
-    ``SHARE`` of them do not exceed. Runs that ended earlier tell nothing any more: that is the
-    difference to any prediction made at submission.
+    Each of the user's last runs is taken as a share of its request. Only runs count that would
+    have lasted longer than this job has run. The estimate is the smallest of their runtimes that
+    ``SHARE`` of them do not exceed. A prediction made at submission also counts the shorter runs,
+    which say nothing any more about a job that has outlived them.
     """
 
     def __init__(self) -> None:
@@ -41,15 +41,15 @@ class Survivors:
         self._usages.add(user, completion.end_time, completion.usage)
 
     def next_estimate(self, predicted: float, submission: Submission, elapsed: float) -> float:
-        """Seconds from the start to the end of the job, more than ``elapsed`` or the request.
+        """Seconds from the start to the end of the job: more than ``elapsed``, or the request.
 
-        A prediction that the job has not outlived yet stands. With too few runs to go by it is
-        doubled instead.
+        A prediction that the job has not outlived yet is kept. With fewer than ``FEWEST`` longer
+        runs the prediction is doubled instead.
 
         Args:
             predicted: any earlier estimate, 0 < predicted <= request.
-            submission: the job; what had ended at its submission counts.
-            elapsed: how long it has been running.
+            submission: the job; runs count that had ended at its submission.
+            elapsed: how long the job has been running, in seconds.
         """
         requested = submission.requested_walltime
         doubled = next_estimate(predicted, requested, elapsed)

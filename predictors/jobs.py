@@ -1,10 +1,10 @@
-"""Domain types: what is known of a job at submission, at its end, and what we say of it.
+"""Domain types: a job as known at its submission, a job as known at its end, and a prediction.
 
 Durations are seconds, times are Unix seconds, processors are cores, memory is KiB per
 processor. Unknown is ``None``, never ``-1`` or ``0``.
 
-The types are msgspec structs, which behave as frozen keyword-only dataclasses and are built
-ten times faster: a fold of a million completions builds two million of them.
+The types are msgspec structs. They behave as frozen keyword-only dataclasses and are built ten
+times faster, which counts because learning from a million completions builds two million of them.
 """
 
 from enum import StrEnum
@@ -40,9 +40,9 @@ class Submission(Struct, frozen=True, kw_only=True, gc=False):
     """What is known of a job when it is submitted.
 
     Attributes:
-        requested_walltime: what the user asked for, in seconds, > 0.
+        requested_walltime: the walltime that the user asked for, in seconds, > 0.
         submit_time: Unix seconds.
-        cluster: history never leaves its cluster.
+        cluster: the job's cluster; predictions use the history of this cluster only.
         job_id: the resource manager's name for the job; a submit filter has none yet.
         project: Slurm account, PBS project.
         queue: Slurm partition.
@@ -83,7 +83,7 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Basis(Struct, frozen=True, kw_only=True, gc=False):
-    """What a prediction rests on: how many past jobs, and one word why."""
+    """The number of past jobs that a prediction is made from, and a reason in one word."""
 
     jobs: int
     reason: str

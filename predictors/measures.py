@@ -1,4 +1,4 @@
-"""How good predictions are: every measure of a prediction, defined once."""
+"""The measures of how good predictions are, each defined once."""
 
 from dataclasses import asdict, dataclass
 
@@ -9,23 +9,24 @@ Seconds = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 BAD_UNDERESTIMATE = 1800.0
-"""Seconds: an underestimate by more than this is a bad one (Tang et al. 2013, section 4)."""
+"""An underestimate by more than these seconds is a bad one (Tang et al. 2013, section 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionMeasures:
-    """How one method did.
+    """The measures of one method's predictions.
 
-    The classes NA, OE, UE and BE are Tang et al.'s, sum to 1, and look at what was made of the
-    request: a job that outran its unadjusted request is NA, and underestimated.
+    The shares of the classes NA, OE, UE and BE (Tang et al.) sum to 1. They say how a prediction
+    changed the request: a job that ran longer than its unadjusted request is NA, and counts in
+    ``underestimation_rate``.
 
     Attributes:
-        jobs: how many were predicted.
+        jobs: number of jobs that were predicted.
         mean_absolute_error: seconds.
         median_absolute_error: seconds.
         accuracy: mean of Tang et al.'s Equation 3.
-        median_accuracy: median of the same.
-        underestimation_rate: see ``underestimation_rate``.
+        median_accuracy: median of Tang et al.'s Equation 3.
+        underestimation_rate: share of the jobs that ran longer than predicted.
         not_adjusted: NA, the share of jobs whose prediction is their request.
         overestimated: OE, predicted below the request, and not below the runtime.
         underestimated: UE, predicted below request and runtime, by 30 minutes at most.
@@ -46,7 +47,7 @@ class PredictionMeasures:
     interval_coverage: float | None = None
 
     def as_dict(self) -> dict[str, float | None]:
-        """By name, for JSON."""
+        """The measures by name, for JSON."""
         return asdict(self)
 
 
@@ -65,11 +66,11 @@ def measure(
     """Measure the predictions of one method, job by job.
 
     Args:
-        predicted: what the method said.
-        requested: what the user asked for.
-        actual: how long the job ran.
-        lower: lower ends of intervals; NaN where there is none.
-        upper: upper ends.
+        predicted: the predictions of the method.
+        requested: the walltimes that the users requested.
+        actual: the runtimes of the jobs.
+        lower: lower ends of the intervals; NaN where there is none.
+        upper: upper ends of the intervals; NaN where there is none.
 
     Raises:
         NoJobsError: the arrays are empty.
@@ -94,7 +95,7 @@ def measure(
 
 
 def mean_absolute_error(predicted: Seconds, actual: Seconds) -> float:
-    """How far predictions are off on average, in seconds."""
+    """The mean distance of the predictions from the runtimes, in seconds."""
     return float(np.abs(predicted - actual).mean())
 
 
@@ -104,7 +105,10 @@ def underestimation_rate(predicted: Seconds, actual: Seconds) -> float:
 
 
 def accuracy(predicted: Seconds, actual: Seconds) -> Seconds:
-    """The smaller of the two over the larger, 1 where both are 0 (Tang et al. 2013, Eq 3)."""
+    """The smaller of prediction and runtime divided by the larger (Tang et al. 2013, Eq 3).
+
+    The accuracy is 1 where both are 0.
+    """
     larger = np.maximum(predicted, actual)
     equal = np.ones_like(larger)
     return np.divide(np.minimum(predicted, actual), larger, out=equal, where=larger > 0)

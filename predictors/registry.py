@@ -1,4 +1,4 @@
-"""The methods by name: a new predictor is one module and one line here."""
+"""The methods by name. A new predictor is one module and one line here."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "least-cost": LeastCost,
     "attention": Attention,
 }
-"""In the order in which tables show them, requests first."""
+"""The methods in the order in which tables show them, requests first."""
 
 UNCERTAIN = frozenset({LeastCost.name})
 """Those that know how sure they are: each is an ``UncertainPredictor``."""

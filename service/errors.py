@@ -1,4 +1,4 @@
-"""What a caller can be told is wrong, and the one table that maps it to a status."""
+"""The errors that a caller can receive, and the one table that maps them to statuses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class RequestError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the answer carries besides its body."""
+        """The headers of the answer."""
         return {}
 
 
@@ -45,7 +45,7 @@ class RequestTimeoutError(RequestError):
 
 
 class TooManyConnectionsError(Exception):
-    """The process has as many connections as it takes."""
+    """The process already has the largest number of connections."""
 
 
 class MissingTokenError(RequestError):
@@ -95,11 +95,11 @@ class QueueTooLargeError(RequestError):
 
 
 class ForecastsBusyError(Exception):
-    """Too many forecasts are wanted at once."""
+    """Too many forecasts are asked for at once."""
 
 
 class ForecastTooLongError(Exception):
-    """A forecast took longer than it may."""
+    """A forecast took longer than the limit."""
 
 
 class UnsupportedMediaTypeError(RequestError):
@@ -119,7 +119,7 @@ class InvalidFieldError(RequestError):
     """A field is missing, unknown, of the wrong type or out of range.
 
     Attributes:
-        field: its path in the body or query, such as ``completions.3.user``.
+        field: path of the field in the body or query, such as ``completions.3.user``.
     """
 
     def __init__(self, detail: str, field: str) -> None:
@@ -127,7 +127,7 @@ class InvalidFieldError(RequestError):
         self.field = field
 
     def within(self, prefix: str) -> "InvalidFieldError":
-        """The same error, its field seen from the object around it."""
+        """The same error with the field's path from an enclosing object."""
         return InvalidFieldError(str(self), f"{prefix}.{self.field}")
 
 
@@ -144,10 +144,10 @@ class TooManyClustersError(InvalidFieldError):
 
 
 class InvalidLineError(InvalidFieldError):
-    """A line of NDJSON is no completion.
+    """A line of NDJSON is not a completion.
 
     Attributes:
-        line: its number, the first being 1.
+        line: number of the line, from 1.
     """
 
     def __init__(self, detail: str, field: str, line: int) -> None:
@@ -156,11 +156,11 @@ class InvalidLineError(InvalidFieldError):
 
 
 class TooManyBadLinesError(InvalidLineError):
-    """A stream of NDJSON has so many bad lines that it was not read to its end.
+    """A stream of NDJSON has too many bad lines and was not read to its end.
 
     Args:
-        bad: the errors of these lines, in order.
-        stored: completions before the last of them, which stay.
+        bad: the errors of the bad lines, in order.
+        stored: number of completions before the last bad line, which stay stored.
     """
 
     def __init__(self, bad: Sequence[InvalidLineError], stored: int) -> None:
@@ -174,7 +174,7 @@ class TooManyBadLinesError(InvalidLineError):
 
 
 class InternalError(Exception):
-    """Something failed in the service; its log says what."""
+    """The service failed; its log says why."""
 
 
 STATUSES: Mapping[type[Exception], HTTPStatus] = {
@@ -207,11 +207,11 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     SchemaOutdatedError: HTTPStatus.SERVICE_UNAVAILABLE,
     InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-"""Every error that a caller can meet. Any other exception is a bug, answered as InternalError."""
+"""All errors that a caller can receive. Any other exception is a bug, answered as InternalError."""
 
 
 def status_of(error: Exception) -> HTTPStatus:
-    """The status of an error of the table or of a kind of one."""
+    """The status of an error in the table, or of its nearest base class in the table."""
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
@@ -232,12 +232,12 @@ DESCRIPTIONS: Mapping[HTTPStatus, str] = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "The service failed.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The history store cannot be reached, or has no room.",
 }
-"""What each status of the table means, for the OpenAPI document."""
+"""The meaning of each status in the table, for the OpenAPI document."""
 
 
 @dataclass(slots=True)
 class ErrorBody:
-    """What is wrong."""
+    """The error."""
 
     error: str
     detail: str
@@ -245,20 +245,20 @@ class ErrorBody:
 
 @dataclass(slots=True)
 class FieldErrorBody(ErrorBody):
-    """What is wrong, and with which field."""
+    """The error and its field."""
 
     field: Annotated[str, Field(description="A path such as completions.3.user.")]
 
 
 @dataclass(slots=True)
 class LineErrorBody(FieldErrorBody):
-    """What is wrong, with which field of which line of NDJSON."""
+    """The error, its field and its line of NDJSON."""
 
-    line: Annotated[int, Field(description="The first is 1.")]
+    line: Annotated[int, Field(description="Number of the line, from 1.")]
 
 
 def body_of(error: Exception) -> ErrorBody:
-    """What the caller reads, with the field and the line where the error has them."""
+    """The body of the answer, with the field and the line if the error has them."""
     name, detail = type(error).__name__, str(error)
     if isinstance(error, InvalidLineError):
         return LineErrorBody(name, detail, error.field, error.line)

@@ -1,4 +1,4 @@
-"""What the service counts and measures, for Prometheus."""
+"""The service's metrics, for Prometheus."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -23,11 +23,11 @@ LATENCY_BUCKETS = (
 """Seconds."""
 
 MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable by which several worker processes share what they count."""
+"""Environment variable with which several worker processes share their metrics."""
 
 
 class RouteMetrics:
-    """What is counted of one route. Resolves each label once: that is most of the cost."""
+    """The metrics of one route. Resolves each label once, because that is most of the cost."""
 
     def __init__(self, route: str, requests: Counter, seconds: Histogram) -> None:
         self._route = route
@@ -36,7 +36,7 @@ class RouteMetrics:
         self._observe_seconds = seconds.labels(route).observe
 
     def observe(self, status: int, seconds: float) -> None:
-        """Count a request that took so long."""
+        """Count a request that was answered with ``status`` after ``seconds``."""
         self._observe_seconds(seconds)
         counter = self._by_status.get(status)
         if counter is None:
@@ -68,8 +68,8 @@ class Metrics:
         self._by_method: dict[str, Counter] = {}
         self._failures = self._counter(
             "method_failures",
-            "Errors of a method: when it was to answer (the request was answered instead), "
-            "when it was asked in shadow, or when it was to learn.",
+            "Errors of a method by phase: answer (the request was answered instead), shadow (the "
+            "method was asked for its score only), or observe (learning).",
             "method phase",
         )
         completions = self._counter(
@@ -80,7 +80,7 @@ class Metrics:
         )
         self._skipped = self._counter(
             "skipped_records",
-            "Records of resource managers of which nothing was stored, by the reason.",
+            "Records of resource managers that were not stored, by reason.",
             "reason",
         )
         self._refused_clusters = self._counter(
@@ -92,13 +92,13 @@ class Metrics:
         )
         self._commits = self._counter("commits", "Write transactions that were committed.")
         self.ready = self._gauge(
-            "ready", "1 when the history has been folded, else 0.", mode="livemin"
+            "ready", "1 when the service has read its history, else 0.", mode="livemin"
         )
         self.lag = self._gauge(
-            "replay_lag_completions", "Durable completions that predictions do not know of yet."
+            "replay_lag_completions", "Stored completions that are not yet used for predictions."
         )
         self.stale_seconds = self._gauge(
-            "stale_seconds", "How long the history store could not be read; 0 while it can."
+            "stale_seconds", "Seconds since the history store could last be read; 0 while it can."
         )
         self.read_only = self._gauge(
             "read_only", "1 while the history store can be read but not written to, else 0."
@@ -150,7 +150,7 @@ class Metrics:
         self._duplicates.inc(counts.duplicates)
 
     def rejected(self, completions: int) -> None:
-        """Count lines of a stream that were no completions."""
+        """Count lines of a stream that were not completions."""
         self._rejected.inc(completions)
 
     def skipped(self, records: Mapping[str, int]) -> None:
@@ -171,7 +171,7 @@ class Metrics:
         self._commits.inc(transactions)
 
     def scored(self, cluster: str, scores: Iterable[MethodScore]) -> None:
-        """Show how the methods do on a cluster."""
+        """Set the scores of the methods on a cluster."""
         for score in scores:
             for name, gauge in self._scores.items():
                 value = getattr(score, name)
@@ -179,7 +179,7 @@ class Metrics:
                     gauge.labels(cluster, score.method).set(value)
 
     def exposition(self) -> bytes:
-        """Everything as text; of all worker processes, if they share."""
+        """All metrics as text; those of all worker processes, if they share them."""
         if MULTIPROCESS_DIRECTORY not in os.environ:
             return generate_latest(self.registry)
         shared = CollectorRegistry()

@@ -33,7 +33,7 @@ RELOADABLE = frozenset(
 
 
 class Settings(BaseSettings):
-    """Everything a site can set. The environment wins over the file named by WALLTIMED_CONFIG."""
+    """All settings of a site. The environment wins over the file named by WALLTIMED_CONFIG."""
 
     model_config = SettingsConfigDict(env_prefix="WALLTIMED_", extra="forbid", frozen=True)
 
@@ -44,8 +44,8 @@ class Settings(BaseSettings):
     )
     sqlite_synchronous: Literal["full", "normal"] = Field(
         "full",
-        description="full: an acknowledged completion survives power loss; normal: a crash of the "
-        "process only (for private replays).",
+        description="full: an acknowledged completion survives power loss; normal: it survives "
+        "only a crash of the process (for private replays).",
     )
     host: str = Field("127.0.0.1", description="Address to listen on; loopback by default.")
     port: int = Field(8580, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
@@ -57,8 +57,8 @@ class Settings(BaseSettings):
         4096,
         ge=1,
         le=1_000_000,
-        description="Most connections of one worker process, or fewer where the limit of open "
-        "files says so; more are answered 503.",
+        description="Most connections of one worker process, or fewer if the limit of open files "
+        "is lower; further connections are answered 503.",
     )
     host_names: list[str] = Field(
         default_factory=list,
@@ -66,7 +66,7 @@ class Settings(BaseSettings):
         "while it asks for no tokens.",
     )
     insecure: bool = Field(
-        default=False, description="Listen beyond loopback although no token has been issued."
+        default=False, description="Listen beyond loopback even if no token has been issued."
     )
     method: str = Field(
         DEFAULT_METHOD, description="Method that answers when a request names none."
@@ -85,23 +85,25 @@ class Settings(BaseSettings):
         1.0,
         ge=0.0,
         le=1.0,
-        description="Share of submissions for which every other method is asked too, so that its "
-        "live score is known; 0 turns it off.",
+        description="Share of submissions for which every other method is asked as well, so that "
+        "it has a live score; 0 turns this off.",
     )
     record_predictions: bool = Field(
-        default=True, description="Store predictions, so that they are scored when jobs end."
+        default=True, description="Store predictions, so that they can be scored when jobs end."
     )
     default_group: str = Field(
         "g5", pattern=r"^g([1-9]|10)$", description="Accuracy group of users without history."
     )
     max_body_bytes: int = Field(
-        8 << 20, ge=1024, description="Largest body of one request, NDJSON excepted."
+        8 << 20, ge=1024, description="Largest body of one request in bytes, except NDJSON."
     )
     max_batch: int = Field(
         10_000, ge=1, description="Most submissions, completions or jobs in one request."
     )
     max_rejected_lines: int = Field(
-        1000, ge=1, description="A stream of NDJSON is given up after this many bad lines."
+        1000,
+        ge=1,
+        description="Invalid lines after which the service stops reading a stream of NDJSON.",
     )
     max_clusters: int = Field(
         64,
@@ -110,7 +112,9 @@ class Settings(BaseSettings):
         "refused.",
     )
     prediction_retention_days: float = Field(
-        90.0, gt=0, description="Recorded predictions whose job never ended are dropped after this."
+        90.0,
+        gt=0,
+        description="Days after which recorded predictions of jobs that never ended are dropped.",
     )
     pseudonym_key_file: Path | None = Field(
         None,
@@ -120,29 +124,29 @@ class Settings(BaseSettings):
     tuning: Literal["automatic", "on-request", "elsewhere"] = Field(
         "automatic",
         description="When parameters of knn are tuned: automatic: whenever enough jobs have ended, "
-        "in a process of lowest priority; on-request: when asked to; elsewhere: rounds are left to "
+        "in a process of lowest priority; on-request: when a caller asks; elsewhere: only by "
         "`walltimed tune --follow`.",
     )
     tuning_plan: dict[str, Any] = Field(
         default_factory=dict,
-        description="What a round looks at and wants: history, training, test, penalty, search, "
-        "seed; for example {'penalty': 2}.",
+        description="Plan of a round of tuning: history, training, test, penalty, search, seed; "
+        "for example {'penalty': 2}.",
     )
     forecast_jobs: int = Field(
         5_000, ge=1, description="Most running and waiting jobs of one forecast."
     )
     forecast_seconds: float = Field(
-        5.0, gt=0, le=600, description="A forecast that takes longer is given up."
+        5.0, gt=0, le=600, description="Seconds after which a forecast is given up."
     )
     forecast_samples: int = Field(
         19,
         ge=0,
         le=200,
-        description="Futures with runtimes drawn from past errors, of which a forecast's intervals "
-        "are the range; 0 turns intervals off.",
+        description="Number of futures with runtimes drawn from past errors, whose ranges are a "
+        "forecast's intervals; 0 turns intervals off.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe log record that is written."
+        "info", description="Lowest severity of written log records."
     )
     log_format: Literal["json", "console"] = Field(
         "json", description="json: one object per line; console: for people."

@@ -1,1 +1,1 @@
-"""What a scheduler would do with predictions: traces, replay, machines, policies, measures."""
+"""Simulates schedulers with predictions: traces, replay, machines, policies and measures."""

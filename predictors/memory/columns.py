@@ -1,7 +1,8 @@
 """Past runs in flat columns, and the machine code that keeps the columns in order.
 
-Rows are in order of (end time, observation), so a scan from the newest to the oldest meets
-runs in the order in which ties are decided: newest end first, then latest observed.
+Rows are in order of end time, and among equal end times in order of observation. So a scan from
+the newest row to the oldest meets runs in the order in which ties are decided: the run that ended
+last first, and among equal ends the run that was observed last.
 """
 
 # ruff: noqa: PLR1730 - min and max answer NaN for NaN; comparisons leave it out
@@ -14,7 +15,7 @@ from predictors.compiled import compiled
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
 Columns = tuple[Floats, Ids, Floats]
-"""The jobs: numbers and ids by row, bounds of the features by block of rows."""
+"""Numbers by row, ids by row, and the bounds of the features by block of rows."""
 
 Features = tuple[float, float, float]
 """Processors, request and memory of a job, NaN where unknown."""
@@ -31,25 +32,25 @@ GIVEN = 6
 """The first of these are told with a run, the others are made of them."""
 
 FEATURES = 3
-"""The first of these rows are what jobs are compared by."""
+"""Number of rows, from the first, that are the features by which jobs are compared."""
 
 USER, GROUP, QUEUE, APPLICATION, PREVIOUS = range(5)
-"""Rows of the matrix of ids: interned attributes, -1 is unknown; and where the previous run of the
-same user is, before all rows if there is none."""
+"""Rows of the matrix of ids. The first are interned attributes, -1 if unknown. PREVIOUS is the row
+of the previous run of the same user; it lies before all rows if there is none."""
 
 ATTRIBUTES = 4
-"""The first of these rows are interned attributes."""
+"""Number of rows, from the first, that are interned attributes."""
 
 ANY = -1
-"""A template leaves this attribute out."""
+"""Stands for an attribute that a template leaves out."""
 
 BLOCK = 64
-"""Rows that share one entry of smallest and largest features."""
+"""Number of rows that share one entry of smallest and largest features."""
 
 
 @compiled
 def rows_until(ends: Floats, first: int, stop: int, time: float) -> int:
-    """End of those rows of ``first:stop`` whose jobs had ended at ``time``."""
+    """The end of the rows within ``first:stop`` whose jobs had ended at ``time``."""
     if stop > first and ends[stop - 1] <= time:
         return stop
     while first < stop:
@@ -145,11 +146,11 @@ def insert(
 def admit(keys: Floats, values: Floats, found: int, candidate: tuple[float, float]) -> int:
     """Keep a candidate (key, value) among ``found`` in ascending order of their keys.
 
-    A candidate goes behind its equals: they were met first, so they win the tie. Where the arrays
-    are full it replaces the last, if its key is smaller.
+    A candidate goes behind candidates with an equal key: they were met first, so they win the
+    tie. If the arrays are full, the candidate replaces the last if its key is smaller.
 
     Returns:
-        How many there are.
+        The number of candidates that are kept now.
     """
     key, value = candidate
     if found == len(keys):

@@ -1,4 +1,4 @@
-"""How far one method's predictions were off lately: what to expect of the next ones."""
+"""The ratios of runtime to prediction of one method's latest predictions."""
 
 from bisect import bisect_right
 from collections import deque
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from predictors.base import Memory
 
 KEPT = 500
-"""The latest predictions that are remembered."""
+"""Number of latest predictions that are remembered."""
 
 
 class RecentErrors:
@@ -31,9 +31,9 @@ def sample(ratios: Sequence[float], least: float, position: float) -> float | No
     """One of the ascending ratios that exceed ``least``; None if there are none.
 
     Args:
-        ratios: of ``RecentErrors.quantiles``.
-        least: what the ratio of a running job is known to exceed; 0 for any other.
-        position: in [0, 1), where among them.
+        ratios: the answer of ``RecentErrors.quantiles``.
+        least: a bound that the ratio of a running job is known to exceed; 0 for any other job.
+        position: place among the ratios that exceed ``least``, in [0, 1).
     """
     first = bisect_right(ratios, least) if least > 0 else 0
     left = len(ratios) - first

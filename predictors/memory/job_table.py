@@ -22,10 +22,10 @@ from predictors.memory.columns import (
 )
 
 LATE_JOBS = 1_000
-"""Runs that may have ended after the submission that is asked about without costing it any."""
+"""Number of runs that may have ended after a submission before its search finds fewer runs."""
 
 TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
-"""What a template can be made of (Xu et al. 2019, section 1), in the order of the columns."""
+"""The attributes that a template may contain (Xu et al. 2019, section 1), in column order."""
 
 UNKNOWN = -1
 """The id of an attribute that a job does not have."""
@@ -39,7 +39,7 @@ FEWEST_ROWS = 64
 
 
 class Interned:
-    """Small numbers for strings, taken back when the last user of a string is gone."""
+    """Small numbers for strings; a number is free again when its string is no longer used."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -56,7 +56,7 @@ class Interned:
         return UNKNOWN if text is None else self._ids.get(text, UNKNOWN)
 
     def acquire(self, text: str | None) -> int:
-        """The number of a string, in use once more; UNKNOWN for None."""
+        """Count one more use of a string and return its number; UNKNOWN for None."""
         if text is None:
             return UNKNOWN
         number = self._ids.get(text)
@@ -66,7 +66,7 @@ class Interned:
         return number
 
     def release(self, number: int) -> None:
-        """One use less; a number that nobody uses is given to the next new string."""
+        """Count one use less of ``number``; without any use the next new string may have it."""
         if number == UNKNOWN:
             return
         self._uses[number] -= 1
@@ -87,7 +87,7 @@ class Interned:
 
 
 class JobTable:
-    """Keeps the ``kept`` jobs that ended last, of equal ends those observed last.
+    """Keeps the ``kept`` jobs that ended last, among equal ends those observed last.
 
     A job that ends last is appended, and one that is reported late is put between the others.
     While fewer than ``kept`` jobs are known the arrays grow with them, by doubling, so that a
@@ -129,27 +129,27 @@ class JobTable:
         return self._columns
 
     def ids_of(self, submission: Submission) -> tuple[int, ...]:
-        """What a job's attributes are in the columns; UNKNOWN for those no kept job has."""
+        """The ids of a job's attributes in the columns; UNKNOWN for those that no kept job has."""
         return tuple(
             interned.find(getattr(submission, attribute))
             for interned, attribute in zip(self._interned, TEMPLATE_ATTRIBUTES, strict=True)
         )
 
     def window(self, submission: Submission) -> tuple[int, int, float, int]:
-        """First row, end of the rows, when the job is submitted, and the last row of its user."""
+        """The first row, the end of the rows, the submit time and the last row of the user."""
         user = self._interned[0].find(submission.user)
         newest = UNKNOWN if user == UNKNOWN else int(self._newest[user])
         return self._first, self._stop, float(submission.submit_time), newest
 
     def alike(self, submission: Submission) -> tuple[int, int]:
-        """The ids of a job's queue and application; unknown ones are alike, new ones are not."""
+        """The ids of a job's queue and application; unknown ones are alike, new ones differ."""
         _, _, queues, applications = self._interned
         return _id_or_new(queues, submission.queue), _id_or_new(
             applications, submission.application
         )
 
     def add(self, completion: Completion) -> None:
-        """Keep a job that has ended, unless as many newer ones are kept already."""
+        """Keep a job that has ended, unless the table is full of jobs that ended later."""
         if len(self) == self.kept:
             if completion.end_time < self._numbers[END, self._first]:
                 return
@@ -201,7 +201,7 @@ class JobTable:
 
         Args:
             submission: the job.
-            template: columns of the attributes; the others may be ANY.
+            template: columns of the attributes that the run must share; the others are ANY.
 
         Returns:
             None where an attribute of the job is unknown, or no kept run has it.
@@ -273,7 +273,7 @@ def _id_or_new(interned: Interned, text: str | None) -> int:
 
 
 def features_of(submission: Submission) -> Features:
-    """What jobs are compared by: processors, request and memory, NaN where unknown."""
+    """The features by which jobs are compared: processors, request and memory, NaN if unknown."""
     processors, memory = submission.requested_processors, submission.requested_memory
     return (
         math.nan if processors is None else float(processors),

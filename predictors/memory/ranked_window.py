@@ -1,4 +1,4 @@
-"""Numbers in time order, of which those inside a moving window are kept in order of size too."""
+"""Numbers in time order; the numbers inside a moving window are also kept in order of size."""
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
@@ -7,16 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 _FAR = 32
-"""A window that moves over more entries than this is sorted anew, which is then cheaper."""
+"""A window that moves by more entries than this is sorted anew, which is then cheaper."""
 
 
 class RankedWindow:
-    """Numbers with a time each, to be asked for the numbers of a time window by size.
+    """Numbers with a time each; answers the numbers of a time window in order of size.
 
-    The last window asked for stays sorted. A question about one close to it moves its two ends
-    entry by entry; so questions that follow the clock cost logarithmic time each, however
-    often they are asked. A question about a distant window sorts that window. Answers do not
-    depend on the questions before.
+    The last window stays sorted. A call for a window close to it moves the two ends entry by
+    entry, so calls that follow the clock cost logarithmic time each. A call for a distant window
+    sorts that window. Answers do not depend on earlier calls.
     """
 
     __slots__ = ("_first", "_ranked", "_stop", "_times", "_values")
@@ -32,7 +31,7 @@ class RankedWindow:
         return len(self._times)
 
     def add(self, time: float, value: float) -> None:
-        """Add a number; behind those of the same time."""
+        """Add ``value`` behind the numbers of the same ``time``."""
         place = bisect_right(self._times, time)
         self._times.insert(place, time)
         self._values.insert(place, value)
@@ -45,9 +44,9 @@ class RankedWindow:
             insort(self._ranked, value)
 
     def between(self, since: float, until: float, most: int) -> Sequence[float]:
-        """The numbers with ``since <= time <= until``, the latest ``most`` of them, by size.
+        """The latest ``most`` numbers with ``since <= time <= until``, in order of size.
 
-        The answer must not be changed, and holds until the next call.
+        The caller must not change the answer, which is valid until the next call.
         """
         stop = bisect_right(self._times, until)
         first = max(bisect_left(self._times, since), stop - most)
@@ -56,9 +55,9 @@ class RankedWindow:
         return self._ranked
 
     def forget_before(self, time: float) -> None:
-        """Drop numbers older than ``time``, but only once they are an eighth of all.
+        """Drop numbers older than ``time`` when they are at least an eighth of all numbers.
 
-        So dropping costs little per number, and a window with no newer number becomes empty.
+        So dropping costs little per number, and a window without newer numbers becomes empty.
         """
         if len(self) and self._times[len(self) // 8] < time:
             self.forget(bisect_left(self._times, time))

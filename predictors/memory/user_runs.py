@@ -6,22 +6,22 @@ from math import inf
 from predictors.base import Memory
 
 SLACK = 16
-"""Runs kept per user beyond those a question needs.
+"""Runs kept per user beyond those a prediction needs.
 
-A question may be asked for a moment in the past: a completion that ended after the submission
-can have been observed before the question came. Its answer is exact as long as no more than
-this many of the user's runs ended after that moment; beyond that it rests on fewer runs, still
-on none that ended later. A run whose end time lies in the future by mistake takes one of these
-places, not one of the window's.
+A prediction may be asked for a moment in the past: a completion that ended after the submission
+may have been observed before the prediction is asked for. The prediction is exact as long as no
+more than this many of the user's runs ended after that moment. Otherwise it is made from fewer
+runs, but never from runs that ended later. A run whose end time lies in the future by mistake
+takes one of these places and none of the window's.
 """
 
 
 class UserRuns:
     """One number for each of the most recently ended runs of every user.
 
-    Runs are ordered by end time, and those that ended together by the order in which they were
-    added. A run of an unknown user (None) is not kept, so unknown users share no history. For
-    every user ever seen it holds up to ``window + SLACK`` runs, however many there were.
+    Runs are ordered by end time, and runs that ended together by the order in which they were
+    added. A run of an unknown user (None) is not kept, so unknown users share no history. Up to
+    ``window + SLACK`` runs are kept for every user ever seen.
     """
 
     def __init__(self, window: int) -> None:

@@ -12,20 +12,20 @@ from predictors.methods import knn_search
 from predictors.parameters import choice, number, whole_number
 
 LONGEST_HISTORY = 5_000
-"""At least so many jobs are kept, so that tuning can change N without reading the history again."""
+"""Fewest jobs that are kept, so that tuning can change N without reading the history again."""
 
 
 class KnnParameters(Struct, frozen=True, kw_only=True):
-    """What a genome of Xu et al. 2019 (section 2.3) says, and the scale of the features.
+    """The parameters in a genome of Xu et al. 2019 (section 2.3), and the scale of the features.
 
     Attributes:
-        template: attributes that neighbours share with the job, of user, group, queue and
-            application; x1 to x4 in the paper. May be empty.
-        history: N, how many of the most recent completions are searched.
-        neighbours: K, how many of the nearest are averaged.
+        template: attributes that neighbours share with the job: any of user, group, queue and
+            application (x1 to x4 in the paper). May be empty.
+        history: N, the number of most recent completions that are searched.
+        neighbours: K, the number of nearest runs that are averaged.
         alpha: weight of their standard deviation.
         beta: weight of the request.
-        scaling: over how many of the most recent completions features are scaled to [0, 1].
+        scaling: number of most recent completions over which features are scaled to [0, 1].
 
     The defaults are for a cluster whose history is too short to tune on. On SDSC-SP2, CTC-SP2,
     HPC2N, Intrepid and Curie alike, beta = 0.02 instead of 0 lowers the share of underestimated
@@ -41,7 +41,7 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
     scaling: int = LONGEST_HISTORY
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense; the message names the parameter."""
+        """Refuse values that make no sense; the message names the parameter."""
         for attribute in self.template:
             choice("template", attribute, TEMPLATE_ATTRIBUTES)
         if len(set(self.template)) < len(self.template):
@@ -65,25 +65,25 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
 class Knn:
     """Mean runtime of the K nearest among the N most recent jobs that match a template.
 
-    Of the N completions that ended last before the submission, those count that share every
-    attribute of the template with the job; an attribute that either job lacks is never shared.
-    Of these the K nearest in requested processors, walltime and memory are the neighbours, and
-    the answer is min(request, mean + alpha * deviation + beta * request) of their runtimes, with
-    the population's standard deviation.
+    The search looks at the N completions that ended last before the submission and keeps those
+    that share every attribute of the template with the job. An attribute that either job lacks is
+    never shared. The neighbours are the K nearest of these in requested processors, walltime and
+    memory. The answer is min(request, mean + alpha * deviation + beta * request), with the mean
+    and the population's standard deviation of the neighbours' runtimes.
 
-    Equations 1 to 6 of the paper did not survive in our copy. The reconstruction: a feature is
+    Equations 1 to 6 of the paper are unreadable in our copy. In this reconstruction a feature is
     scaled linearly by its smallest and largest value among the ``scaling`` most recent
-    completions (by default 5000 whatever N is, so that the order of neighbours does not depend on
-    N); the distance is Euclidean with equal weights; a feature differs by at most 1, and by 1
-    where either job lacks it. Among equally near jobs the one that ended last comes first, then
-    the one observed last: repeated jobs are at distance 0, so this rule decides many answers.
+    completions. These are 5000 by default for every N, so that the order of neighbours does not
+    depend on N. The distance is Euclidean with equal weights; a feature differs by at most 1, and
+    by 1 if either job lacks it. Among equally near jobs the one that ended last comes first, then
+    the one observed last. Repeated jobs are at distance 0, so this rule decides many answers.
 
-    It looks at no more than the jobs kept, so a submission that is more than LATE_JOBS
-    completions in the past finds fewer than N. An average of runtimes underestimates about half of
-    the jobs; alpha and beta lower that share.
+    The search sees only the jobs that are kept. So it finds fewer than N for a submission that is
+    more than LATE_JOBS completions in the past. An average of runtimes underestimates about half
+    of the jobs; alpha and beta lower that share.
 
     Args:
-        parameters: those of KnnParameters, by name.
+        parameters: the fields of KnnParameters, by name.
 
     Reference:
         Xu L., Xiong M. and Xiao Y., "On-line Prediction of Job Execution Time Using Schedule
@@ -151,7 +151,7 @@ def nearest(
     template: tuple[int, ...],
     sizes: tuple[int, int, int],
 ) -> tuple[int, float, float]:
-    """The number of neighbours of a job, and mean and deviation of their runtimes.
+    """The number of neighbours of a job, and the mean and deviation of their runtimes.
 
     Args:
         recent: the runs that may be neighbours.

@@ -21,7 +21,7 @@ from predictors.memory.columns import (
 )
 
 Job = tuple[tuple[int, int, int, int], Features, Features]
-"""What neighbours are sought for: ids that must match, features, and one over their ranges."""
+"""A job whose neighbours are searched: ids that must match, features, and one over their ranges."""
 
 Kept = tuple[Floats, Floats]
 """Distances and runtimes of the nearest so far, in order."""
@@ -31,7 +31,7 @@ Kept = tuple[Floats, Floats]
 def inverse_ranges(
     numbers: Floats, bounds: Floats, first: int, stop: int
 ) -> tuple[float, float, float]:
-    """One over the spread of each feature among the rows ``first:stop``, 0 where it has none."""
+    """One over the range of each feature among the rows ``first:stop``; 0 if the range is 0."""
     inverse = np.zeros(FEATURES)
     for feature in range(FEATURES):
         low, high = np.inf, -np.inf
@@ -82,7 +82,7 @@ def distance(
 
 @compiled
 def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> int:
-    """Keep the nearest of the rows that match; answer how many they are."""
+    """Keep the nearest of the rows that match, and return their number."""
     first, stop = rows
     ids, features, inverse = job
     distances, runtimes = kept
@@ -97,7 +97,7 @@ def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> 
 
 @compiled
 def admit_linked(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept, newest: int) -> int:
-    """The same for a job whose user's rows are linked, the last of them being ``newest``."""
+    """Do as ``admit_all``, but visit only the linked rows of one user, whose last is ``newest``."""
     first, stop = rows
     ids, features, inverse = job
     distances, runtimes = kept
@@ -133,12 +133,12 @@ def nearest(
     ids: tuple[int, int, int, int],
     features: Features,
 ) -> tuple[int, float, float]:
-    """How many neighbours a job has, and mean and deviation of their runtimes.
+    """The number of neighbours of a job, and the mean and deviation of their runtimes.
 
     Args:
         columns: the jobs.
         window: first row, end of the rows, and the time by which a job must have ended.
-        sizes: N, K, and how many jobs the features are scaled over.
+        sizes: N, K, and the number of jobs over which the features are scaled.
         ids: attributes that must match; ANY where the template leaves one out.
         features: processors, request and memory of the job, NaN where unknown.
     """

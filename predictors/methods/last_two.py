@@ -13,8 +13,8 @@ _HISTORY = Basis(jobs=2, reason="history")
 class LastTwo:
     """Predicts the mean runtime of the user's two most recently ended jobs, capped by the request.
 
-    It aims at the middle, so about half of the jobs outlive its predictions: use it with a
-    correction. A user with fewer than two ended jobs gets the request. It has no parameters.
+    About half of the jobs run longer than a mean of past runtimes: use this method with a
+    correction. A user with fewer than two ended jobs gets the request. There are no parameters.
 
     Reference:
         D. Tsafrir, Y. Etsion and D. G. Feitelson, "Backfilling Using System-Generated

@@ -1,4 +1,4 @@
-"""The estimate whose expected cost is least, an underestimate having a price of its own."""
+"""The estimate of least expected cost, where an underestimate has a price."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,27 +14,30 @@ from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of
 
 
 class LeastCost:
-    """Minimises how far off the estimate is, plus a price for being too short.
+    """Minimises the expected error of the estimate plus a price for an estimate that is too short.
 
-    A prediction p of a job that runs for r costs ``|p - r|``, and if it is too short, which gets
-    jobs killed or plans broken, ``price`` more. r is not known; but the user's latest runs are,
-    and each of them is taken for r with a weight: 0.96 to the number of the user's runs that
-    ended after it, times the fourth power of the smaller of the two requests over the larger,
-    times the smaller number of processors over the larger (one where it is unknown), times 1/4 if
-    the application is another one and 3/4 if the queue is. A tenth of one weight is shared by the
-    cluster's last 16 runs, of which the share of the request that was used counts: all that is
-    known of a new user. The answer is that among the weighted runtimes, each 30 s more, and the
-    request itself, whose expected cost is least; the shortest of equals. Each runtime counts up to
-    the request.
+    A prediction p of a job that runs for r costs ``|p - r|``. A prediction that is too short costs
+    ``price`` more, because it gets jobs killed or plans broken. r is not known, so each of the
+    user's latest runs stands for r with a weight, the product of
 
-    So it is at price 0 nearly the weighted median, and where being safe costs little it is
-    safe: a job that ends after a minute or an hour is given the hour sooner than one that takes
-    a minute or a day is given the day. That is the way to underestimate as few jobs as possible
-    for a given mean absolute error, which an equal percentile for every job is not.
+    - 0.96 to the power of the number of the user's runs that ended later;
+    - the fourth power of the smaller of the two requests over the larger;
+    - the smaller number of processors over the larger, or 1 where either is unknown;
+    - 1/4 if the application differs, and 3/4 if the queue differs.
+
+    The cluster's last 16 runs share a tenth of one weight. Each counts as the share of its own
+    request that it used: all that is known about a new user. The answer is the candidate of least
+    expected cost, and the shortest among equals. The candidates are the weighted runtimes, each
+    plus 30 s, and the request itself. Each runtime counts up to the request.
+
+    So at price 0 the answer is nearly the weighted median. Where being safe costs little, the
+    answer is safe: a job that takes a minute or an hour is given the hour sooner than a job that
+    takes a minute or a day is given the day. Thus few jobs are underestimated for a given mean
+    absolute error; the same percentile for every job would underestimate more.
 
     The weights of age, request and processors were chosen on SDSC-SP2, CTC-SP2, HPC2N, Theta and
-    CERIT-SC, the rest on these and Intrepid, SDSC-DS, LANL-CM5, Graham and Curie together;
-    docs/results/least-cost tells how they did. Others do about as well.
+    CERIT-SC, the rest on these and Intrepid, SDSC-DS, LANL-CM5, Graham and Curie together.
+    docs/results/least-cost shows their results. Other weights do about as well.
 
     The price is counted in mean runtimes of the cluster's last 1000 runs, so that it means the same
     where jobs take minutes and where they take days. Only runs among the last ``history`` of the
@@ -44,12 +47,12 @@ class LeastCost:
     by how the cluster's last runs fell into what was predicted for them (``calibration``).
 
     Args:
-        price: of an underestimate, in mean runtimes (0 to 1000).
-        window: how many of the user's last runs are looked at (1 to 1000).
-        history: how many of the cluster's last runs they are among (1000 to 1000000).
+        price: price of an underestimate, in mean runtimes (0 to 1000).
+        window: number of the user's last runs that are looked at (1 to 1000).
+        history: number of the cluster's last runs that these may be among (1000 to 1000000).
 
     Reference:
-        The expected cost is Bayes's rule for a loss function, here with an empirical
+        Least expected cost is Bayes's rule for a loss function, here with an empirical
         distribution; the loss is our own. For the weights see W. Smith, I. Foster and V. Taylor,
         "Predicting application run times with historical information", JPDC 64(9), 2004, and
         D. Tsafrir, Y. Etsion and D. Feitelson, "Backfilling using system-generated predictions

@@ -26,10 +26,10 @@ from predictors.memory.columns import (
 )
 
 SCALING = 1000
-"""The price is counted in the mean runtime of so many of the cluster's last runs."""
+"""Number of the cluster's last runs whose mean runtime is the unit of the price."""
 
 OTHERS = 16
-"""The cluster's last runs that stand for what all users do; with fewer there are none."""
+"""Number of the cluster's last runs that stand for all users; with fewer, none are used."""
 
 _AGEING = 0.96
 _OTHER_QUEUE = 0.75
@@ -53,7 +53,7 @@ def least_cost(
     job: tuple[float, float],
     settings: tuple[float, int, int],
 ) -> tuple[int, int, float]:
-    """How many runs of the user and of others there are, and the estimate in seconds.
+    """The number of runs of the user, the number of runs of all users, and the estimate in seconds.
 
     Args:
         columns: the runs.
@@ -61,7 +61,7 @@ def least_cost(
             row of the user.
         alike: ids of the job's queue and application.
         job: request and processors.
-        settings: price, most runs of the user, and how many of the cluster's they are among.
+        settings: price, most runs of the user, and number of the cluster's last runs to search.
     """
     price, most, history = settings
     first, stop, row = known(columns, window, history)
@@ -215,7 +215,7 @@ def likeness(columns: Columns, row: int, alike: tuple[int, int], job: tuple[floa
 
 @compiled
 def mean_seconds(numbers: Floats, first: int, stop: int) -> float:
-    """The mean runtime of the rows in whole seconds, exact whatever came before; 0 of none."""
+    """The mean runtime of the rows ``first:stop``, each in whole seconds; 0 without rows."""
     if stop <= first:
         return 0.0
     first_seconds = np.floor(numbers[RUNTIME, first])

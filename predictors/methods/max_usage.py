@@ -11,14 +11,14 @@ from predictors.parameters import number, whole_number
 class MaxUsage:
     """Predicts request x the maximum usage of the user's most recently ended jobs.
 
-    A cautious predictor: one recent job that needed its whole request is enough for the next
-    one to get the whole request, so few jobs are underestimated. It forgets within ``window``
-    jobs. A user who never ended a job gets the request.
+    This method is cautious: after one recent job that needed its whole request, the next job gets
+    its whole request, so few jobs are underestimated. ``window`` jobs later that job is forgotten.
+    A user without any ended job gets the request.
 
     Args:
-        window: how many of the user's last jobs are looked at (1 to 1000; the paper: 5).
-        margin_seconds: added to every prediction (0 to 366 days; the paper: 0).
-        factor: multiplies the usage (0.01 to 100; the paper: 1).
+        window: number of the user's last jobs that are looked at (1 to 1000; the paper: 5).
+        margin_seconds: seconds added to every prediction (0 to 366 days; the paper: 0).
+        factor: factor by which the usage is multiplied (0.01 to 100; the paper: 1).
 
     Reference:
         D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on Job Scheduling
@@ -59,5 +59,5 @@ class MaxUsage:
         return capped(seconds, submission, method=self.name, basis=basis)
 
     def observe(self, completion: Completion) -> None:
-        """Formula 1, remembered for the user."""
+        """Remember the usage (Formula 1) for the user."""
         self._usages.add(completion.submission.user, completion.end_time, completion.usage)

@@ -21,45 +21,46 @@ KEYS = {
     "user+walltime": ("user", "requested_walltime"),
     "user+project+walltime": ("user", "project", "requested_walltime"),
 }
-"""What two jobs must have in common. Tang's four, and user+walltime for logs without projects."""
+"""The attributes that two jobs must share: Tang's four keys, and user+walltime for logs without
+projects."""
 
 ALIASES = {"double": "user+project", "triple": "user+project+walltime"}
 """Tang's names for two of the keys."""
 
 MOST_JOBS = 50_000
-"""A percentile rests on this many jobs at most, the latest ended. It bounds the memory of a key."""
+"""Most jobs that a percentile is taken of, those that ended last. It bounds the memory of a key."""
 
 GRACE_SECONDS = DAY
-"""Runs are kept this much longer than the window, for questions about a moment in the past."""
+"""Seconds that runs are kept beyond the window, for predictions at a moment in the past."""
 
 _BATCH = 63
-"""Completions between two looks at the clock of the log."""
+"""Number of completions whose median end time moves the clock of the log."""
 
 
 class Percentile:
     """Predicts request x A, with A a percentile of the usages of eligible past jobs.
 
-    Eligible are the jobs with the same key that ended within the window before the submission:
-    ``submit_time - window <= end_time <= submit_time``, both ends included. A is the smallest
-    of their usages that at least p per cent of them do not exceed (nearest rank), and never
-    less than the lower bound. A low percentile follows the jobs closely and underestimates
+    A past job is eligible if it has the same key and ended within the window before the
+    submission: ``submit_time - window <= end_time <= submit_time``, both ends included. A is the
+    smallest of their usages that at least p per cent of them do not exceed (nearest rank), and
+    never less than the lower bound. A low percentile follows the jobs closely and underestimates
     more of them. With fewer than ``min_jobs`` eligible jobs the answer is the request. A job
     that lacks the first part of the key matches no other job. A user's jobs without a project
-    are alike in that: where a site has no projects, the triple is user and walltime.
+    match each other: where a site has no projects, the triple is user and walltime.
 
-    Of more than 50,000 eligible jobs the latest 50,000 count. Exact for submissions up to a day
-    before the newest completions of the log; runs too old for those are dropped. Their age is
-    told from the log itself: of every 63 completions the median end time counts, so that a
-    few with an absurd end time drop nothing.
+    Of more than 50,000 eligible jobs the latest 50,000 count. The answer is exact for submissions
+    up to a day before the newest completions of the log; older runs are dropped. The log itself
+    tells their age: the clock is the median end time of every 63 completions, so a few completions
+    with an absurd end time drop nothing.
 
     Args:
         key: ``user``, ``project``, ``user+project`` (or ``double``), ``user+walltime``,
             ``user+project+walltime`` (or ``triple``). The paper's best is the triple.
-        window_days: 1 to 36500, or None for all history. The paper compares 30, 60, 90, 180,
-            365 and all, and advises 30.
-        percentile: 0 to 100. The paper advises 80 to 90; 100 is the maximum.
+        window_days: length of the window, 1 to 36500, or None for all history. The paper compares
+            30, 60, 90, 180, 365 and all, and advises 30.
+        percentile: 0 to 100. The paper advises 80 to 90; 100 is the largest usage.
         lower_bound: the least A (0 to 1); 0 turns it off.
-        min_jobs: 1 to 50000.
+        min_jobs: fewest eligible jobs that a percentile is taken of (1 to 50000).
 
     Reference:
         W. Tang, N. Desai, D. Buettner and Z. Lan, "Job scheduling with adjusted runtime
@@ -133,7 +134,7 @@ class Percentile:
         return group.between(time - self._window, time, MOST_JOBS)
 
     def observe(self, completion: Completion) -> None:
-        """Equation 1, remembered for the key of the job."""
+        """Remember the usage (Equation 1) for the key of the job."""
         key = self._key(completion.submission)
         if key is None:
             return
@@ -147,7 +148,7 @@ class Percentile:
         self._tidy()
 
     def _advance(self, end_time: float) -> None:
-        """Follow the clock of the log, by the median of a batch of end times."""
+        """Advance the clock of the log to the median of a batch of end times."""
         self._latest_ends.append(end_time)
         if len(self._latest_ends) == _BATCH:
             median = sorted(self._latest_ends)[_BATCH // 2]
@@ -155,7 +156,7 @@ class Percentile:
             self._latest_ends.clear()
 
     def _tidy(self) -> None:
-        """Drop what is too old from the next key in turn, and the key if nothing is left."""
+        """Drop runs that are too old from the next key in turn, and the key if none are left."""
         key, group = self._groups.popitem(last=False)
         group.forget_before(self._horizon)
         if group:
@@ -176,7 +177,7 @@ def rank(jobs: int, numerator: int, denominator: int) -> int:
 
 
 def _reader(first: str, *others: str) -> Callable[[Submission], Hashable]:
-    """Reads the key of a job: None where the first part of it is unknown."""
+    """A function that reads the key of a job: None if the first part of the key is unknown."""
     if not others:
         return attrgetter(first)
     read = attrgetter(first, *others)

@@ -1,4 +1,4 @@
-"""The user's request: baseline, fallback, cold start."""
+"""The user's request as prediction: the baseline, the fallback and the cold start."""
 
 from typing import Any
 
@@ -27,4 +27,4 @@ class Requested:
         return request_of(submission, method=self.name, basis=_BASIS)
 
     def observe(self, completion: Completion) -> None:
-        """Nothing to learn."""
+        """Do nothing."""

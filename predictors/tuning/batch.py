@@ -21,19 +21,20 @@ MOST_NEIGHBOURS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Jobs that parameters are tried on, and what knn would know at the submission of each.
+    """Trial jobs for parameters of knn, each with the history known at its submission.
 
-    Every trial job sees the completions that had ended before its own submission, other trial
-    jobs among them, exactly as :class:`predictors.methods.knn.Knn` does; its errors under any
-    parameters come from neighbour lists that are built once.
+    As in :class:`predictors.methods.knn.Knn`, a trial job sees the completions that had ended
+    before its own submission, other trial jobs among them. The neighbour lists are built once
+    and give the errors under any parameters.
 
     Attributes:
-        requests: of the trial jobs, in seconds.
-        runtimes: of the trial jobs, in seconds.
-        usable_attributes: those that any trial job has; a template with another matches nothing.
+        requests: requests of the trial jobs, in seconds.
+        runtimes: runtimes of the trial jobs, in seconds.
+        usable_attributes: attributes that any trial job has; a template with another one matches
+            nothing.
         longest_history: the largest N that can be asked for.
-        scaling: over how many of the most recent completions features are scaled.
-        past_runtimes: of all completions, in order of their end.
+        scaling: number of most recent completions over which features are scaled.
+        past_runtimes: runtimes of all completions, in order of their end.
         lists: the neighbours of the trial jobs.
     """
 
@@ -61,13 +62,13 @@ class Batch:
     def neighbours(
         self, template: Sequence[str], history: int, ladder: Sequence[int]
     ) -> tuple[Floats, Floats]:
-        """Mean and deviation of the neighbours' runtimes, for each K of the ladder and each job."""
+        """Mean and deviation of the neighbours' runtimes, for each K of ``ladder`` and each job."""
         bits = sum(1 << TEMPLATE_ATTRIBUTES.index(name) for name in template)
         steps = np.array(ladder, dtype=np.int64)
         return statistics(self.lists, self.past_runtimes, bits, history, steps)
 
     def predictions(self, parameters: KnnParameters) -> Floats:
-        """What knn with these parameters predicts for each trial job, in seconds."""
+        """The prediction of knn with ``parameters`` for each trial job, in seconds."""
         (means,), (deviations,) = self.neighbours(
             parameters.template, parameters.history, [parameters.neighbours]
         )
@@ -75,7 +76,7 @@ class Batch:
         return np.minimum(self.requests, np.maximum(SHORTEST, seconds))
 
     def errors(self, parameters: KnnParameters) -> Errors:
-        """How far knn with these parameters is off over the trial jobs."""
+        """The errors of knn with ``parameters`` over the trial jobs."""
         predictions = self.predictions(parameters)
         return Errors(
             mean_absolute_error=mean_absolute_error(predictions, self.runtimes),
@@ -98,7 +99,7 @@ def batch_of(
         trials: the jobs whose runtimes are to be predicted; at least one.
         longest_history: the largest N that can be asked for.
         most_neighbours: the largest K that can be asked for.
-        scaling: over how many of the most recent completions features are scaled.
+        scaling: number of most recent completions over which features are scaled.
     """
     past = JobTable(len(completions))
     for completion in completions:

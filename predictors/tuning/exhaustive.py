@@ -1,8 +1,8 @@
 """Tries every template with ladders of N, K, alpha and beta.
 
-The steps of the ladders are wide on purpose. On the shared traces finer ones, wider ranges, or
-smaller steps around the best found lower costs on the training jobs and higher ones later: that
-was the luck of the training jobs.
+The steps of the ladders are wide on purpose. On the shared traces, finer steps, wider ranges, or
+smaller steps around the best parameters gave lower costs on the training jobs and higher costs on
+later jobs: the search had followed accidents of the training jobs.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,17 +21,18 @@ NEIGHBOURS = (2, 3, 5, 8, 12, 20)
 
 ALPHAS = np.array([0.0, 0.5, 1.0, 2.0])
 BETAS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
-"""Of equal costs the first wins: a weight that has no effect stays 0."""
+"""The values of beta that are tried. The first of equal costs wins, so a weight without effect
+stays 0."""
 
 
 class Survey(Struct, frozen=True, kw_only=True):
-    """What every set of parameters with one template gives on a batch, whatever the penalty.
+    """The errors of every set of parameters with one template on a batch, for any penalty.
 
     Attributes:
-        template: of all of them.
+        template: the template of all sets.
         histories: the values of N.
         errors: mean absolute errors in seconds by N, K, alpha and beta.
-        shares: shares of underestimated jobs.
+        shares: shares of underestimated jobs, in the same order.
     """
 
     template: tuple[str, ...]
@@ -40,7 +41,7 @@ class Survey(Struct, frozen=True, kw_only=True):
     shares: Floats
 
     def best(self, penalty: float, scaling: int) -> "Best":
-        """The set of least cost."""
+        """The set of parameters of least cost under ``penalty``."""
         costs = self.errors * (1.0 + penalty * self.shares)
         place = int(costs.argmin())
         history, neighbours, alpha, beta = map(int, np.unravel_index(place, costs.shape))
@@ -66,7 +67,7 @@ Surveyor = Callable[[Batch, tuple[str, ...]], Survey]
 
 
 def survey(batch: Batch, template: tuple[str, ...]) -> Survey:
-    """Try a template with everything on the ladders."""
+    """Try ``template`` with all values on the ladders."""
     histories = [history for history in HISTORIES if history <= batch.longest_history]
     shape = (len(histories), len(NEIGHBOURS), len(ALPHAS), len(BETAS))
     errors, shares = np.empty(shape), np.empty(shape)
@@ -89,11 +90,11 @@ def exhaustive(
     """The parameters of least cost on a batch.
 
     Args:
-        batch: the jobs they are tried on.
+        batch: the jobs on which parameters are tried.
         penalty: price of underestimating; see Errors.cost.
-        seed: taken for the sake of the genetic search's signature; nothing here is random.
-        report: is told after each template.
-        surveyor: tries a template; one that remembers serves several penalties.
+        seed: unused; the genetic search has the same signature.
+        report: called after each template.
+        surveyor: tries a template; a surveyor with a memory serves several penalties.
     """
     del seed
     subsets = templates(batch)

@@ -19,14 +19,14 @@ GENERATIONS = 100
 
 PATIENCE = 20
 IMPROVEMENT = 1e-3
-"""The search has converged when so many generations improved the cost by less than this share."""
+"""The search has converged when PATIENCE generations improved the cost by less than this share."""
 
 GENES = len(TEMPLATE_ATTRIBUTES) + 4
 
 SHORTEST_HISTORY = 10
 ALPHAS = (-1.0, 3.0)
 BETAS = (0.0, 1.0)
-"""Ranges of the weights of the deviation and of the request."""
+"""Range of the weight of the request."""
 
 
 def genetic(
@@ -37,14 +37,14 @@ def genetic(
     report: Report = untold,
     generations: int = GENERATIONS,
 ) -> Found:
-    """The parameters of least cost that a population finds; the same seed finds the same.
+    """The parameters of least cost that a population finds; the same for the same ``seed``.
 
     Args:
-        batch: the jobs they are tried on.
+        batch: the jobs on which parameters are tried.
         penalty: price of underestimating; see Errors.cost.
-        seed: of the random numbers.
-        report: is told after each generation.
-        generations: at most so many.
+        seed: seed of the random numbers.
+        report: called after each generation.
+        generations: most generations.
     """
     problem = Problem(n_var=GENES, n_obj=1, xl=0.0, xu=1.0)
     evolution = GA(pop_size=POPULATION)
@@ -66,14 +66,14 @@ def genetic(
 
 
 def converged(costs: Sequence[float]) -> bool:
-    """Whether the last PATIENCE generations brought next to nothing."""
+    """Whether the last PATIENCE generations improved the cost by less than IMPROVEMENT."""
     return len(costs) > PATIENCE and costs[-1] > (1 - IMPROVEMENT) * costs[-1 - PATIENCE]
 
 
 def decode(genome: Floats, batch: Batch) -> KnnParameters:
-    """What a genome stands for: x1 to x4, N, K (both on a logarithmic scale), alpha, beta.
+    """The parameters in a genome: x1 to x4, N, K (both on a logarithmic scale), alpha, beta.
 
-    An attribute that no trial job has is left out of the template whatever its bit says.
+    An attribute that no trial job has is left out of the template, even if its bit is set.
     """
     bits, (history, neighbours, alpha, beta) = genome[:-4] >= 0.5, genome[-4:]
     usable = batch.usable_attributes

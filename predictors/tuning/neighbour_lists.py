@@ -1,9 +1,9 @@
-"""Machine code that finds all neighbours a job can have, whatever N, K and the template.
+"""Machine code that finds all neighbours that a job can have for any N, K and template.
 
-A past job is among the K nearest of the N most recent for some N if and only if fewer than K more
-recent ones are at least as near. Of thousands of past jobs a few hundred at most qualify; sorted
-by distance they answer every N and K by a short walk. The order of neighbours does not depend on
-N, because features are scaled over a number of jobs of its own.
+A past job is among the K nearest of the N most recent jobs for some N if and only if fewer than K
+more recent jobs are at least as near. Of thousands of past jobs a few hundred at most qualify.
+Sorted by distance, they answer every N and K by a short walk. The order of neighbours does not
+depend on N, because the features are scaled over a fixed number of jobs.
 """
 
 import numpy as np
@@ -14,11 +14,12 @@ from predictors.memory.columns import ATTRIBUTES, END, Columns, Floats, Ids, row
 from predictors.methods.knn_search import distance, inverse_ranges, mean_and_deviation
 
 TEMPLATES = 1 << ATTRIBUTES
-"""A template is a number whose bit c says that attribute column c must match."""
+"""Number of templates. Bit c of a template's number says that attribute column c must match."""
 
 Lists = tuple[Ids, NDArray[np.int64], NDArray[np.int64]]
-"""Rows by distance, list after list; where the list of each job and template begins, and where
-the job's last one ends; and, by job, the row before which jobs had ended at its submission."""
+"""Three arrays: the rows by distance, list after list; the place where the list of each job and
+template begins, and where the job's last list ends; and for each job the row before which jobs had
+ended at its submission."""
 
 
 @compiled
@@ -35,7 +36,7 @@ def shared_attributes(attributes: Ids, row: int, ids: Ids) -> int:
 def insert_sorted(
     distances: Floats, rows: Ids, size: int, neighbours: int, candidate: tuple[float, int]
 ) -> int:
-    """Put a candidate (distance, row) into a sorted list unless ``neighbours`` are as near."""
+    """Insert ``candidate`` (distance, row) into a sorted list unless ``neighbours`` are as near."""
     apart, row = candidate
     if size >= neighbours and distances[neighbours - 1] <= apart:
         return size
@@ -51,7 +52,7 @@ def insert_sorted(
 
 @compiled
 def extended(rows: Ids, needed: int) -> Ids:
-    """``rows``, or a copy that is long enough for ``needed`` of them."""
+    """``rows``, or a copy that has room for ``needed`` rows."""
     if needed <= len(rows):
         return rows
     longer = np.empty(max(needed, 2 * len(rows)), dtype=np.int32)
@@ -71,10 +72,10 @@ def build_lists(
 
     Args:
         columns: the past jobs, in order of their end.
-        stop: how many there are.
-        sizes: largest N, largest K, and how many jobs the features are scaled over.
-        queries: submit time, features and attributes of the jobs, each job a row.
-        usable: attributes that templates may use, as a template.
+        stop: number of past jobs.
+        sizes: largest N, largest K, and the number of jobs over which the features are scaled.
+        queries: submit times, features and attributes of the jobs, one row for each job.
+        usable: the template of all attributes that templates may use.
     """
     numbers, attributes, bounds = columns
     history, neighbours, scaling = sizes
@@ -119,9 +120,9 @@ def statistics(
     """Mean and deviation of the neighbours' runtimes, by number of neighbours K and by job.
 
     Args:
-        lists: what build_lists answered.
-        runtimes: of the past jobs.
-        template: which attributes must match.
+        lists: the answer of build_lists.
+        runtimes: runtimes of the past jobs.
+        template: number of the template, which says what attributes must match.
         history: N.
         ladder: the values of K, increasing.
 

@@ -1,4 +1,4 @@
-"""What tuning makes small: the mean absolute error, dearer the more jobs are underestimated."""
+"""The cost that tuning minimises: the mean absolute error, raised by the underestimation rate."""
 
 import numpy as np
 from msgspec import Struct
@@ -9,24 +9,24 @@ from predictors.memory.columns import Floats
 
 
 class Errors(Struct, frozen=True, kw_only=True, rename={"underestimation_rate": "underestimated"}):
-    """How far predictions were off over a set of jobs.
+    """The errors of predictions over a set of jobs.
 
     Attributes:
         mean_absolute_error: seconds (Xu et al. 2019, section 3).
-        underestimation_rate: share of the jobs that ran longer than predicted; stores of rounds
-            know it as ``underestimated``.
+        underestimation_rate: share of the jobs that ran longer than predicted; called
+            ``underestimated`` in stored rounds.
     """
 
     mean_absolute_error: float
     underestimation_rate: float
 
     def cost(self, penalty: float) -> float:
-        """The number to make small: MAE * (1 + penalty * underestimation_rate), in seconds.
+        """The cost to minimise: MAE * (1 + penalty * underestimation_rate), in seconds.
 
-        Equations 7 and 8 of the paper, its fitness, did not survive in our copy; it names the
-        two ingredients and says that both are to be small. In this reconstruction the penalty
-        says how much error one is willing to add in order to underestimate fewer jobs: with 0
-        the error alone counts; with 4, halving a share of 50% is worth a third more error.
+        Equations 7 and 8 of the paper, which define its fitness, are unreadable in our copy. The
+        text names both ingredients and says that both should be small. In this reconstruction
+        ``penalty`` says how much error may be added in order to underestimate fewer jobs. With 0
+        the error alone counts; with 4, halving a share of 50% is worth half as much error again.
         """
         return self.mean_absolute_error * (1.0 + penalty * self.underestimation_rate)
 
@@ -40,11 +40,11 @@ def error_surface(
 ) -> tuple[Floats, Floats]:
     """Mean absolute error and underestimation rate for every pair of alpha and beta.
 
-    The measures of ``predictors.measures`` in one compiled loop.
+    Computes the measures of ``predictors.measures`` in one compiled loop.
 
     Args:
-        neighbours: mean and deviation of the neighbours' runtimes, job by job.
-        jobs: request and runtime of the jobs.
+        neighbours: mean and deviation of the neighbours' runtimes for each job.
+        jobs: request and runtime of each job.
         alphas: weights of the deviation.
         betas: weights of the request.
     """

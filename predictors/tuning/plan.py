@@ -1,4 +1,4 @@
-"""What a round of tuning looks at, and what it wants."""
+"""The plan of a round of tuning: the jobs that it looks at, and its search."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from predictors.parameters import choice, number, whole_number
 
 FEWEST_JOBS = 1_000
-"""With fewer completions than this nothing is tuned."""
+"""Fewest completions that are tuned on."""
 
 
 class TooShortHistoryError(ValueError):
@@ -15,20 +15,20 @@ class TooShortHistoryError(ValueError):
 
 
 class TuningPlan(Struct, frozen=True, kw_only=True):
-    """What a round looks at, and what it wants.
+    """The jobs that a round looks at, and its search.
 
-    The defaults come from the shared traces (docs/results/tuning): with the paper's t1 of 2000
-    or 1500 jobs the search follows accidents of the training jobs; with 20000 it found parameters
-    that were better on later jobs too, and with twice as many none better still.
+    The defaults come from the shared traces (docs/results/tuning). With the paper's t1 of 2000
+    or 1500 jobs the search follows accidents of the training jobs. With 20000 jobs it found
+    parameters that were also better on later jobs; twice as many jobs gave none that were better.
 
     Attributes:
-        history: h, completions before the training jobs, which only serve as neighbours.
-        training: t1, jobs on which parameters are searched.
-        test: t2, the newest jobs, on which the result has to beat the parameters in force. A new
-            round is due when so many have ended since the last.
+        history: h, number of completions before the training jobs; they serve only as neighbours.
+        training: t1, number of jobs on which parameters are searched.
+        test: t2, number of newest jobs, on which the result has to beat the parameters in force.
+            A new round is due when this number of jobs have ended since the last round.
         penalty: price of underestimating; see Errors.cost.
         search: ``exhaustive`` or ``genetic``.
-        seed: of the genetic search.
+        seed: seed of the genetic search.
     """
 
     history: int = 5_000
@@ -39,7 +39,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense; the message names the parameter."""
+        """Refuse values that make no sense; the message names the parameter."""
         whole_number("history", self.history, 0, 100_000)
         whole_number("training", self.training, 100, 100_000)
         whole_number("test", self.test, 100, 100_000)
@@ -49,12 +49,12 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def jobs(self) -> int:
-        """Completions that a round looks at."""
+        """Number of completions that a round looks at."""
         return self.history + self.training + self.test
 
     @property
     def fewest_jobs(self) -> int:
-        """Completions that a round needs."""
+        """Fewest completions that a round needs."""
         return min(self.jobs, FEWEST_JOBS)
 
     def check(self, jobs: int) -> None:
@@ -69,7 +69,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
             )
 
     def divide(self, jobs: int) -> tuple[int, int]:
-        """Where in ``jobs`` completions, oldest first, the training and the test jobs begin.
+        """The places among ``jobs`` completions, oldest first, where training and test jobs begin.
 
         A shorter history is divided in the same proportions.
 

@@ -1,4 +1,4 @@
-"""One round of tuning: search on the training jobs, decide on test jobs the search never saw."""
+"""One round of tuning searches on training jobs and decides on test jobs unknown to the search."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,16 +26,16 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """What a round of tuning found.
+    """The result of a round of tuning.
 
     Attributes:
         before: the parameters that were in force.
         after: the best of the search.
         adopted: whether ``after`` beat ``before`` on the test jobs.
         costs: the best cost on the training jobs after each generation or step, in seconds.
-        evaluations: how many sets of parameters were tried.
-        training_jobs: how many jobs they were tried on.
-        test_jobs: how many jobs decided.
+        evaluations: number of sets of parameters that were tried.
+        training_jobs: number of jobs on which they were tried.
+        test_jobs: number of jobs on which ``before`` and ``after`` were compared.
     """
 
     before: Trial
@@ -48,7 +48,7 @@ class Round(Struct, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> KnnParameters:
-        """What is to be in force after the round."""
+        """The parameters to be in force after the round."""
         return self.after.parameters if self.adopted else self.before.parameters
 
 
@@ -58,13 +58,13 @@ def tune(
     plan: TuningPlan,
     report: Report = untold,
 ) -> Round:
-    """Search better parameters on the newest completions.
+    """Search for better parameters on the newest completions.
 
     Args:
-        completions: of one cluster, in the order of their observation.
-        in_force: what a better set has to beat.
-        plan: how much is looked at, and what is wanted.
-        report: is told of progress.
+        completions: completions of one cluster, in the order of their observation.
+        in_force: the present parameters, which a better set has to beat.
+        plan: the jobs to look at, and the search.
+        report: called with the progress.
 
     Raises:
         TooShortHistoryError: there are too few completions.
@@ -87,7 +87,7 @@ def tune(
 def judge(
     found: Found, training: Batch, test: Batch, in_force: KnnParameters, plan: TuningPlan
 ) -> Round:
-    """Adopt what a search on the training jobs found, if it wins on the test jobs."""
+    """Adopt the parameters that the search found if they win on the test jobs."""
 
     def trial(parameters: KnnParameters) -> Trial:
         return Trial(

@@ -1,4 +1,4 @@
-"""What the two searches share: the space of parameters, the answer, the report of progress."""
+"""Common parts of the two searches: the space of parameters, the answer, the progress report."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain, combinations
@@ -13,10 +13,10 @@ class Found(Struct, frozen=True, kw_only=True):
     """The best parameters of a search.
 
     Attributes:
-        parameters: what was found.
-        cost: of these on the batch, in seconds.
+        parameters: the best parameters.
+        cost: their cost on the batch, in seconds.
         costs: the best cost after each generation or step.
-        evaluations: how many sets of parameters were tried.
+        evaluations: number of sets of parameters that were tried.
     """
 
     parameters: KnnParameters
@@ -35,11 +35,11 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 Report = Callable[[Progress], None]
-"""Is told of progress; what it raises ends the search."""
+"""Called with the progress; an exception that it raises ends the search."""
 
 
 def untold(progress: Progress) -> None:
-    """Tells nobody."""
+    """Report nothing."""
 
 
 def templates(batch: Batch) -> Sequence[tuple[str, ...]]:

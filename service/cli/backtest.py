@@ -1,4 +1,4 @@
-"""``walltimed backtest``: should a site turn it on?"""
+"""``walltimed backtest``: what predictions would change at a site."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from simulator.traces.trace import Trace
 
 KNOWN = frozenset({"requested", "exact"})
-"""Always there."""
+"""Estimates that every backtest simulates; no method to name."""
 
 
 def backtest(
@@ -39,30 +39,32 @@ def backtest(
         str, typer.Option("--format", "-f", help=f"One of: {', '.join(FORMATS)}.")
     ] = "swf",
     cluster: Annotated[
-        str, typer.Option(help="Of the records, where they do not name theirs.")
+        str, typer.Option(help="Cluster of records that name none.")
     ] = DEFAULT_CLUSTER,
     time_zone: Annotated[
-        str, typer.Option(help="Of times that do not say theirs, such as Europe/Berlin.")
+        str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
     ] = "UTC",
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("backtest.html"),
     policy: Annotated[
-        str, typer.Option(help="Of the site: fcfs, easy, easy-sjbf, conservative.")
+        str, typer.Option(help="The site's policy: fcfs, easy, easy-sjbf, conservative.")
     ] = "easy",
-    order: Annotated[str, typer.Option(help="fcfs, sjf, wfp, psp, psp-aging.")] = "fcfs",
+    order: Annotated[
+        str, typer.Option(help="Queue order: fcfs, sjf, wfp, psp, psp-aging.")
+    ] = "fcfs",
     adjust: Annotated[
-        str, typer.Option(help="regular, or selective: requests for running jobs.")
+        str, typer.Option(help="regular, or selective: running jobs keep their requests.")
     ] = "regular",
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="Such as max-usage or percentile:percentile=90."),
+        typer.Option("--method", "-m", help="Method, such as percentile:percentile=90."),
     ] = None,
     processors: Annotated[
-        int | None, typer.Option(min=1, help="Of the machine; else as the header says.")
+        int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
     ] = None,
     cores_per_node: Annotated[
-        int | None, typer.Option(min=1, help="The machine is of nodes, taken whole.")
+        int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
     ] = None,
     limit: Limit = None,
     on_error: Annotated[
@@ -70,12 +72,12 @@ def backtest(
     ] = OnError.REFUSE,
     as_json: AsJson = False,
 ) -> None:
-    """Say on one page what a site would gain, from its own accounting log.
+    """Write a page that shows what a site would gain, from its own accounting log.
 
-    How wrong requests are today, what each method would predict, what the schedule would gain
-    under the site's policy, how often jobs would outlive their prediction, and which users gain
-    or lose. The page needs no other file. Only SWF says how large the machine is: other formats
-    need --processors.
+    The page shows the errors of today's requests and of each method's predictions. It shows what
+    the schedule would gain under the site's policy, how often jobs would outlive their
+    prediction, and which users gain or lose. The page needs no other file. Only SWF contains the
+    size of the machine; other formats need --processors.
 
     For example:
 
@@ -138,10 +140,10 @@ def backtest(
 def read_log(
     file: str, format_: str, cluster: str, time_zone: str, on_error: OnError
 ) -> "tuple[Trace, Mapping[int, str], Mapping[str, int]]":
-    """An accounting file as a trace, the users' names, and what no trace can be made of.
+    """An accounting file as a trace, the users' names, and counts of the jobs left out.
 
     Raises:
-        CommandError: there is no such format, lines are malformed, or it is of several clusters.
+        CommandError: the format is unknown, lines are malformed, or the file mixes clusters.
     """
     from simulator.traces.completions import trace_of
     from simulator.traces.swf import read_swf
@@ -160,8 +162,8 @@ def read_log(
     clusters = sorted({run.submission.cluster for run in runs})
     if len(clusters) > 1:
         raise CommandError(
-            f"{file} is of the clusters {', '.join(clusters)}; each has its own scheduler and "
-            "needs its own file.",
+            f"{file} has jobs of the clusters {', '.join(clusters)}; each has its own scheduler "
+            "and needs its own file.",
             ExitCode.USAGE,
         )
     trace, users = trace_of(runs)

@@ -8,10 +8,11 @@ from service.cli.stores import is_embedded, opened, surplus_of
 def check_config(
     *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Say whether `walltimed serve` would start, and change nothing.
+    """Check whether `walltimed serve` would start, and change nothing.
 
-    Looks at every setting, at methods and their parameters, and at the history store: exit code 2
-    for a setting, 4 for a store that cannot be reached, 1 for a schema that must be upgraded.
+    Checks every setting, the methods and their parameters, and the history store. The exit code
+    is 2 for a wrong setting, 4 for a store that cannot be reached, and 1 for a schema that must be
+    upgraded.
 
     For example:
 

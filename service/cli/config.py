@@ -1,4 +1,4 @@
-"""``walltimed config``: every setting, what it means, its value and where that came from."""
+"""``walltimed config``: every setting with its meaning, its value and the value's source."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def config(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print every setting: what it means, its value now, and where the value comes from.
+    """Print every setting with its meaning, its present value and the source of the value.
 
     Passwords are never printed.
 
@@ -73,7 +73,7 @@ def settings_in_force(settings: Settings) -> Iterator[Setting]:
 
 
 PLAIN_DEFAULTS = {"database_url": Settings.model_fields["database_url"].default.get_secret_value()}
-"""Defaults of secret settings, which are no secrets."""
+"""Defaults of secret settings; the defaults themselves are not secret."""
 
 
 def names_in_file(settings: Settings) -> frozenset[str]:
@@ -84,7 +84,7 @@ def names_in_file(settings: Settings) -> frozenset[str]:
 
 
 def source_of(name: str, environment: str, in_file: frozenset[str]) -> str:
-    """Where the value in force comes from; the environment wins over the file."""
+    """The source of the value in force; the environment wins over the file."""
     if environment in os.environ:
         return "environment"
     return "file" if name in in_file else "default"
@@ -118,7 +118,7 @@ def table(settings: list[Setting]) -> Table:
         box=None,
         pad_edge=False,
         header_style="bold",
-        caption="In the environment each name is in capitals behind WALLTIMED_.",
+        caption="The environment variable of a setting is WALLTIMED_ and its name in capitals.",
         caption_justify="left",
     )
     columns.add_column("setting", no_wrap=True)

@@ -1,4 +1,4 @@
-"""What every command shares: output for people or for machines, exit codes, one-sentence errors."""
+"""The common parts of all commands: output for people and machines, exit codes, errors."""
 
 import sys
 from enum import IntEnum
@@ -29,7 +29,7 @@ Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs afte
 
 
 class ExitCode(IntEnum):
-    """What the exit code of every command means."""
+    """The meaning of every command's exit code."""
 
     OK = 0
     FAILED = 1
@@ -40,7 +40,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """A failure that one sentence explains; raise it anywhere below a command."""
+    """A failure that one sentence explains; any code below a command may raise it."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
         """Fail with ``message`` on standard error and ``code`` as the exit code."""

@@ -21,9 +21,10 @@ db = typer.Typer(name="db", help="Look after the history store.", no_args_is_hel
 def upgrade(
     *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Bring the schema up to date; does nothing when it is.
+    """Bring the schema up to date; do nothing if it is current.
 
-    Run it before `walltimed serve` on PostgreSQL. An SQLite file is upgraded by whatever opens it.
+    Run this command before `walltimed serve` on PostgreSQL. Every command that opens an SQLite
+    file upgrades it.
 
     For example:
 

@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from simulator.replay.remote import Client
 
 PORT = 8580
-"""Where the demo listens if nothing else does."""
+"""The port on which the demo listens, if the port is free."""
 
 NEXT = """\
 
-The service goes on until ctrl-C. It knows the trace's users now; ask it about a job of user 1:
+The service runs until ctrl-C. It now knows the trace's users. Ask it about a job of user 1:
 
   curl -s {url}/v1/predictions --json '{{"user": "1", "requested_walltime": 36000}}'
   curl -s {url}/v1/methods
   curl -s {url}/v1/users/1/accuracy
   curl -s {url}/metrics
 
-`walltimed serve` starts one that keeps its history; README.md goes on from here.\
+`walltimed serve` starts a service that keeps its history; see README.md for the next steps.\
 """
 
 
 def demo(
     *,
     leave: Annotated[
-        bool, typer.Option("--exit", help="End after the table instead of serving on.")
+        bool, typer.Option("--exit", help="End after the table; do not go on serving.")
     ] = False,
     limit: Limit = None,
 ) -> None:
-    """Start a service on an empty store, play a sample trace to it, print each method's accuracy.
+    """Start a service with an empty store, play a sample trace to it, print the accuracies.
 
     The history is an SQLite file in a temporary directory, which is removed at the end.
 
@@ -80,7 +80,7 @@ def demo(
 
 
 def sample(limit: int | None) -> "PlayedLog":
-    """The trace that is shipped, or only its first ``limit`` jobs."""
+    """The shipped trace, or its first ``limit`` jobs."""
     with as_file(files("simulator") / "data" / "synthetic.swf.gz") as file:
         return read_log(str(file), limit, [], OnError.REFUSE, DEFAULT_CLUSTER)
 
@@ -97,14 +97,14 @@ def play(log: "PlayedLog", client: "Client", specs: "list[MethodSpec]") -> "Repl
 
 
 def serve_on(service: PrivateService) -> None:
-    """Say what to try, and stay until somebody ends it."""
+    """Print what to try, and serve until the user ends the command."""
     out.print(NEXT.format(url=service.url), soft_wrap=True)
     with suppress(KeyboardInterrupt):
         service.wait()
 
 
 def free_port() -> int:
-    """The usual port, or 0 for any other where it is taken."""
+    """The usual port, or 0 (any free port) if the usual port is taken."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", PORT))

@@ -23,11 +23,12 @@ EXPECTED: Mapping[str, ExitCode] = {
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,
     "builtins.OSError": ExitCode.USAGE,
 }
-"""The nearest base class counts. Named, not imported: no command loads what it does not use."""
+"""The exit code of each exception; the nearest base class counts. The exceptions are named and not
+imported, so that no command loads modules that it does not use."""
 
 
 def exit_code_of(error: Exception) -> ExitCode | None:
-    """The exit code that ``error`` means, or None when it is a fault of ours."""
+    """The exit code that ``error`` means, or None if the error is a bug."""
     if isinstance(error, CommandError):
         return error.code
     names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
@@ -35,7 +36,7 @@ def exit_code_of(error: Exception) -> ExitCode | None:
 
 
 def sentence(error: Exception) -> str:
-    """What went wrong in one line; the system's own words for a file that will not open."""
+    """The error in one line; for a file that cannot be opened, the system's message."""
     if isinstance(error, OSError) and error.strerror:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}."

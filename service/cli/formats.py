@@ -1,4 +1,4 @@
-"""The files that ``walltimed import`` reads: a format is a function and a line here."""
+"""The file formats that ``walltimed import`` reads; each is a function and a line here."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
         completions: the runs that can be learned from.
-        count: how many they are.
-        rejected: lines that are no jobs, and why.
-        left_out: jobs that nothing can be learned from, by the rule that says so.
+        count: number of these runs.
+        rejected: lines that are not jobs, with reasons.
+        left_out: number of jobs that cannot be learned from, by rule.
     """
 
     completions: "Iterable[Completion]"
@@ -72,7 +72,7 @@ def cluster_named(cluster: str) -> str | None:
 
 
 def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]]") -> HistoryFile:
-    """The runs of an accounting file; what is no record at all is rejected, the rest left out."""
+    """The runs of an accounting file; malformed records are rejected, others left out."""
     from service.adapters.runs import SkippedError
     from simulator.traces.trace import Reject
 

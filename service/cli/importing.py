@@ -1,4 +1,4 @@
-"""``walltimed import``: the history of years, from files, straight into the store."""
+"""``walltimed import``: loads the history of years from files into the store."""
 
 import time
 from enum import StrEnum
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from service.store import Store
 
 LISTED = 20
-"""Rejected lines that are printed; ``--json`` prints all of them."""
+"""Number of rejected lines that are printed; ``--json`` prints all of them."""
 
 
 class OnError(StrEnum):
@@ -34,7 +34,7 @@ class OnError(StrEnum):
 
 
 class FileCounts(Struct):
-    """What became of one file; ``left_out`` counts jobs that nothing can be learned from."""
+    """The counts of one file; ``left_out`` counts jobs that cannot be learned from."""
 
     file: str
     accepted: int = 0
@@ -53,9 +53,9 @@ def import_(
     format_: Annotated[
         str, typer.Option("--format", "-f", help=f"One of: {', '.join(FORMATS)}.")
     ] = "swf",
-    cluster: Annotated[str, typer.Option(help="Whose history it is.")] = DEFAULT_CLUSTER,
+    cluster: Annotated[str, typer.Option(help="Cluster of the jobs.")] = DEFAULT_CLUSTER,
     time_zone: Annotated[
-        str, typer.Option(help="Of times that do not say theirs, such as Europe/Berlin.")
+        str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
     ] = "UTC",
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse everything, or skip them.")
@@ -64,10 +64,10 @@ def import_(
     file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import completed jobs into the history store, past any running service.
+    """Load finished jobs from log files. A running service may go on meanwhile.
 
-    A run that the store knows already counts as a duplicate, so an import that was interrupted
-    is gone on with by the same command. Running services learn from it as they follow the log.
+    A run that the store knows already counts as a duplicate. So the same command continues an
+    interrupted import. Running services learn the new runs as they follow the log.
 
     For example:
 
@@ -104,10 +104,10 @@ def import_(
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """The time zone of this name.
+    """The time zone called ``name``.
 
     Raises:
-        CommandError: there is none.
+        CommandError: there is no such time zone.
     """
     try:
         return ZoneInfo(name)
@@ -120,10 +120,10 @@ def refuse_malformed(
     consequence: str = "Nothing was stored",
     skipping: str = "imports the others",
 ) -> None:
-    """Name the malformed lines and end here, if there is one.
+    """Print the malformed lines, and fail if there are any.
 
     Raises:
-        CommandError: with what follows from them, and what ``--on-error skip`` would do.
+        CommandError: a line is malformed; the message says what ``--on-error skip`` would do.
     """
     broken = {name: history for name, history in histories.items() if history.rejected}
     for name, history in broken.items():
@@ -173,7 +173,7 @@ def store_history(
 
 
 def show(report: FileCounts) -> None:
-    """One line for what was stored, one for each kind of what was not."""
+    """Print one line for the stored runs, and one for each kind of job that was not stored."""
     out.print(
         f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} accepted, "
         f"{report.duplicates:,} duplicates, {len(report.rejected):,} rejected; "

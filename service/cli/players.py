@@ -1,4 +1,4 @@
-"""What ``walltimed replay`` plays a log to."""
+"""The players to which ``walltimed replay`` plays a log."""
 
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def opened(
     specs: "Sequence[MethodSpec]", *, url: str | None, token: str | None, in_process: bool
 ) -> "Iterator[Player]":
-    """What the log is played to: predictors, a running service, or one started for it."""
+    """The player: predictors in this process, a running service, or a private service."""
     from simulator.replay.loop import InProcess
     from simulator.replay.remote import Client, RemotePlayer
 
@@ -51,11 +51,11 @@ def opened(
 def private_settings(specs: "Sequence[MethodSpec]", directory: str) -> dict[str, str]:
     """Settings of a service for one replay.
 
-    Its database need not survive a power cut, and no tuning changes a parameter on the way: when
-    a round ends is a matter of our time, not of the log's.
+    The service's database need not survive a power cut. Tuning is off, because a round would end
+    at a real time that does not depend on the time of the log.
 
     Raises:
-        CommandError: one method is wanted with two sets of parameters.
+        CommandError: one method is given with two sets of parameters.
     """
     import msgspec
 
@@ -66,7 +66,7 @@ def private_settings(specs: "Sequence[MethodSpec]", directory: str) -> dict[str,
             ExitCode.USAGE,
         )
     for spec in specs:
-        spec.predictor()  # a wrong parameter is told here, in one sentence
+        spec.predictor()  # a wrong parameter is reported here, in one sentence
     parameters = {spec.name: spec.parameters for spec in specs if spec.parameters}
     return {
         "WALLTIMED_DATABASE_URL": f"sqlite:///{directory}/history.sqlite3",

@@ -1,4 +1,4 @@
-"""A service of a command's own: in a child process, on this machine's loopback."""
+"""Runs a private service for one command, in a child process on loopback."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from os import environ
 from service.cli.console import CommandError, ExitCode
 
 STOP_SECONDS = 30
-"""How long a service may take to write what is queued."""
+"""Seconds that a service may take to write what is queued."""
 
 ANNOUNCEMENT = "walltimed listens on "
 
@@ -22,20 +22,20 @@ class PrivateService:
         self.url = url
 
     def wait(self) -> None:
-        """Stay until it ends, by ctrl-C for example."""
+        """Wait until the process ends, for example by ctrl-C."""
         self.process.wait()
 
 
 @contextmanager
 def private_service(*options: str, settings: Mapping[str, str]) -> Iterator[PrivateService]:
-    """Start `walltimed serve` on a free port; it ends with the block.
+    """Start `walltimed serve` on a free port; the service ends with the block.
 
     Args:
-        options: of `walltimed serve`, after those that make it private.
+        options: further options of `walltimed serve`.
         settings: environment variables; the caller's own settings do not reach the service.
 
     Raises:
-        CommandError: it does not start.
+        CommandError: the service does not start.
     """
     ours = {name: value for name, value in environ.items() if not name.startswith("WALLTIMED_")}
     process = subprocess.Popen(  # noqa: S603 - our own program, with arguments from above
@@ -69,5 +69,7 @@ def announced(process: subprocess.Popen[str]) -> str:
     """The address that the service prints once it accepts connections."""
     line = process.stdout.readline() if process.stdout else ""
     if not line.startswith(ANNOUNCEMENT):
-        raise CommandError("The private service did not start; it says why above.", ExitCode.FAILED)
+        raise CommandError(
+            "The private service did not start; see its message above.", ExitCode.FAILED
+        )
     return line.removeprefix(ANNOUNCEMENT).strip()

@@ -1,4 +1,4 @@
-"""``walltimed reconcile``: fetches from sacct what never arrived."""
+"""``walltimed reconcile``: fetches missing runs from sacct."""
 
 import subprocess
 import time
@@ -31,7 +31,7 @@ DAY = 86400.0
 
 
 class ReconcileCounts(Struct):
-    """What came of it; ``left_out`` counts rows that nothing can be learned from."""
+    """The counts of a reconciliation; ``left_out`` counts rows that cannot be learned from."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -40,20 +40,20 @@ class ReconcileCounts(Struct):
 
 def reconcile(
     *,
-    days: Annotated[float, typer.Option(min=0.0, help="How far back to look.")] = 7.0,
+    days: Annotated[float, typer.Option(min=0.0, help="Days to look back.")] = 7.0,
     cluster: Annotated[
-        str | None, typer.Option(help="The cluster's name here; by default the one sacct gives.")
+        str | None, typer.Option(help="Name of the history; by default the cluster's in sacct.")
     ] = None,
-    sacct: Annotated[str, typer.Option(help="The command to ask.")] = "sacct",
+    sacct: Annotated[str, typer.Option(help="The sacct command.")] = "sacct",
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store the runs that Slurm's accounting knows and the history does not.
+    """Store the runs that are in Slurm's accounting but not in the history.
 
-    For the gaps that an outage leaves: a slurmctld that was killed forgets what it had not sent.
-    Runs that are known count as duplicates, so it may be run as often as one likes, and beside a
-    running service. Predictions that were noted down in the jobs are scored.
+    This closes the gaps after an outage: a slurmctld that was killed loses records that it had not
+    sent. Known runs count as duplicates. So the command may run often, also beside a running
+    service. Predictions that are noted in the jobs are scored.
 
     For example:
 
@@ -74,10 +74,10 @@ def reconcile(
 
 
 def rows_of(sacct: str, *, since: float) -> list[str]:
-    """What sacct prints of all jobs since then, in the form that is safe to read.
+    """The rows of sacct for all jobs since ``since``, in the form that is safe to read.
 
     Raises:
-        CommandError: sacct cannot be run, or fails.
+        CommandError: sacct cannot be run or fails.
     """
     begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
     command = [sacct, "-a", "-X", "-D", "-P", f"--delimiter={SEPARATOR}", "-S", begin]
@@ -124,6 +124,6 @@ def fill(
 
 
 def batches(runs: "list[ReportedCompletion]") -> "Iterator[list[ReportedCompletion]]":
-    """As many at a time as let others commit in between."""
+    """The runs in batches so small that others can commit in between."""
     for start in range(0, len(runs), BATCH):
         yield runs[start : start + BATCH]

@@ -1,4 +1,4 @@
-"""``walltimed replay``: how good each method would have been on a log."""
+"""``walltimed replay``: measures the predictions of each method on a log."""
 
 import time
 from collections.abc import Sequence
@@ -26,30 +26,32 @@ def replay(
     ],
     *,
     url: Annotated[
-        str | None, typer.Option(help="Of a running service; else a private one is started.")
+        str | None, typer.Option(help="URL of a running service; default: a private one.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(envvar="WALLTIMED_TOKEN", help="For --url; predict and ingest.")
+        str | None,
+        typer.Option(envvar="WALLTIMED_TOKEN", help="Token (predict, ingest) for --url."),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(help="Name of the history at --url; by default a new one.")
     ] = None,
     in_process: Annotated[
-        bool, typer.Option("--in-process", help="Play to bare predictors, without any service.")
+        bool,
+        typer.Option("--in-process", help="Play to predictors in this process, without a service."),
     ] = False,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="Such as max-usage or percentile:percentile=90."),
+        typer.Option("--method", "-m", help="Method, such as percentile:percentile=90."),
     ] = None,
     limit: Limit = None,
     leave_out: Annotated[
-        list[str] | None, typer.Option(help="A further cleaning rule, such as zero-run.")
+        list[str] | None, typer.Option(help="Further cleaning rule, such as zero-run.")
     ] = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
     ] = OnError.REFUSE,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Compare the percentile method's schemes as well.")
+        bool, typer.Option("--sweep", help="Also compare the schemes of the percentile method.")
     ] = False,
     predictions: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write one line per job and method.")
@@ -61,9 +63,9 @@ def replay(
 ) -> None:
     """Play a log in simulated time, and measure every method's predictions.
 
-    Each submission asks each method, each completion is told when it happened; at equal times
-    completions come first. The predictions are the same over HTTP and in process; only the
-    latency differs. At --url the parameters are the service's own.
+    Each method predicts each submission and learns from each completion at its time; at equal
+    times completions come first. The predictions are the same over HTTP and in process; only the
+    latency differs. A service at --url uses its own parameters.
 
     For example:
 
@@ -97,7 +99,7 @@ def replay(
 
 
 def default_methods(url: str | None) -> list[str]:
-    """Every usual method; a running service has its own parameters."""
+    """All usual methods; without parameters for a running service, which has its own."""
     from predictors.registry import PREDICTORS
     from simulator.replay.method_spec import usual_methods
 
@@ -105,7 +107,7 @@ def default_methods(url: str | None) -> list[str]:
 
 
 def cluster_of(url: str | None, cluster: str | None) -> str:
-    """A history of its own: what a service knows already would not be causal."""
+    """A cluster without history, because a service may know the log's future already."""
     if cluster:
         return cluster
     return time.strftime("replay-%Y%m%dT%H%M%SZ", time.gmtime()) if url else DEFAULT_CLUSTER

@@ -1,4 +1,4 @@
-"""What a replay came to, for people, for machines and as a page."""
+"""The result of a replay for people, as JSON and as a page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from simulator.reports.method_summary import LEGEND, MethodSummary, summary_tabl
 
 @dataclass(frozen=True)
 class PlayedLog:
-    """What is played: the usable jobs of a trace, and why the others are not."""
+    """The usable jobs of a trace, and the reasons why other jobs are left out."""
 
     name: str
     runs: Sequence[Completion]
@@ -30,10 +30,10 @@ class ReplayResult:
     """A log that was played.
 
     Attributes:
-        log: the jobs, and what was left out.
-        way: in which the methods were asked.
+        log: the jobs, and counts of those left out.
+        way: how the methods were asked.
         played: every answer.
-        summaries: of the methods.
+        summaries: summaries of the methods.
         swept: the percentile method's schemes, if they were compared.
     """
 
@@ -45,7 +45,7 @@ class ReplayResult:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is to be known besides the numbers."""
+        """Facts about the replay, by name."""
         log, rejected = self.log, self.log.rejected
         left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in log.left_out.items())
         facts = {
@@ -68,7 +68,7 @@ class ReplayResult:
             out.print(escape(sweep_table(self.swept)), soft_wrap=True)
 
     def as_data(self) -> dict[str, Any]:
-        """For machines."""
+        """The result as a JSON object."""
         return {
             "trace": self.log.name,
             "jobs": len(self.log.runs),
@@ -80,7 +80,7 @@ class ReplayResult:
         }
 
     def write(self, directory: Path, by_percentile: Swept) -> None:
-        """Write the page; ``by_percentile`` is for the picture of accuracies."""
+        """Write the page; ``by_percentile`` gives the picture of accuracies."""
         from simulator.reports.replay_report import Report  # loads matplotlib
 
         Report(

@@ -13,12 +13,16 @@ from service.cli.stores import ready
 def serve(
     *,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option("--port", "-p", help="0 takes a free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", "-p", help="Port; 0 takes a free one.")
+    ] = None,
     unix_socket: Annotated[
         Path | None, typer.Option(help="Listen on this Unix socket instead.")
     ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Processes.")] = None,
-    method: Annotated[str | None, typer.Option(help="Method when a request names none.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", help="Worker processes.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="Method for requests that name none.")] = None,
     insecure: Annotated[
         bool | None, typer.Option("--insecure", help="Listen beyond loopback without tokens.")
     ] = None,
@@ -32,9 +36,9 @@ def serve(
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
 ) -> None:
-    """Serve predictions until SIGTERM or ctrl-C, then write what is queued and leave.
+    """Serve predictions until SIGTERM or ctrl-C, then write queued data and end.
 
-    Every option is a setting too; `walltimed config` lists them all.
+    Every option is also a setting; `walltimed config` lists them all.
 
     For example:
 
@@ -58,6 +62,6 @@ def serve(
 
     from service.http.server import run
 
-    # The server ends in order, and then sends itself the signal again that made it end.
+    # The server ends in order, and then sends itself again the signal that made it end.
     with suppress(KeyboardInterrupt):
         run(settings)

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(
-        "--database-url", "-d", metavar="URL", help="History store; else WALLTIMED_DATABASE_URL."
+        "--database-url",
+        "-d",
+        metavar="URL",
+        help="History store; default: WALLTIMED_DATABASE_URL.",
     ),
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="TOML file; else WALLTIMED_CONFIG."),
+    typer.Option("--config", "-c", metavar="FILE", help="TOML file; default: WALLTIMED_CONFIG."),
 ]
 
 
@@ -47,7 +50,7 @@ def load_settings(**options: Any) -> Settings:
 
 
 def names_of(settings: Settings) -> "Pseudonyms":
-    """What replaces the names of people in the history.
+    """The pseudonyms that replace the names of people in the history.
 
     Raises:
         CommandError: the key cannot be used.
@@ -61,7 +64,7 @@ def names_of(settings: Settings) -> "Pseudonyms":
 
 
 def check_parameters(settings: Settings) -> None:
-    """Refuse methods that do not exist, parameters that do not either, and an unusable key.
+    """Refuse unknown methods, unknown parameters and an unusable key.
 
     Raises:
         CommandError: the message names the parameter or the file.

@@ -1,4 +1,4 @@
-"""``walltimed simulate``: what a scheduler would do with better estimates."""
+"""``walltimed simulate``: simulates schedulers with better estimates."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,30 +41,34 @@ def simulate(
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", help="fcfs, easy, easy-sjbf, conservative, fcfs-pinned."),
+        typer.Option("--policy", help="Policy: fcfs, easy, easy-sjbf, conservative, fcfs-pinned."),
     ] = None,
     estimates: Annotated[
         list[str] | None,
-        typer.Option("--estimates", help="exact, requested, service, or a method."),
+        typer.Option("--estimates", help="Source: exact, requested, service, or a method."),
     ] = None,
-    order: Annotated[str, typer.Option(help="fcfs, sjf, wfp, psp, psp-aging.")] = "fcfs",
-    events: Annotated[str, typer.Option(help="batch or sequential (as pyss).")] = "batch",
+    order: Annotated[
+        str, typer.Option(help="Queue order: fcfs, sjf, wfp, psp, psp-aging.")
+    ] = "fcfs",
+    events: Annotated[
+        str, typer.Option(help="Events of one second: batch, or sequential (as pyss).")
+    ] = "batch",
     depth: Annotated[int, typer.Option(help="Jobs with a reservation under EASY.")] = 1,
     compression: Annotated[
-        str, typer.Option(help="Of conservative plans: start-order, keep, replan.")
+        str, typer.Option(help="Conservative plans are compressed by: start-order, keep, replan.")
     ] = "start-order",
     pinning: Annotated[
-        float, typer.Option(help="fcfs-pinned: keep nodes so many minutes before the start.")
+        float, typer.Option(help="fcfs-pinned: minutes before the start in which nodes stay.")
     ] = 60.0,
     pinned: Annotated[
         str,
         typer.Option(help="Pinned jobs keep their nodes only, or their start too: nodes, start."),
     ] = "nodes",
     correction: Annotated[
-        str, typer.Option(help="Of outlived estimates: double, request, tsafrir.")
+        str, typer.Option(help="Correction of outlived estimates: double, request, tsafrir.")
     ] = "double",
     adjust: Annotated[
-        str, typer.Option(help="regular, or selective: requests for running jobs.")
+        str, typer.Option(help="regular, or selective: running jobs keep their requests.")
     ] = "regular",
     estimated_order: Annotated[
         bool | None,
@@ -79,32 +83,35 @@ def simulate(
         typer.Option("--run-by-estimates/--run-by-requests", help="Overrides --adjust."),
     ] = None,
     overrun: Annotated[
-        str, typer.Option(help="Jobs beyond their request: kill, keep, swap.")
+        str, typer.Option(help="Jobs that overran their request: kill, keep, swap.")
     ] = "kill",
     processors: Annotated[
-        int | None, typer.Option(min=1, help="Of the machine; else as the header says.")
+        int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
     ] = None,
     cores_per_node: Annotated[
-        int | None, typer.Option(min=1, help="The machine is of nodes, taken whole.")
+        int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
     ] = None,
     limit: Limit = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
     ] = OnError.REFUSE,
     shake: Annotated[
-        int | None, typer.Option(min=1, help="Move submissions by up to so many seconds.")
+        int | None, typer.Option(min=1, help="Seconds by which submissions move at most.")
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions of --shake.")] = 20,
     url: Annotated[
-        str | None, typer.Option(help="Of the service; else a private one is started.")
+        str | None, typer.Option(help="URL of the service; default: a private one.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(envvar="WALLTIMED_TOKEN", help="For --url; predict and ingest.")
+        str | None,
+        typer.Option(envvar="WALLTIMED_TOKEN", help="Token (predict, ingest) for --url."),
     ] = None,
-    method: Annotated[str, typer.Option(help="That the service is asked for.")] = "max-usage",
+    method: Annotated[str, typer.Option(help="Method of --estimates service.")] = "max-usage",
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the schedule as SWF, or as CSV if named so."),
+        typer.Option(
+            metavar="FILE", help="Write the schedule as SWF, or as CSV if FILE ends in .csv."
+        ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
@@ -113,10 +120,9 @@ def simulate(
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
 
-    Both options may be given several times, policies also as one list with commas. With
-    --estimates service the simulation plays to the live API: submissions ask for predictions
-    when the simulated scheduler receives them, completions are posted when the simulated
-    schedule ends them.
+    --policy and --estimates may be given several times, policies also as one list with commas.
+    With --estimates service the simulation uses the live API. It asks for a prediction when the
+    simulated scheduler receives a job, and posts a completion when the simulated job ends.
 
     For example:
 
@@ -181,7 +187,7 @@ def simulate(
 def semantics_of(
     policies: Sequence[str], adjust: str, rules: dict[str, Any]
 ) -> "Sequence[Semantics]":
-    """The rules of each policy; those that were not given are the defaults."""
+    """The rules of each policy; rules that were not given have their defaults."""
     from simulator.scheduling.semantics import Semantics
 
     given = {name: rule for name, rule in rules.items() if rule is not None}
@@ -191,7 +197,7 @@ def semantics_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Combinations:
-    """What is simulated: every policy with every source of estimates."""
+    """The combinations to simulate: every policy with every source of estimates."""
 
     semantics: "Sequence[Semantics]"
     estimates: Sequence[str]
@@ -227,7 +233,7 @@ class Combinations:
 
     @contextmanager
     def sources(self) -> "Iterator[Callable[[str], Estimates]]":
-        """Makes sources of estimates by name, each without any history."""
+        """Functions that make sources of estimates by name, each without any history."""
         from simulator.replay.method_spec import MethodSpec
         from simulator.scheduling.estimates import Estimates
 
@@ -260,7 +266,7 @@ def facts_of(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") 
 
 
 def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, Any]:
-    """For machines."""
+    """The outcomes as a JSON object."""
     return {
         "jobs": len(workload),
         "processors": workload.processors_of_machine,

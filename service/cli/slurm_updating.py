@@ -1,4 +1,4 @@
-"""``walltimed slurm-updater``: predictions for Slurm without a call inside slurmctld."""
+"""``walltimed slurm-updater``: gives Slurm predictions without a call inside slurmctld."""
 
 import signal
 import sys
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 Names = Annotated[
     list[str] | None,
-    typer.Option(help="Only this one's jobs; may be given several times. Default: all."),
+    typer.Option(help="Update only jobs of this name; may be repeated. Default: all."),
 ]
 
 
 def slurm_updater(
     *,
     url: Annotated[
-        str, typer.Option(help="Of the service; or unix:FILE.")
+        str, typer.Option(help="URL of the service, or unix:FILE.")
     ] = "http://127.0.0.1:8580",
     token_file: Annotated[
         Path | None, typer.Option(help="File with a token of scope predict.")
     ] = None,
     mode: Annotated[
         Mode,
-        typer.Option(help="observe notes predictions down in AdminComment; soft sets TimeMin too."),
+        typer.Option(help="observe notes predictions in AdminComment; soft also sets TimeMin."),
     ] = Mode.OBSERVE,
     order: Annotated[
-        Order, typer.Option(help="What SiteFactor puts first; needs priority/multifactor.")
+        Order, typer.Option(help="Jobs that SiteFactor puts first; needs priority/multifactor.")
     ] = Order.NONE,
     site_factor: Annotated[
         int,
-        typer.Option(min=100, max=LARGEST_SITE_FACTOR, help="Of a job that comes first; others 0."),
+        typer.Option(min=100, max=LARGEST_SITE_FACTOR, help="SiteFactor of the first job."),
     ] = 10_000,
     soft_floor: Annotated[
         float, typer.Option(min=1.0, help="Seconds below which no TimeMin is set.")
@@ -54,33 +54,34 @@ def slurm_updater(
     cluster: Annotated[
         str | None, typer.Option(help="Name of the history; by default Slurm's ClusterName.")
     ] = None,
-    interval: Annotated[float, typer.Option(min=1.0, help="Seconds from round to round.")] = 60.0,
+    interval: Annotated[float, typer.Option(min=1.0, help="Seconds between rounds.")] = 60.0,
     rate: Annotated[float, typer.Option(min=0.01, max=100.0, help="Most updates a second.")] = 5.0,
     predict_again_after: Annotated[
         float,
         typer.Option(
-            min=60.0, help="Seconds of waiting after which a job is asked anew; then twice, …"
+            min=60.0, help="Seconds of waiting until a job is predicted again; then twice, …"
         ),
     ] = 3600.0,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for each command of Slurm's and each answer.")
+        float, typer.Option(min=0.1, help="Seconds for each Slurm command and each answer.")
     ] = 10.0,
     slurm_bin: Annotated[
         Path | None, typer.Option(help="Directory of scontrol, squeue and sprio, if not on PATH.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="One round, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one round, then end.")] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="One round that changes nothing, and says what it would."),
+        typer.Option("--dry-run", help="Run one round that only prints its changes."),
     ] = False,
     file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Keep TimeMin, SiteFactor and AdminComment of Slurm's jobs right, through scontrol.
 
-    For sites that forbid calls inside slurmctld. Never touches a time limit, held jobs, jobs
-    with `walltimed=off` in their comment, or a TimeMin that somebody else has set; takes back
-    its own where it would lower a limit. Needs a Slurm operator.
+    This is for sites that forbid calls inside slurmctld. The command never changes a time limit,
+    held jobs, jobs with `walltimed=off` in their comment, or a TimeMin that another program or
+    person has set. It removes its own TimeMin where that would lower a limit. The command must
+    run as a Slurm operator.
 
     For example:
 
@@ -121,15 +122,15 @@ def slurm_updater(
 
 
 def named(names: list[str] | None) -> frozenset[str] | None:
-    """An allow-list."""
+    """The names as an allow-list; None if none are given."""
     return frozenset(names) if names else None
 
 
 def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
-    """A round.
+    """Run one round.
 
     Raises:
-        CommandError: Slurm or the service is not there.
+        CommandError: Slurm or the service cannot be reached.
     """
     from service.slurm_updater.queries import NonsenseError
     from service.slurm_updater.slurm import SlurmError
@@ -143,7 +144,7 @@ def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
 def follow(
     updater: "Updater", options: "Options", sleep: "Callable[[float], None]" = time.sleep
 ) -> None:
-    """Rounds until SIGTERM or ctrl-C; one that fails is logged, and the next is tried."""
+    """Run rounds until SIGTERM or ctrl-C; log a round that fails and go on with the next."""
     import structlog
 
     from service.slurm_updater.queries import NonsenseError
@@ -182,7 +183,7 @@ def follow(
 
 
 def show(done: "QueueUpdate", *, dry_run: bool, as_json: bool) -> None:
-    """What was changed, or would be."""
+    """Print the changes that were made or would be made."""
     if as_json:
         print_json(done)
         return

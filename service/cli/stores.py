@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(settings: Settings) -> "Iterator[Store]":
-    """The store that the settings name, closed at the end; its schema is not looked at.
+    """The store that the settings name, closed at the end; its schema is not checked.
 
     Raises:
         CommandError: the database URL names no store.
@@ -86,5 +86,5 @@ def admitting(store: "Store", settings: Settings) -> "Callable[[Completion], Com
 
 
 def is_embedded(settings: Settings) -> bool:
-    """Whether the store is a file of our own."""
+    """Whether the store is an SQLite file."""
     return settings.database_url.get_secret_value().startswith("sqlite")

@@ -1,4 +1,4 @@
-"""``walltimed synth``: traces from published models."""
+"""``walltimed synth``: makes traces from published models."""
 
 from typing import Annotated
 
@@ -9,10 +9,10 @@ from service.cli.console import AsJson, CommandError, ExitCode, err, print_json
 
 def synth(
     *,
-    jobs: Annotated[int, typer.Option(min=1, max=10_000_000, help="How many.")] = 5000,
+    jobs: Annotated[int, typer.Option(min=1, max=10_000_000, help="Number of jobs.")] = 5000,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal traces.")] = 1,
-    processors: Annotated[int, typer.Option(min=1, max=2**30, help="Of the machine.")] = 128,
-    users: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many submit.")] = 60,
+    processors: Annotated[int, typer.Option(min=1, max=2**30, help="Size of the machine.")] = 128,
+    users: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of users.")] = 60,
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Interactive jobs arrive as well.")
     ] = False,
@@ -22,10 +22,10 @@ def synth(
     ] = "-",
     as_json: AsJson = False,
 ) -> None:
-    """Make a synthetic SWF trace of users who run the same applications again and again.
+    """Make a synthetic SWF trace of users that run the same applications repeatedly.
 
-    Arrivals, sizes and runtimes follow Lublin and Feitelson (2003), requests are modal after
-    Tsafrir et al. (2005). The header says everything that is needed to make the trace again.
+    Arrivals, sizes and runtimes follow Lublin and Feitelson (2003). Requests follow Tsafrir et al.
+    (2005): most take one of twenty values. The header has the command that makes the trace again.
 
     For example:
 

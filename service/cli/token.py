@@ -1,4 +1,4 @@
-"""``walltimed token``: who may call the service."""
+"""``walltimed token``: manages the tokens with which callers may use the service."""
 
 import sys
 import time
@@ -21,7 +21,7 @@ token = typer.Typer(name="token", help="Issue, revoke and list API tokens.", no_
 
 @token.command()
 def issue(
-    name: Annotated[str, typer.Argument(help="Whom the token is for, such as 'submit filter'.")],
+    name: Annotated[str, typer.Argument(help="Holder of the token, such as 'submit filter'.")],
     *,
     scopes: Annotated[
         list[str],
@@ -31,9 +31,9 @@ def issue(
     file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Issue a token and print its secret, which is shown once and stored hashed.
+    """Issue a token and print its secret, which is shown only once and stored as a hash.
 
-    From the first token on, every call but the health checks needs one, for good.
+    After the first token has been issued, every call except the health checks needs a token.
 
     For example:
 
@@ -62,7 +62,7 @@ def revoke(
 ) -> None:
     """Revoke a token; running services refuse it within seconds.
 
-    When the last one is revoked, nobody can call until another is issued.
+    When the last token is revoked, every call is refused until another token is issued.
 
     For example:
 
@@ -80,8 +80,8 @@ def revoke(
         out.print(NONE_LEFT, soft_wrap=True)
 
 
-NONE_LEFT = """It was the last valid one: every call is refused until another is issued.
-To let anybody on this machine call without a token again: walltimed token stop-requiring"""
+NONE_LEFT = """It was the last valid token: every call is refused until another is issued.
+To let all users of this machine call without a token again: walltimed token stop-requiring"""
 
 
 @token.command()
@@ -92,26 +92,26 @@ def stop_requiring(
     file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete all tokens: from then on anybody on this machine may call, without any.
+    """Delete all tokens, so that all users of this machine may call without a token.
 
-    Nothing else goes back to this once a token has been issued. A service that listens beyond
-    loopback goes on to refuse every call.
+    Once a token has been issued, only this command ends the need for tokens. A service that
+    listens beyond loopback still refuses every call.
 
     For example:
 
         walltimed token stop-requiring --yes
     """
     if not yes and not (sys.stdin.isatty() and typer.confirm(QUESTION)):
-        raise CommandError("Nothing was changed; say --yes to delete all tokens.", ExitCode.USAGE)
+        raise CommandError("Nothing was changed; give --yes to delete all tokens.", ExitCode.USAGE)
     with ready(load_settings(database_url=database_url, config=file)) as store:
         deleted = store.forget_tokens()
     if as_json:
         print_json({"deleted": deleted})
     else:
-        out.print(f"{deleted:,} tokens deleted: on loopback no call needs one any more.")
+        out.print(f"{deleted:,} tokens deleted: on loopback calls need no token any more.")
 
 
-QUESTION = "Delete all tokens, and let anybody on this machine call without one?"
+QUESTION = "Delete all tokens, and let all users of this machine call without a token?"
 
 
 @token.command(name="list")
@@ -144,7 +144,7 @@ def list_(
 
 
 def shown(each: "Token") -> dict[str, Any]:
-    """What may be told of a token."""
+    """The public fields of a token."""
     return {
         "id": each.token_id,
         "name": each.name,

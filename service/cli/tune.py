@@ -1,4 +1,4 @@
-"""``walltimed tune``: rounds of tuning of knn's parameters, run by this process."""
+"""``walltimed tune``: runs rounds of tuning of knn's parameters in this process."""
 
 import os
 import signal
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from service.store import Store, Tuning
 
 LOOK_SECONDS = 5.0
-"""How often ``--follow`` looks for a round to run."""
+"""Seconds after which ``--follow`` looks again for a round to run."""
 
 
 def tune(
     *,
-    cluster: Annotated[str, typer.Option(help="Whose history it is.")] = DEFAULT_CLUSTER,
+    cluster: Annotated[str, typer.Option(help="Cluster to tune.")] = DEFAULT_CLUSTER,
     penalty: Annotated[
         float | None, typer.Option(help="Price of underestimating: MAE * (1 + penalty * share).")
     ] = None,
-    search: Annotated[str | None, typer.Option(help="exhaustive or genetic.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
+    search: Annotated[str | None, typer.Option(help="Search: exhaustive or genetic.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the genetic search.")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Run every round that is due or asked for, for ever.")
+        bool, typer.Option("--follow", help="Run all due and requested rounds until ctrl-C.")
     ] = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
@@ -43,9 +43,9 @@ def tune(
 ) -> None:
     """Tune the parameters of knn on the history in the store.
 
-    What is found is used by every running service within seconds, if it beats the parameters
-    in force on the newest jobs, which the search has not seen. With --follow this process runs
-    the rounds of all clusters, on this or on another machine than the service, whose setting
+    The search does not see the newest jobs. If the found parameters beat those in force on the
+    newest jobs, every running service uses them within seconds. With --follow this process runs
+    the rounds of all clusters, on the service's machine or on another. The service's setting
     `tuning` is then `elsewhere`.
 
     For example:
@@ -72,7 +72,7 @@ def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
     """The plan of the settings, changed by options.
 
     Raises:
-        CommandError: it makes no sense.
+        CommandError: the plan makes no sense.
     """
     from predictors.tuning.plan import TuningPlan
 
@@ -84,7 +84,7 @@ def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
 
 
 def taken(store: "Store", cluster: str, plan: "TuningPlan") -> "Tuning":
-    """A round of our own.
+    """A round that this process has taken.
 
     Raises:
         CommandError: the history is too short, or another process runs a round.
@@ -102,7 +102,7 @@ def taken(store: "Store", cluster: str, plan: "TuningPlan") -> "Tuning":
 
 
 def run_shown(store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: bool) -> "Round":
-    """Run a round behind a progress bar; a round that is broken off is given back."""
+    """Run a round with a progress bar; give an interrupted round back."""
     from service.worker.tuning.rounds import run_round
 
     with progress_bar("steps", quiet=quiet) as bar:
@@ -122,7 +122,7 @@ def run_shown(store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: 
 
 
 def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
-    """Run rounds until SIGTERM or ctrl-C; what ends is the process, not the round's chances."""
+    """Run rounds until SIGTERM or ctrl-C; another process may then run an interrupted round."""
     from service.worker.priority import LOWEST_PRIORITY
     from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 
@@ -141,7 +141,7 @@ def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> N
 
 
 def show(found: "Round") -> None:
-    """What was in force, what was found, and which is in force now."""
+    """Print the former parameters, those that were found, and which are in force now."""
     heads = ("", "template", "N", "K", "alpha", "beta", "train MAE", "under", "test MAE", "under")
     table = Table(*heads, box=None, header_style="bold")
     for name, trial in (("before", found.before), ("after", found.after)):

@@ -1,4 +1,4 @@
-"""``walltimed verify``: a second opinion on a finished schedule."""
+"""``walltimed verify``: checks a finished schedule independently of the engine."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -23,8 +23,8 @@ def verify(
 ) -> None:
     """Check a schedule that `walltimed simulate --output` wrote, without the engine that made it.
 
-    What is checked follows from the rules in the file's header: capacity, starts after
-    submission, reservations, planned starts, marks. A violation makes the exit code 1.
+    The checks depend on the rules in the file's header: capacity, starts after submission,
+    reservations, planned starts, marks. With a violation the exit code is 1.
 
     For example:
 

@@ -1,4 +1,4 @@
-"""The JSON that is answered: plain dataclasses, which pydantic describes and msgspec writes."""
+"""The JSON of answers: plain dataclasses that pydantic describes and msgspec writes."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -8,9 +8,9 @@ from pydantic import Field
 
 @dataclass(slots=True)
 class BasisAnswer:
-    """What a prediction rests on."""
+    """The basis of a prediction."""
 
-    jobs: Annotated[int, Field(description="How many past jobs.")]
+    jobs: Annotated[int, Field(description="Number of past jobs used.")]
     reason: Annotated[str, Field(description="One word, such as history or cold-start.")]
 
 
@@ -40,7 +40,7 @@ class PredictionAnswer:
 
     predicted_walltime: float
     requested_walltime: float
-    method: Annotated[str, Field(description="The method that really answered.")]
+    method: Annotated[str, Field(description="The method that gave the answer.")]
     basis: BasisAnswer
     interval: IntervalAnswer | None
     median: Annotated[
@@ -72,7 +72,7 @@ class ExtensionAnswer:
 
 @dataclass(slots=True)
 class IngestionAnswer:
-    """What was stored. It is durable."""
+    """Counts of the runs. All of them are stored durably."""
 
     accepted: Annotated[int, Field(description="Runs that were new.")]
     duplicates: Annotated[int, Field(description="Runs that were known already.")]
@@ -80,12 +80,12 @@ class IngestionAnswer:
 
 @dataclass(slots=True)
 class RecordsAnswer:
-    """What was stored of a resource manager's records. It is durable."""
+    """Counts of a resource manager's records. All runs in them are stored durably."""
 
     accepted: Annotated[int, Field(description="Runs that were new.")]
     duplicates: Annotated[int, Field(description="Runs that were known already.")]
     skipped: Annotated[
-        dict[str, int], Field(description="Records that tell of no run, by the reason why.")
+        dict[str, int], Field(description="Number of records without a usable run, by reason.")
     ]
 
 
@@ -100,7 +100,7 @@ class Rejection:
 
 @dataclass(slots=True)
 class SkippingAnswer:
-    """What was stored of a stream, and what was not."""
+    """Counts of a stream's runs, and the lines that were not stored."""
 
     accepted: int
     duplicates: int
@@ -110,13 +110,15 @@ class SkippingAnswer:
 
 @dataclass(slots=True)
 class ScoreAnswer:
-    """How a method did on the jobs that ended."""
+    """The measures of a method's predictions for jobs that have ended."""
 
     jobs: int
     mean_absolute_error: Annotated[float, Field(description="Seconds.")]
     underestimation_rate: float
     accuracy: Annotated[float, Field(description="Mean of min(p, r) / max(p, r).")]
-    coverage: Annotated[float | None, Field(description="Share of intervals that held.")]
+    coverage: Annotated[
+        float | None, Field(description="Share of intervals that held the runtime.")
+    ]
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ class MethodAnswer:
     """One method."""
 
     name: str
-    parameters: Annotated[dict[str, Any], Field(description="In force now.")]
+    parameters: Annotated[dict[str, Any], Field(description="Parameters in force now.")]
     score: Annotated[ScoreAnswer | None, Field(description="Null before the first scored job.")]
 
 
@@ -139,7 +141,7 @@ class MethodsAnswer:
 
 @dataclass(slots=True)
 class UserAnswer:
-    """How much of their requests a user's last ten jobs used."""
+    """The accuracy of a user's requests: the share that the last ten jobs used."""
 
     user: str
     cluster: str
@@ -151,7 +153,7 @@ class UserAnswer:
 
 @dataclass(slots=True)
 class GroupAnswer:
-    """One accuracy group and who is in it now."""
+    """One accuracy group and its present users."""
 
     group: str
     lower: float
@@ -191,7 +193,7 @@ class PrioritiesAnswer:
 
 @dataclass(slots=True)
 class TrialAnswer:
-    """Parameters of knn, and how they did on the training and on the held-back test jobs."""
+    """Parameters of knn, and their errors on the training jobs and on the held-back test jobs."""
 
     parameters: dict[str, Any]
     training_error: Annotated[float, Field(description="Mean absolute error in seconds.")]
@@ -210,22 +212,27 @@ class TuningAnswer:
     origin: Annotated[
         str, Field(description="history: enough jobs had ended; request; or command.")
     ]
-    plan: Annotated[dict[str, Any], Field(description="What it looks at, and what it wants.")]
+    plan: Annotated[
+        dict[str, Any], Field(description="The jobs that the round looks at, and its search.")
+    ]
     asked_at: float
     started_at: float | None
     finished_at: float | None
-    step: Annotated[int, Field(description="Generations, or templates, that were searched.")]
-    steps: Annotated[int, Field(description="How many there are at most; 0 before the first.")]
+    step: Annotated[int, Field(description="Number of generations or templates searched so far.")]
+    steps: Annotated[int, Field(description="Largest number of steps; 0 before the first.")]
     costs: Annotated[
         list[float], Field(description="Seconds: the best cost on the training jobs, step by step.")
     ]
     best: Annotated[dict[str, Any] | None, Field(description="The best parameters so far.")]
-    before: Annotated[TrialAnswer | None, Field(description="What was in force.")]
-    after: Annotated[TrialAnswer | None, Field(description="What the search found.")]
-    adopted: Annotated[
-        bool | None, Field(description="Whether it is in force now: it won on the test jobs.")
+    before: Annotated[
+        TrialAnswer | None, Field(description="Parameters in force before the round.")
     ]
-    error: Annotated[str | None, Field(description="Why it failed.")]
+    after: Annotated[TrialAnswer | None, Field(description="Parameters that the search found.")]
+    adopted: Annotated[
+        bool | None,
+        Field(description="Whether the found parameters won on the test jobs and are in force."),
+    ]
+    error: Annotated[str | None, Field(description="Why the round failed.")]
 
 
 @dataclass(slots=True)
@@ -247,7 +254,7 @@ class LivenessAnswer:
 
 @dataclass(slots=True)
 class HealthAnswer:
-    """How level the service is with its history."""
+    """How far the service's predictions are behind the stored history."""
 
     status: Annotated[
         Status,
@@ -256,6 +263,8 @@ class HealthAnswer:
             "it cannot be written to, because somebody locks it or there is no room."
         ),
     ]
-    lag: Annotated[int, Field(description="Durable completions that predictions do not know of.")]
+    lag: Annotated[
+        int, Field(description="Stored completions that are not yet used for predictions.")
+    ]
     stale_seconds: float
     detail: Annotated[str | None, Field(description="Why it is stale or read-only, or has failed.")]

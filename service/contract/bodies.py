@@ -1,4 +1,4 @@
-"""The JSON that the service takes, once for validation, documentation and the domain."""
+"""The JSON that the service accepts, defined once for validation, documentation and the domain."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol
@@ -38,7 +38,7 @@ _EXPLAIN = "Whether the runs of the same user that weigh most are wanted."
 
 
 class RequestBody(BaseModel):
-    """What every request body keeps to: no field it does not know, no text for a number."""
+    """The base of every request body: unknown fields and texts for numbers are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -47,8 +47,10 @@ class SubmissionBody(RequestBody):
     """A job as it is submitted. Only `requested_walltime` is required."""
 
     requested_walltime: PositiveDuration = Field(description="Seconds.")
-    submit_time: Time | None = Field(None, description="Now, if it is left out.")
-    cluster: Text = Field(DEFAULT_CLUSTER, description="History never leaves its cluster.")
+    submit_time: Time | None = Field(None, description="Default: now.")
+    cluster: Text = Field(
+        DEFAULT_CLUSTER, description="Cluster; predictions use its own history only."
+    )
     job_id: JobId | None = None
     user: Text | None = None
     group: Text | None = None
@@ -103,31 +105,31 @@ class PredictionBatch(RequestBody):
 
 
 class ExtensionRequest(RequestBody):
-    """A job that outlived its prediction. All in seconds."""
+    """A job that outlived its prediction. All times are in seconds."""
 
     requested_walltime: PositiveDuration
     predicted_walltime: PositiveDuration = Field(description="At most the request.")
     elapsed: Duration = Field(description="How long the job has been running.")
     submission: SubmissionBody | None = Field(
-        None, description="The job itself, so that its user's longer runs can be looked at."
+        None, description="The job, so that the answer can use its user's longer runs."
     )
 
 
 class CompletionBody(SubmissionBody):
     """One run of a job that has ended.
 
-    Of `start_time` and `runtime` one may be left out.
+    Either `start_time` or `runtime` may be left out.
     """
 
     job_id: JobId
     submit_time: Time | None = Field(
-        None, description="The start, if it is left out or later than the start."
+        None, description="Default: the start. A time after the start counts as the start."
     )
     start_time: Time | None = None
     end_time: Time
-    runtime: Duration | None = Field(None, description="Seconds; end less start, if left out.")
+    runtime: Duration | None = Field(None, description="Seconds; default: end minus start.")
     status: Status = Status.UNKNOWN
-    prediction_id: Text | None = Field(None, description="Of the prediction that it answers.")
+    prediction_id: Text | None = Field(None, description="Id of this job's prediction.")
 
     def reported(self) -> ReportedCompletion:
         """The domain's word for it.
@@ -156,7 +158,7 @@ class CompletionBody(SubmissionBody):
         return [self.reported()]
 
     def _start_and_runtime(self, end: float) -> tuple[float, float]:
-        """Each from the other where one is missing; a runtime that was reported is kept."""
+        """The start and the runtime, a missing one from the other; a reported runtime is kept."""
         if self.start_time is None:
             if self.runtime is None:
                 raise InvalidFieldError("Either start_time or runtime is needed.", "start_time")
@@ -193,12 +195,12 @@ class CompletionBatch(RequestBody):
 
 
 class OnErrorQuery(RequestBody):
-    """What is to happen to lines of NDJSON that are no completions."""
+    """The treatment of NDJSON lines that are not completions."""
 
     on_error: Literal["refuse", "skip"] = Field(
         "refuse",
         description="For NDJSON: `refuse` stores nothing if any line is invalid; `skip` stores the "
-        "valid lines as they come and lists the others.",
+        "valid lines as they come and lists the invalid lines.",
     )
 
 
@@ -214,23 +216,23 @@ class WaitingJob(RequestBody):
 class ClusterQuery(RequestBody):
     """The query of calls about one cluster."""
 
-    cluster: Text = Field(DEFAULT_CLUSTER, description="History never leaves its cluster.")
+    cluster: Text = Field(DEFAULT_CLUSTER, description="Cluster that the answer is about.")
 
 
 class PriorityRequest(RequestBody):
-    """The jobs that wait."""
+    """The waiting jobs."""
 
-    now: Time | None = Field(None, description="The service's clock, if it is left out.")
+    now: Time | None = Field(None, description="Default: the service's clock.")
     cluster: Text = DEFAULT_CLUSTER
     jobs: Annotated[list[WaitingJob], FailFast()]
 
 
 class TuningRequest(RequestBody):
-    """A round of tuning; what is left out is as the service's settings have it."""
+    """A round of tuning; fields that are left out have the values of the service's settings."""
 
     cluster: Text = DEFAULT_CLUSTER
     history: Annotated[int, Whole(0, 100_000)] | None = Field(
-        None, description="Completions before the training jobs, which only serve as neighbours."
+        None, description="Completions before the training jobs; they serve only as neighbours."
     )
     training: Annotated[int, Whole(100, 100_000)] | None = Field(
         None, description="Jobs on which parameters are searched."
@@ -243,7 +245,7 @@ class TuningRequest(RequestBody):
     )
     search: Literal["exhaustive", "genetic"] | None = None
     seed: Annotated[int, Whole(0, 2**32 - 1)] | None = Field(
-        None, description="Of the genetic search."
+        None, description="Seed of the genetic search."
     )
 
     def plan(self, usual: TuningPlan) -> TuningPlan:
@@ -257,7 +259,7 @@ class NamesMethod(Protocol):
 
     @property
     def method(self) -> str | None:
-        """Its name; None for the service's default."""
+        """The name of the method; None for the service's default."""
 
 
 def method_of(body: NamesMethod, default: str) -> str:
@@ -278,14 +280,14 @@ def check_length(items: Sequence[object], field: str, limit: int) -> None:
     """Refuse a list of more than ``limit`` items.
 
     Raises:
-        InvalidFieldError: ``items``, the list in this field of the body, is longer.
+        InvalidFieldError: ``items``, the list in ``field`` of the body, is longer.
     """
     if len(items) > limit:
         raise InvalidFieldError(f"There must be at most {limit} in one request.", field)
 
 
 def refusal(error: ValidationError) -> RequestError:
-    """The first complaint in the service's words."""
+    """The first error of pydantic as the service reports it."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return MalformedJSONError(f"The body is not JSON: {first['msg']}.")
@@ -293,6 +295,6 @@ def refusal(error: ValidationError) -> RequestError:
 
 
 def invalid_field(kind: str, message: str, path: Sequence[str | int]) -> InvalidFieldError:
-    """A complaint of pydantic's in the service's words."""
+    """An error of pydantic as the service reports it."""
     detail = "There is no such field." if kind == "extra_forbidden" else f"{message}."
     return InvalidFieldError(detail, ".".join(map(str, path)) or "body")

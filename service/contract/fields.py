@@ -1,4 +1,4 @@
-"""The types of the fields that are taken, with their bounds."""
+"""The types of request fields, with their bounds."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ class UnionMessage:
 
 
 def exactly(number: float) -> int:
-    """The whole number that it is; pydantic's own ``multiple_of`` lets 1e-42 pass for 0."""
+    """``number`` as an integer; pydantic's own ``multiple_of`` would accept 1e-42 as 0."""
     if not number.is_integer():
         raise ValueError
     return int(number)
@@ -42,7 +42,7 @@ def exactly(number: float) -> int:
 
 @dataclass(frozen=True)
 class Whole:
-    """Whole numbers within bounds. As in JSON Schema, 4.0 is one: Lua writes it so."""
+    """Whole numbers within bounds. As in JSON Schema, 4.0 is valid, because Lua writes 4 so."""
 
     least: int
     most: int
@@ -62,7 +62,7 @@ class Whole:
     def __get_pydantic_json_schema__(
         self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """As documented."""
+        """An integer with bounds in the documentation."""
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
@@ -91,5 +91,5 @@ Kibibytes = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
 
 
 def unix_seconds(time: float | datetime) -> float:
-    """A time of either form as the domain has it."""
+    """A time of either form as Unix seconds."""
     return time.timestamp() if isinstance(time, datetime) else time

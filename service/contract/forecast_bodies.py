@@ -1,4 +1,4 @@
-"""The JSON of a queue that is to be played forward."""
+"""The JSON of a queue to be played forward."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -36,7 +36,7 @@ MOST_SAMPLES = 200
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some names, which are documented and listed in the refusal of any other."""
+    """One of ``names``, which the documentation and the error for any other name list."""
 
     names: tuple[str, ...]
 
@@ -60,10 +60,12 @@ class NodeBody(RequestBody):
     """A node; its local load matters on shared nodes only."""
 
     name: Text
-    cores: Processors = Field(1, description="On shared nodes one.")
-    local_tasks: Annotated[int, Whole(0, 10_000)] = Field(0, description="Of local users.")
+    cores: Processors = Field(1, description="Cores of the node; 1 on shared nodes.")
+    local_tasks: Annotated[int, Whole(0, 10_000)] = Field(
+        0, description="Number of tasks of local users."
+    )
     local_cpu: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = Field(
-        0.0, description="CPUs that local users want."
+        0.0, description="CPUs that local users need."
     )
 
 
@@ -88,7 +90,7 @@ MachineBody = Annotated[
 
 
 class QueuedJobBody(SubmissionBody):
-    """A job that waits.
+    """A waiting job.
 
     On shared nodes `requested_processors` is its number of tasks, one to a node.
     """
@@ -97,13 +99,13 @@ class QueuedJobBody(SubmissionBody):
     submit_time: Time
     requested_processors: Processors = Field(1, description="Cores.")
     predicted_walltime: PositiveDuration | None = Field(
-        None, description="What was predicted at its submission; else it is predicted now."
+        None, description="Prediction at the job's submission; default: predicted now."
     )
     execution_time: Annotated[float, Field(ge=SHORTEST, le=LONGEST)] | None = Field(
-        None, description="Shared nodes: seconds in isolation; else as predicted."
+        None, description="Shared nodes: seconds in isolation; default: as predicted."
     )
     cpu_share: Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)] = Field(
-        1.0, description="Shared nodes: part of a CPU that each task uses in isolation."
+        1.0, description="Shared nodes: share of a CPU that each task uses in isolation."
     )
 
     def within(self, cluster: str) -> Submission:
@@ -112,40 +114,42 @@ class QueuedJobBody(SubmissionBody):
 
 
 class RunningJobBody(QueuedJobBody):
-    """A job that runs."""
+    """A running job."""
 
     start_time: Time
-    nodes: list[Text] | None = Field(None, description="Where it runs; needed on shared nodes.")
+    nodes: list[Text] | None = Field(
+        None, description="Nodes of the job; required on shared nodes."
+    )
     used_cpu_time: Duration | None = Field(
-        None, description="Shared nodes: CPU seconds of each task until now."
+        None, description="Shared nodes: CPU seconds that each task has used."
     )
 
 
 class ForecastRequest(RequestBody):
     """A queue as the resource manager sees it, and the rules of its scheduler."""
 
-    cluster: Text = Field(DEFAULT_CLUSTER, description="Whose history predicts the jobs.")
-    now: Time | None = Field(None, description="The service's clock, if it is left out.")
+    cluster: Text = Field(DEFAULT_CLUSTER, description="Cluster whose history predicts the jobs.")
+    now: Time | None = Field(None, description="Default: the service's clock.")
     method: MethodName | None = Field(
-        None, description="That predicts; the service's default, if it is left out."
+        None, description="Method that predicts; default: the service's."
     )
     machine: MachineBody
     policy: Policy
     plans_by: Literal["requests", "predictions"] = Field(
-        "requests", description="What the scheduler takes runtimes for; jobs end as predicted."
+        "requests", description="Runtimes that the scheduler assumes; jobs end as predicted."
     )
     order: Order = "fcfs"
     depth: Annotated[int, Whole(1, 2**31)] = Field(1, description="Reservations under EASY.")
     compression: Compression = "start-order"
     correction: CorrectionName = "double"
     pinning: Annotated[int, Whole(0, 10**9)] = Field(
-        0, description="fcfs-pinned: keep nodes so many seconds before the start."
+        0, description="fcfs-pinned: seconds before the start in which a job keeps its nodes."
     )
     pinned: Pinned = Field("nodes", description="What pinned jobs keep; start: their start too.")
     remaining_time: RemainingTimeName = Field("cpu", description="Formula for shared nodes.")
     cpu_time: CpuTimeName = Field("cpu", description="Formula for shared nodes.")
     samples: Annotated[int, Whole(0, MOST_SAMPLES)] | None = Field(
-        None, description="Futures that intervals come from; 0 is none, by default as set."
+        None, description="Number of futures for the intervals; default: the service's setting."
     )
     running: Annotated[list[RunningJobBody], FailFast()] = Field([], description="In any order.")
     waiting: Annotated[list[QueuedJobBody], FailFast()] = Field(

@@ -12,13 +12,13 @@ from service.errors import InvalidFieldError, InvalidLineError
 from service.store import ReportedCompletion
 
 LONGEST_LINE = 1 << 16
-"""Bytes of a line; a completion of the longest fields takes less than half of that."""
+"""Most bytes of a line; a completion with the longest fields takes less than half of them."""
 
 _validate = each_key_once(msgspec_first(CompletionBody))
 
 
 class Line(NamedTuple):
-    """A line that is not blank, and its number in the stream, the first being 1."""
+    """A line that is not blank, and its number in the stream, from 1."""
 
     number: int
     text: bytes
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
     """The lines that each block of bytes completes.
 
-    Of a line that is too long only its beginning is kept, enough to refuse it.
+    Only the beginning of a line that is too long is kept, which is enough to refuse the line.
     """
     number = 0
     rest = b""
@@ -50,7 +50,7 @@ def report_of(line: Line) -> ReportedCompletion:
     """The completion that a line holds.
 
     Raises:
-        InvalidLineError: it holds none.
+        InvalidLineError: the line is not a completion.
     """
     if len(line.text) > LONGEST_LINE:
         raise InvalidLineError(

@@ -1,4 +1,4 @@
-"""Refusing JSON in which an object has the same key twice: which value counts nobody can know."""
+"""Refuses JSON in which an object has a key twice, because it is unclear which value counts."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def each_key_once(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 def _has_as_many_keys_as_colons(body: bytes) -> bool:
     """Whether no key can be missing from the decoded objects; costs half a microsecond.
 
-    Every key has a colon behind it. Colons inside texts let valid bodies fail here.
+    Every key is followed by a colon. Valid bodies with colons inside texts fail this check.
     """
     colons = body.count(b":")
     try:
@@ -50,7 +50,7 @@ def check_keys(body: bytes) -> None:
     Raises:
         InvalidFieldError: an object has a key twice; the error names it by its path.
     """
-    # Numbers stay text: their values are of no interest.
+    # Numbers stay text: their values do not matter here.
     document = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str)
     for path in _repeated(document, ()):
         raise InvalidFieldError("The key is given twice.", ".".join(map(str, path)) or "body")
@@ -61,7 +61,7 @@ class _Object(list[tuple[str, Any]]):
 
 
 def _repeated(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    """The paths of keys that their object has had before."""
+    """The paths of keys that their object already has."""
     if not isinstance(value, list):
         return
     pairs = value if isinstance(value, _Object) else enumerate(value)

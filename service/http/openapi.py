@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beyond what FastAPI finds out by itself."""
+"""The parts of the OpenAPI document that FastAPI cannot find out by itself."""
 
 from http import HTTPStatus
 from typing import Any
@@ -14,14 +14,14 @@ Responses = dict[int | str, dict[str, Any]]
 DESCRIPTION = """Predicts how long batch jobs will run, from how long earlier jobs ran.
 
 Times are accepted as Unix seconds or RFC 3339 and answered as Unix seconds; durations are
-seconds. Errors are answered as `{"error", "detail"}`, with `field` where one is to blame.
+seconds. Errors are answered as `{"error", "detail"}`, with `field` if one field is wrong.
 """
 
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
 
 
 def refusals(*statuses: int) -> Responses:
-    """Documentation of the errors that a route can answer; 401, 403 and 500 are any route's."""
+    """Documentation of the errors that a route can answer; every route can answer 401, 403, 500."""
     documented: Responses = {}
     for status in map(HTTPStatus, sorted({401, 403, 500, *statuses})):
         documented[int(status)] = {
@@ -34,7 +34,7 @@ def refusals(*statuses: int) -> Responses:
 
 
 BODY_REFUSALS = refusals(400, 413, 415, 422)
-"""Of every route that takes JSON."""
+"""The errors of every route that takes JSON."""
 
 
 def describe(app: FastAPI) -> dict[str, Any]:

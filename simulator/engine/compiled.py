@@ -1,7 +1,7 @@
-"""Marks what runs as machine code: the scheduling loop and everything that it calls.
+"""Marks the functions that run as machine code: the scheduling loop and all that it calls.
 
-Only the loop itself is kept in numba's cache. The parts are compiled into it and need no cache
-of their own.
+Only the loop itself is kept in numba's cache. The other functions are compiled into the loop and
+need no cache of their own.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,15 @@ PARTS: list[Callable[..., Any]] = []
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A part of the scheduling loop that is called."""
+    """Mark ``function`` as a part of the scheduling loop that is called."""
     return _part(function)
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A part of the scheduling loop that is copied into what calls it: a small one, called often.
+    """Mark ``function`` as a small part of the scheduling loop that is copied into its callers.
 
-    A call hands over the state as more than a hundred numbers, which costs more than most small
-    parts do. Copying everything would make the compiler work for three times as long.
+    A call passes the state as more than a hundred numbers, which costs more than most small parts
+    do. Copying all parts would make compiling take three times as long.
     """
     return _part(function, forceinline=True)
 
@@ -36,7 +36,7 @@ def _part(function: Callable[Parameters, Result], **options: bool) -> Callable[P
     wrapped = part(
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
-        _nrt=False,  # no part makes an array: nobody has to count who still uses the state's
+        _nrt=False,  # no part makes an array, so references to the state's arrays need no counting
         **options,
     )(function)
     return cast("Callable[Parameters, Result]", wrapped)

@@ -14,10 +14,10 @@ _STEPS = tuple(int(step) for step in TSAFRIR_STEPS)
 
 @kernel
 def corrected(correction: int, first: int, request: int, elapsed: int) -> int:
-    """The estimate of a job that has run for ``elapsed`` seconds, by its first estimate.
+    """The estimate of a job that has run for ``elapsed`` seconds, from its first estimate.
 
-    The request is the limit of every correction. A job that has outlived its request too runs
-    under the rule that overruns are kept: then twice the estimate, again and again.
+    The request is the limit of every correction. A job outlives its request only where overruns
+    are kept. Then the estimate is doubled until it exceeds ``elapsed``.
     """
     estimate = first
     if correction == TSAFRIR:

@@ -1,4 +1,4 @@
-"""Heaps of what will happen, in the order of (time, serial number)."""
+"""Heaps of future events, in the order of (time, serial number)."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def push(heap: Any, size: int, time: int, serial: int, job: int) -> None:
 
 @kernel
 def pop(heap: Any, size: int) -> int:
-    """Take the first event out of a heap of ``size`` events; its job."""
+    """Take the first event out of a heap of ``size`` events and return its job."""
     first: int = heap[0].job
     last = size - 1
     time, serial, job = heap[last].time, heap[last].serial, heap[last].job

@@ -1,17 +1,17 @@
-"""The scheduling loop: goes from event to event, and asks the policy after each.
+"""The scheduling loop goes from event to event and asks the policy after each.
 
-Events of one second, by default in a batch: the jobs that end, then the estimates that are
-outlived, then the submissions, then one scheduling pass; a second with only an outlived
-estimate, or only a start that was planned for it, has its pass too.
+By default the events of one second are a batch: first the jobs that end, then the estimates that
+are outlived, then the submissions, then one scheduling pass. A second that has only an outlived
+estimate or a planned start has a pass, too.
 
-In sequence (the order of pyss): the estimates that are outlived; then the processors of running
-jobs whose expected end is now and true count as free; then each submission, then each end, by
-the order in which the jobs were started, each followed by its own pass. There is no pass after
-estimates alone, except for policies that keep a plan: these need it to repair the plan, once,
+In sequence (the order of pyss), the outlived estimates come first. Then the processors of running
+jobs that are expected to end now, and do, count as free. Then comes each submission, then each
+end in the order in which the jobs were started, each followed by its own pass. Outlived estimates
+alone have no pass, except under policies that keep a plan: these repair the plan in one pass
 before the submissions.
 
-An estimate is outlived when its end comes before the job's; a job that ends exactly when it is
-expected to does not outlive anything.
+An estimate is outlived when its end comes before the job's. A job that ends exactly at its
+expected end does not outlive its estimate.
 """
 
 from predictors.compiled import compiled
@@ -38,7 +38,7 @@ def _run(state: State) -> int:
 
 @inlined
 def _next_time(state: State) -> int:
-    """When something happens next."""
+    """The time of the next event."""
     clock = state.clock[0]
     time: int = min(clock.next_planned, _next_submission(state))
     if clock.ends > 0:
@@ -60,7 +60,7 @@ def _next_submission(state: State) -> int:
 
 @kernel
 def _batch(state: State) -> bool:
-    """All events of this second, then one pass; false if estimates are wanted first."""
+    """Process all events of this second, then one pass; false if estimates are wanted first."""
     clock = state.clock[0]
     while clock.ends > 0 and state.ends[0].time == clock.now:
         machine.finish(state, events.pop(state.ends, clock.ends))
@@ -77,7 +77,7 @@ def _batch(state: State) -> bool:
 
 @kernel
 def _sequence(state: State) -> bool:
-    """The events of this second one by one; false if estimates are wanted first."""
+    """Process the events of this second one by one; false if estimates are wanted first."""
     clock = state.clock[0]
     if not _estimates_are_there(state):
         return False
@@ -120,7 +120,7 @@ def _prolong_outlived(state: State) -> None:
 
 @kernel
 def _release_expected(state: State) -> None:
-    """List the jobs that end now, and free the processors of those expected to."""
+    """List the jobs that end now, and free the processors of those that are expected to."""
     clock = state.clock[0]
     while clock.ends > 0 and state.ends[0].time == clock.now:
         job = events.pop(state.ends, clock.ends)
@@ -133,7 +133,7 @@ def _release_expected(state: State) -> None:
 
 @kernel
 def _repair(state: State) -> None:
-    """Let a policy that keeps a plan repair it, and start what is due."""
+    """Let a policy that keeps a plan repair the plan and start the jobs that are due."""
     if state.clock[0].next_planned < NEVER:
         _pass(state)
 
@@ -149,7 +149,7 @@ def _pass(state: State) -> None:
 
 @inlined
 def _close_gaps(state: State) -> None:
-    """Take started jobs out of the queue, whose front moves up; who passed it was backfilled."""
+    """Take started jobs out of the queue and mark those behind a waiting job as backfilled."""
     clock = state.clock[0]
     queue = state.queue
     front = clock.head
@@ -170,10 +170,10 @@ def _close_gaps(state: State) -> None:
 
 @compiled
 def run(state: State) -> int:
-    """Go on until all is done, or the pause, or a submission without an estimate.
+    """Run until all jobs have ended, until the pause, or until a submission has no estimate.
 
-    The loop stops before such submissions when the clock shows their second and all that
-    ended by then (in sequence: before then) is in ``finished``; it wants the estimates of
-    the jobs from ``submitted`` on and before ``wanted``.
+    Before such a submission the loop stops when the clock shows its second. Then ``finished``
+    holds all jobs that had ended by that second (in sequence: before that second), and the jobs
+    from ``submitted`` on and before ``wanted`` need estimates.
     """
     return _run(state)

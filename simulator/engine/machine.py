@@ -1,4 +1,4 @@
-"""The machine: starts jobs and ends them, and refuses what is impossible."""
+"""The machine starts jobs, ends jobs, and refuses impossible starts."""
 
 from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
@@ -7,7 +7,7 @@ from simulator.engine.state import State
 
 
 class ImpossibleError(RuntimeError):
-    """A policy wanted what no machine can do: the policy is wrong, the simulation is void."""
+    """A policy asked for something impossible: the policy is wrong, the simulation is void."""
 
 
 @kernel
@@ -35,7 +35,7 @@ def start(state: State, place: int) -> None:
 
 @inlined
 def release(state: State, number: int) -> None:
-    """Count the processors of a job as free that ends this second, as expected."""
+    """Count the processors of a job as free when it ends this second, as expected."""
     job = state.jobs[number]
     _leave(state, number)
     job.released = 1
@@ -60,7 +60,7 @@ def finish(state: State, number: int) -> None:
 
 @kernel
 def prolong(state: State, number: int) -> None:
-    """Give a running job its next estimate: it outlived the last one."""
+    """Give a running job that outlived its estimate the next one."""
     job = state.jobs[number]
     rules = state.rules[0]
     first = job.estimate if rules.estimated_running else job.request
@@ -73,7 +73,7 @@ def prolong(state: State, number: int) -> None:
 
 @inlined
 def _expect(state: State, number: int, end: int) -> None:
-    """Enter a job into the list of running jobs, and note when it will outlive its estimate."""
+    """Enter a job into the list of running jobs, and note when the job will outlive ``end``."""
     clock = state.clock[0]
     job = state.jobs[number]
     job.expected_end = end

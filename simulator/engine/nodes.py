@@ -1,9 +1,9 @@
 """Named nodes in the order in which their plans end, ties by number.
 
-Nodes whose plans end at the same time are a group, chained from the first node, which also says
-which is the last and how many there are. A job is planned on the first nodes of the order, which
-then go back into it as a group of their own: a plan costs what its own nodes cost, however large
-the machine is.
+Nodes whose plans end at the same time are a group. A group is a chain from its first node, which
+also stores the last node and the size. A job is planned on the first nodes of the order, which
+then go back into the order as a new group. So the cost of a plan depends on the job's nodes and
+not on the size of the machine.
 """
 
 from simulator.engine import events
@@ -13,7 +13,7 @@ from simulator.engine.state import State
 
 @kernel
 def order_nodes(state: State) -> None:
-    """Put all nodes in order anew, by when they are ready."""
+    """Order all nodes anew by the times at which they are ready."""
     state.clock[0].groups = 0
     for number in range(len(state.nodes)):
         node = state.nodes[number]
@@ -33,14 +33,14 @@ def put(state: State, first: int, ready: int) -> None:
 
 @inlined
 def next_ready(state: State) -> int:
-    """When the nodes that are first in order are ready; all that were before are now."""
+    """The time at which the first nodes of the order are ready; times in the past become now."""
     ready: int = max(state.clock[0].now, state.groups[0].time)
     return ready
 
 
 @inlined
 def take(state: State, count: int) -> int:
-    """Take a group out of the order: nodes that are ready together, ``count`` at the most."""
+    """Take a group of nodes that are ready together, at most ``count``, out of the order."""
     clock = state.clock[0]
     ready = next_ready(state)
     first = _take_group(state)
@@ -54,7 +54,7 @@ def take(state: State, count: int) -> int:
 
 @inlined
 def chained(state: State, first: int, second: int) -> int:
-    """Two groups as one; its first node."""
+    """Join two groups, and return the first node of the new group."""
     group = state.nodes[first]
     other = state.nodes[second]
     group.ascending = group.ascending and other.ascending and group.last < second
@@ -74,7 +74,7 @@ def _take_group(state: State) -> int:
 
 @inlined
 def _sorted(state: State, first: int) -> int:
-    """A group chained in the order of its nodes' numbers; its first node."""
+    """Chain a group in the order of its nodes' numbers, and return its first node."""
     if state.nodes[first].ascending:
         return first
     size = state.nodes[first].size
@@ -96,7 +96,7 @@ def _sorted(state: State, first: int) -> int:
 
 @inlined
 def _split(state: State, first: int, count: int) -> int:
-    """Leave so many nodes in a group; the first node of the group of the others."""
+    """Leave ``count`` nodes in a group, and return the first node of the group of the others."""
     group = state.nodes[first]
     last = first
     for _ in range(count - 1):

@@ -1,7 +1,7 @@
-"""How many processors will be free from when on, if every job ends when it is expected to.
+"""The number of free processors over time, if every job ends when it is expected to.
 
-A profile is a list of steps in the order of time; from the last one on nothing changes. The
-first step is now.
+A profile is a list of steps in the order of time. The first step is now, and nothing changes
+after the last.
 """
 
 from simulator.engine.compiled import inlined, kernel
@@ -10,7 +10,7 @@ from simulator.engine.state import State
 
 @kernel
 def profile_running(state: State) -> None:
-    """The profile of the running jobs alone."""
+    """Make the profile of the running jobs alone."""
     clock = state.clock[0]
     profile = state.profile
     last = 0
@@ -41,7 +41,7 @@ def forget_past(state: State) -> None:
 
 @inlined
 def earliest(state: State, processors: int, duration: int) -> int:
-    """The first time from which so many processors are free for so long."""
+    """The earliest time at which ``processors`` stay free for ``duration`` seconds."""
     profile = state.profile
     steps = state.clock[0].steps
     step = 0
@@ -59,7 +59,7 @@ def earliest(state: State, processors: int, duration: int) -> int:
 
 @inlined
 def take(state: State, start: int, duration: int, processors: int) -> None:
-    """Take processors from ``start`` on for a time; a negative number gives them back."""
+    """Take ``processors`` from ``start`` on for ``duration``; a negative number frees them."""
     first = _step_from(state, start)
     after = _step_from(state, start + duration)
     for step in range(first, after):
@@ -68,7 +68,7 @@ def take(state: State, start: int, duration: int, processors: int) -> None:
 
 @inlined
 def note_lows(state: State) -> None:
-    """Note at each step the least number of processors that are free from now to there."""
+    """Note at each step the least number of processors that are free from now to that step."""
     low = state.profile[0].free
     for step in range(state.clock[0].steps):
         low = min(low, state.profile[step].free)
@@ -77,7 +77,7 @@ def note_lows(state: State) -> None:
 
 @inlined
 def free_until(state: State, time: int) -> int:
-    """How many processors are free from now until ``time``, by the noted lows."""
+    """The number of processors that stay free from now until ``time``, by the noted lows."""
     low: int = state.profile[_step_at(state, time - 1)].min_free_so_far
     return low
 
@@ -98,7 +98,7 @@ def _step_at(state: State, time: int) -> int:
 
 @inlined
 def _step_from(state: State, time: int) -> int:
-    """The step that begins at ``time``, which is made if there is none."""
+    """The step that begins at ``time``; a new one if there is none."""
     step = _step_at(state, time)
     if state.profile[step].time == time:
         return step

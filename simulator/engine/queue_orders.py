@@ -1,6 +1,6 @@
-"""In which order the queue is served: every order is a key, and the least key is the head.
+"""The orders in which the queue is served: every order is a key, and the least key is the head.
 
-Ties fall back to submission, then to the job number, which is the order of the jobs' places.
+Ties are decided by submission, then by job number, which is the order of the jobs' places.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
 _TICK = int(STEP_SECONDS)
 
 _SLACK = 1024
-"""Places before the head of the queue that are left alone."""
+"""The queue moves up when this many more places before its head are unused than it has jobs."""
 
 
 @inlined
@@ -62,7 +62,7 @@ def join(state: State, number: int) -> None:
 
 @kernel
 def _move_up(state: State) -> None:
-    """Move the queue to the front of its array, so that not all of the array is ever used."""
+    """Move the queue to the front of its array, so that it never reaches the array's end."""
     clock = state.clock[0]
     for place in range(clock.head, clock.tail):
         state.queue[place - clock.head] = state.queue[place]
@@ -72,7 +72,7 @@ def _move_up(state: State) -> None:
 
 @inlined
 def arrange(state: State) -> None:
-    """Bring the queue into its order: an insertion sort, for little has changed since the last."""
+    """Sort the queue by insertion, as little has changed since the last time."""
     order = state.rules[0].order
     if order == FCFS:
         return
@@ -84,7 +84,7 @@ def arrange(state: State) -> None:
 
 @inlined
 def _renew(state: State, place: int) -> None:
-    """Compute the key of a waiting job for now."""
+    """Compute the present key of a waiting job."""
     waiting = state.queue[place]
     job = state.jobs[waiting.job]
     rules = state.rules[0]

@@ -1,4 +1,4 @@
-"""Lists places of the queue in the order of a key, those with equal keys as they were listed."""
+"""Lists places of the queue in the order of a key; places with equal keys keep their order."""
 
 from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
@@ -7,7 +7,7 @@ from simulator.engine.state import State
 
 @inlined
 def enter(state: State, count: int, key: int, place: int) -> None:
-    """Enter a place into a list of ``count`` places, to be sorted by its key."""
+    """Enter ``place`` with its ``key`` into a list of ``count`` places that is to be sorted."""
     events.push(state.sorting, count, key, count, place)
 
 

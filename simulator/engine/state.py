@@ -1,8 +1,8 @@
 """The whole state of a simulation in a few flat arrays, which machine code reads and writes.
 
-Times and durations are whole seconds; a job is its place in the order of submission. Nothing
-but these arrays is kept, so a simulation can be stopped before any event, looked at, changed
-and continued, and can begin with jobs that already run.
+Times and durations are whole seconds. A job is its place in the order of submission. These arrays
+are the whole state: a simulation can be stopped before any event, looked at, changed and
+continued, and can begin with running jobs.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 NEVER = 2**62
-"""A time after every event."""
+"""A time later than every event."""
 
 UNKNOWN = -1
-"""No such time, job or estimate yet."""
+"""Stands for a time, job or estimate that is not known yet."""
 
 
 def _record(**fields: type) -> "np.dtype[Any]":
@@ -39,7 +39,7 @@ JOB = _record(
     nodes_since=np.int64,  # when its set of nodes was last changed
     first_node=np.int64,  # where its nodes stand in the list of nodes
 )
-"""What is known of a job, at the end of the simulation everything."""
+"""A job; all fields are known at the end of the simulation."""
 
 WAITING = _record(
     job=np.int64,
@@ -58,10 +58,10 @@ RUNNING = _record(end=np.int64, processors=np.int64, job=np.int64)
 """A job that runs and holds its processors; the list is in the order of expected ends."""
 
 EVENT = _record(time=np.int64, serial=np.int64, job=np.int64)
-"""Something that will happen to a job; heaps of them are in the order of (time, serial)."""
+"""A future event of a job; heaps of events are in the order of (time, serial)."""
 
 STEP = _record(time=np.int64, free=np.int64, min_free_so_far=np.int64)
-"""``free`` processors from ``time`` on; ``min_free_so_far`` is the least of all up to there."""
+"""``free`` processors from ``time`` on; ``min_free_so_far`` is the least number until then."""
 
 NODE = _record(
     job=np.int64,  # the last one that was started on it
@@ -145,7 +145,7 @@ def new_state(
     Args:
         columns: ``submit``, ``processors``, ``runtime`` and ``request`` of the jobs, which stand
             in the order of their submission.
-        processors: of the machine, or its nodes.
+        processors: number of processors, or of nodes, of the machine.
         rules: a number for each field of ``RULES``.
         named_nodes: whether the policy plans on named nodes.
     """

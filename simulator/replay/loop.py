@@ -1,4 +1,4 @@
-"""Plays a log in simulated time to whatever predicts: predictors in process or a live service."""
+"""Plays a log in simulated time to predictors in this process or to a live service."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 class Player(Protocol):
-    """What a log is played to: methods that learn together, by the two verbs of a predictor."""
+    """Methods to which a log is played. They learn together, by the two verbs of a predictor."""
 
     @property
     def methods(self) -> Sequence[str]:
@@ -25,7 +25,7 @@ class Player(Protocol):
 
     @property
     def largest_batch(self) -> int:
-        """How many submissions it takes at once."""
+        """The most submissions that one call of ``predict`` takes."""
         ...
 
     def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
@@ -39,23 +39,23 @@ class Player(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """Bare predictors by label."""
+    """Predictors in this process, by label."""
 
     predictors: Mapping[str, Predictor]
     largest_batch: int = 1
 
     @property
     def methods(self) -> Sequence[str]:
-        """Their labels."""
+        """The labels of the predictors."""
         return tuple(self.predictors)
 
     def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
-        """Ask one of them."""
+        """Ask the predictor labelled ``method``."""
         predict = self.predictors[method].predict
         return [predict(submission) for submission in submissions]
 
     def observe(self, ended: Sequence[Completion]) -> None:
-        """Tell all of them."""
+        """Let all predictors learn from runs that have ended."""
         for predictor in self.predictors.values():
             for completion in ended:
                 predictor.observe(completion)
@@ -72,13 +72,13 @@ class Step:
 def steps(submit: Seconds, end: Seconds) -> Iterator[Step]:
     """The events of a log in order of time, as positions of its jobs.
 
-    Of events at one time completions come first, but no job ends before it was submitted: a
-    run of zero seconds is seen by the submissions after its own. Completions at one time keep
-    the order of the log, and so do submissions.
+    Among events at one time completions come first. But no job ends before its submission: only
+    later submissions see a run of zero seconds. Completions at one time keep the order of the
+    log, and so do submissions.
 
     Args:
-        submit: when each job was submitted, in any order.
-        end: when its run ended.
+        submit: submit times of the jobs, in any order.
+        end: end times of their runs.
     """
     arrivals = np.argsort(submit, kind="stable")
     place = np.empty_like(arrivals)
@@ -97,12 +97,12 @@ def steps(submit: Seconds, end: Seconds) -> Iterator[Step]:
 
 @dataclass(slots=True)
 class Answers:
-    """What one method said of every job, in the order of the log.
+    """The answers of one method for every job, in the order of the log.
 
     Attributes:
-        predicted: seconds.
-        lower: lower ends of its intervals, NaN where it gave none.
-        upper: upper ends.
+        predicted: predicted runtimes in seconds.
+        lower: lower ends of the intervals, NaN where there is none.
+        upper: upper ends of the intervals.
         latencies: seconds that each request took; a batch is one request.
     """
 
@@ -113,11 +113,11 @@ class Answers:
 
     @classmethod
     def of(cls, jobs: int) -> "Answers":
-        """For a log of so many jobs."""
+        """Empty answers for a log of ``jobs`` jobs."""
         return cls(np.full(jobs, np.nan), np.full(jobs, np.nan), np.full(jobs, np.nan))
 
     def note(self, jobs: Sequence[int], predictions: Sequence[Prediction], seconds: float) -> None:
-        """Write the answer to one request down."""
+        """Store the answer to one request."""
         self.latencies.append(seconds)
         for job, prediction in zip(jobs, predictions, strict=True):
             self.predicted[job] = prediction.predicted_walltime
@@ -127,7 +127,7 @@ class Answers:
 
     @property
     def predictions_per_second(self) -> float:
-        """Predictions in the time that requests took."""
+        """Number of predictions per second of the time that requests took."""
         return len(self.predicted) / max(sum(self.latencies), 1e-9)
 
     def latency(self, percent: float) -> float:
@@ -137,12 +137,12 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A log that was played.
+    """A log that was played, with the answers.
 
     Attributes:
-        runs: its jobs, in its order.
-        answers: by method.
-        seconds: of our time.
+        runs: the jobs of the log, in its order.
+        answers: the answers of each method.
+        seconds: real time that the replay took.
     """
 
     runs: Sequence[Completion]
@@ -151,12 +151,12 @@ class Replay:
 
     @property
     def requested(self) -> Seconds:
-        """What users asked for, in seconds."""
+        """The requested walltimes in seconds."""
         return np.array([run.submission.requested_walltime for run in self.runs], dtype=float)
 
     @property
     def actual(self) -> Seconds:
-        """How long jobs ran, in seconds."""
+        """The runtimes in seconds."""
         return np.array([run.runtime for run in self.runs], dtype=float)
 
 
@@ -166,14 +166,14 @@ def replay(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> Replay:
-    """Play a log: every submission asks each method, every completion is told to all.
+    """Play a log: ask every method at each submission, and let all learn from each completion.
 
-    Submissions between which no run ends are asked about together where the player takes
-    batches. Predicting has no side effects, so that changes no answer.
+    If the player takes batches, submissions between which no run ends are asked about together.
+    That changes no answer, because predicting has no side effects.
 
     Args:
-        runs: the log; its order decides about equal times.
-        player: what predicts.
+        runs: the log; its order decides ties in time.
+        player: the methods to play to.
         progress: called with the number of jobs that were just predicted.
     """
     began = perf_counter()

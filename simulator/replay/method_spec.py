@@ -9,11 +9,11 @@ from predictors.base import Predictor
 from predictors.registry import PREDICTORS, UnknownMethodError, create
 
 WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
-"""Methods whose default asks for a project, which SWF logs do not have."""
+"""Specs of methods whose default needs a project, which SWF logs do not have."""
 
 
 def usual_methods() -> list[str]:
-    """Every registered method, as it is asked in a log without projects."""
+    """The specs of all registered methods for a log without projects."""
     return [WITHOUT_PROJECTS.get(name, name) for name in PREDICTORS]
 
 
@@ -26,9 +26,9 @@ class MethodSpec:
     """A method with parameters of its own.
 
     Attributes:
-        label: as it was written; names the method in tables.
-        name: of the method, as in the API.
-        parameters: those that differ from the defaults.
+        label: the spec as it was written; names the method in tables.
+        name: name of the method, as in the API.
+        parameters: parameters that differ from the defaults.
     """
 
     label: str
@@ -39,7 +39,8 @@ class MethodSpec:
     def parse(cls, text: str) -> Self:
         """Read ``name`` or ``name:parameter=value,parameter=value``.
 
-        A value is a number, true, false or null, and else text; ``all`` and ``none`` are null.
+        A value is a number, true, false or null; anything else is text. ``all`` and ``none`` are
+        null.
 
         Raises:
             MethodSpecError: a parameter has no value.
@@ -54,7 +55,7 @@ class MethodSpec:
         return cls(text, name, parameters)
 
     def predictor(self) -> Predictor:
-        """A new predictor that knows nothing yet.
+        """A new predictor without any history.
 
         Raises:
             UnknownMethodError: there is no such method.

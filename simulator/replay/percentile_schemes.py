@@ -26,7 +26,7 @@ PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 """The paper's median, percentiles and maximum."""
 
 WINDOWS = (30, 60, 90, 180, 365, None)
-"""Days; ``None`` is all history."""
+"""Lengths of the window in days; ``None`` is all history."""
 
 LOWER_BOUNDS = (0.0, 0.5)
 """Without a threshold on A, and with the paper's: from its section 4.2.3 on."""
@@ -47,7 +47,7 @@ class Scheme:
 
     @property
     def label(self) -> str:
-        """As the method would be written on a command line."""
+        """The scheme as a method on a command line."""
         window = "all" if self.window_days is None else f"{self.window_days:g}"
         return (
             f"percentile:key={self.key},percentile={self.percentile:g},window_days={window},"
@@ -69,9 +69,9 @@ Swept = Mapping[Scheme, PredictionMeasures]
 
 
 def usable_keys(runs: Sequence[Completion]) -> list[str]:
-    """The keys whose every part is known for some job; SWF, for one, has no projects.
+    """The keys of which every part is known for some job; SWF logs, for example, have no projects.
 
-    A key with a part that no job has is the key without that part, which is compared already.
+    A key with a part that no job has equals the key without that part, which is compared already.
     """
     known = {
         name

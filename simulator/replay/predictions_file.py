@@ -1,4 +1,4 @@
-"""Every prediction of a replay in a file, so that anyone can compare."""
+"""Writes every prediction of a replay to a file, for comparisons with other programs."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ HEADS = ("job_id", "method", "predicted", "requested", "actual")
 
 
 def write_predictions(played: Replay, path: str | Path) -> None:
-    """Write a line for each job and method: tabs between, seconds exact, the log's order.
+    """Write a line for each job and method in the log's order, with tabs and exact seconds.
 
-    Compressed if the name ends in .gz or .xz; ``-`` is standard output.
+    The file is compressed if its name ends in .gz or .xz; ``-`` is standard output.
     """
     predicted = {method: answers.predicted.tolist() for method, answers in played.answers.items()}
     with text_writer(path) as file:

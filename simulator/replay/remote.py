@@ -16,18 +16,18 @@ from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
 from simulator.replay.loop import slices
 
 LARGEST_BATCH = 1000
-"""Jobs in one request; the service's own limit is 10,000 unless it is set lower."""
+"""Most jobs in one request; the service's own limit is 10,000 unless it is set lower."""
 
 
 SOCKET_SCHEME = "unix:"
-"""What the address of a service on a Unix socket begins with; the socket's path follows."""
+"""The prefix of the address of a service on a Unix socket; the socket's path follows."""
 
 
 class RemoteError(Exception):
-    """The service refused a call; the message is its own.
+    """The service refused a call; the message is the service's.
 
     Attributes:
-        status: of the HTTP answer.
+        status: status of the HTTP answer.
     """
 
     def __init__(self, status: int, detail: str) -> None:
@@ -48,7 +48,7 @@ class ServiceUnavailableError(ConnectionError):
 
 
 class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A prediction as the service sends it; what we do not use of it is left out."""
+    """A prediction as the service sends it, without the fields that are not used here."""
 
     predicted_walltime: float
     requested_walltime: float
@@ -57,7 +57,7 @@ class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     interval: Interval | None
 
     def prediction(self) -> Prediction:
-        """The domain's word for it."""
+        """The same as the domain's type."""
         return Prediction(
             predicted_walltime=self.predicted_walltime,
             requested_walltime=self.requested_walltime,
@@ -74,7 +74,7 @@ class RemotePredictions(msgspec.Struct):
 
 
 class SocketConnection(HTTPConnection):
-    """HTTP over a Unix socket; the mode of the socket's file says who may call."""
+    """HTTP over a Unix socket; the mode of the socket's file decides which users may call."""
 
     def __init__(self, path: str, *, timeout: float) -> None:
         super().__init__("walltimed", timeout=timeout)
@@ -88,7 +88,7 @@ class SocketConnection(HTTPConnection):
 
 
 def connection_to(url: str, timeout: float) -> tuple[HTTPConnection, str]:
-    """A connection that is not open yet, and the path before that of every call.
+    """A connection that is not open yet, and the prefix of the path of every call.
 
     Raises:
         AddressError: ``url`` is neither of the form http://HOST:PORT nor unix:FILE.
@@ -109,8 +109,8 @@ class Client:
     """One kept connection to a service; not for several threads.
 
     Args:
-        url: such as http://127.0.0.1:8580 or unix:/run/walltimed.sock; https is spoken too.
-        token: sent as a bearer token.
+        url: such as http://127.0.0.1:8580 or unix:/run/walltimed.sock; https works, too.
+        token: the bearer token to send.
         timeout: seconds until a silent service counts as unreachable.
     """
 
@@ -132,7 +132,7 @@ class Client:
     def predict_batch(
         self, submissions: Sequence[Submission], method: str | None = None
     ) -> list[Prediction]:
-        """Ask for several at once; the answers are those that single questions would get."""
+        """Ask for several predictions at once; the answers are the same as one by one."""
         question: dict[str, Any] = {"submissions": [fields_of(each) for each in submissions]}
         if method is not None:
             question["method"] = method
@@ -141,9 +141,9 @@ class Client:
         return [each.prediction() for each in predictions]
 
     def observe(self, *completions: Completion) -> None:
-        """Report runs that have ended. When this returns they are durable.
+        """Report runs that have ended. They are stored durably when the call returns.
 
-        A run that is reported twice counts once, so that a lost answer costs nothing.
+        A run that is reported twice counts once, so a call without an answer may be repeated.
         """
         for part in slices(completions, LARGEST_BATCH):
             body = [
@@ -164,12 +164,12 @@ class Client:
         return {method["name"]: method for method in msgspec.json.decode(answer)["methods"]}
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
-        """Wait until the service says that it has read its history.
+        """Wait until the service reports that it has read its history.
 
-        Before that it answers from what it has read so far, which no replay may rest on.
+        Before that the service answers from a part of its history, so a replay must wait.
 
         Raises:
-            ServiceUnavailableError: it does not say so in time.
+            ServiceUnavailableError: the service was not ready within ``seconds``.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -183,15 +183,15 @@ class Client:
                 return
 
     def call(self, verb: str, path: str, body: Any = None) -> bytes:
-        """Send a request and give back the body of its answer.
+        """Send a request and return the body of the answer.
 
-        A kept connection that was closed meanwhile is opened again once: every call may be sent
-        twice.
+        If the service has closed the kept connection, it is opened once more and the request is
+        sent again. Every call may be sent twice.
 
         Raises:
             RemoteError: the service answered with an error.
-            ServiceUnreachableError: it did not answer.
-            ServiceUnavailableError: it answered with 503.
+            ServiceUnreachableError: the service did not answer.
+            ServiceUnavailableError: the service answered with 503.
         """
         payload = None if body is None else msgspec.json.encode(body)
         try:
@@ -243,8 +243,7 @@ class Client:
 class RemotePredictor:
     """One method of a running service, with the two verbs of a predictor.
 
-    Every observation is a request of its own: an experiment that wants to be fast plays to a
-    ``RemotePlayer``.
+    Every observation is a request of its own. For a fast experiment use ``RemotePlayer``.
     """
 
     def __init__(self, client: Client, method: str) -> None:
@@ -256,15 +255,15 @@ class RemotePredictor:
         return self._client.predict(submission, self.name)
 
     def observe(self, completion: Completion) -> None:
-        """Tell the service; it is durable when this returns."""
+        """Report the run to the service, which has stored it durably when the call returns."""
         self._client.observe(completion)
 
 
 class RemotePlayer:
     """Several methods of one running service, for ``replay``.
 
-    A single submission is a request of its own, as from a submit filter; submissions between
-    which no run ends go together.
+    A single submission is a request of its own, as from a submit filter. Submissions between
+    which no run ends are sent together.
     """
 
     largest_batch = LARGEST_BATCH
@@ -276,29 +275,29 @@ class RemotePlayer:
 
     @property
     def methods(self) -> Sequence[str]:
-        """Their labels."""
+        """The labels of the methods."""
         return tuple(self._names)
 
     def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
-        """Ask the service."""
+        """Ask the service for predictions of ``method``."""
         name = self._names[method]
         if len(submissions) == 1:
             return [self._client.predict(submissions[0], name)]
         return self._client.predict_batch(submissions, name)
 
     def observe(self, ended: Sequence[Completion]) -> None:
-        """Tell the service."""
+        """Report the runs to the service."""
         self._client.observe(*ended)
 
 
 def fields_of(submission: Submission) -> dict[str, Any]:
-    """What is known of a submission, as the fields of the HTTP contract."""
+    """The known attributes of a submission as fields of the HTTP contract."""
     known = ((name, getattr(submission, name)) for name in Submission.__struct_fields__)
     return {name: value for name, value in known if value is not None}
 
 
 def _detail(answer: bytes) -> str:
-    """The sentence of an error answer; its first characters if it is none of ours."""
+    """The sentence in an error answer of the service; else the answer's first characters."""
     try:
         return str(msgspec.json.decode(answer)["detail"])
     except (msgspec.DecodeError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Error against underestimation: methods are compared where they underestimate equally often."""
+"""Error against underestimation: compares methods at equal underestimation rates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Point:
     """One setting of a method.
 
     Attributes:
-        setting: what was set, such as ``beta=0.1``.
+        setting: the parameter and its value, such as ``beta=0.1``.
         underestimation_rate: share of the jobs that ran longer than predicted.
         error: mean absolute error in seconds.
     """
@@ -25,17 +25,17 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A method at several settings, from those that underestimate least."""
+    """A method at several settings, in the order of their underestimation rates."""
 
     name: str
     points: Sequence[Point]
 
     def error_at(self, share: float) -> float:
-        """Mean absolute error where ``share`` of the jobs is underestimated, in seconds.
+        """Mean absolute error in seconds where ``share`` of the jobs is underestimated.
 
-        Between two points it is interpolated. A curve that nowhere underestimates as much is
-        taken at its last point, which is fair to others: it underestimates less there. NaN where
-        every point underestimates more.
+        The error is interpolated between two points. If every point underestimates less than
+        ``share``, the answer is the error of the last point. If every point underestimates more,
+        the answer is NaN.
         """
         shares = [point.underestimation_rate for point in self.points]
         if share < shares[0]:
@@ -44,7 +44,7 @@ class Curve:
 
 
 def point_of(setting: str, predicted: Seconds, actual: Seconds) -> Point:
-    """How one setting did."""
+    """The rate and error of one setting's predictions."""
     return Point(
         setting,
         underestimation_rate=underestimation_rate(predicted, actual),

@@ -1,4 +1,4 @@
-"""Should a site turn it on? Its own log, replayed and simulated, on one page."""
+"""Shows on one page what predictions would change at a site, from the site's own log."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,16 +24,16 @@ from simulator.traces.completions import completions
 from simulator.traces.trace import Trace
 
 LISTED = 10
-"""Users who gain most, and who lose most, that are listed."""
+"""Number of users with the largest gains, and of those with the largest losses, in the list."""
 
 FEWEST_JOBS = 10
-"""Of a user who is listed: an average of fewer says nothing."""
+"""Users with fewer jobs are not listed: their average would mean nothing."""
 
 Progress = Callable[[int], object]
 
 
 class UserGain(NamedTuple):
-    """What changes for one user; waits are mean seconds."""
+    """The change for one user; waits are mean seconds."""
 
     user: int
     jobs: int
@@ -44,7 +44,7 @@ class UserGain(NamedTuple):
 
     @property
     def saved(self) -> float:
-        """Seconds of waiting, over all the user's jobs."""
+        """Seconds of waiting saved over all jobs of the user."""
         return (self.wait - self.new_wait) * self.jobs
 
 
@@ -54,8 +54,8 @@ class Backtest:
 
     Attributes:
         played: the log, with every method's predictions.
-        summaries: of the methods, the requests first.
-        outcomes: simulated schedules: by requests, by each method, and by exact run times.
+        summaries: summaries of the methods, the requests first.
+        outcomes: simulated schedules by requests, by each method, and by exact runtimes.
         users: names of users by their numbers, where the log has names.
     """
 
@@ -70,11 +70,11 @@ class Backtest:
         return self.outcomes[0]
 
     def best(self) -> Outcome:
-        """The predictions under which jobs wait least."""
+        """The outcome of the predictions under which jobs wait least."""
         return min(self.outcomes[1:-1], key=lambda each: each.measures.wait)
 
     def gains(self) -> list[UserGain]:
-        """What the best predictions change for each user with some jobs, most saved first."""
+        """The gains of users with FEWEST_JOBS or more under the best predictions, largest first."""
         users, places = np.unique(self.today.schedule.workload.trace.user, return_inverse=True)
         jobs = np.bincount(places)
         columns = [
@@ -104,10 +104,10 @@ def backtest(
     """Replay a log to every method, and simulate the site's scheduler with each.
 
     Args:
-        trace: as it was read.
-        workload: the same, for the site's machine.
-        semantics: the site's policy.
-        methods: as ``MethodSpec`` reads them.
+        trace: the log as it was read.
+        workload: the same log for the site's machine.
+        semantics: the rules of the site's scheduler.
+        methods: method specs as ``MethodSpec`` reads them.
         progress: called with the number of jobs that were just played or simulated.
     """
     asked = {name: MethodSpec.parse(name).predictor() for name in (REQUESTED, *methods)}
@@ -126,7 +126,7 @@ def backtest(
 
 
 def write_page(tested: Backtest, path: Path, title: str, facts: Mapping[str, str]) -> None:
-    """Write one HTML file that needs nothing beside it."""
+    """Write one HTML file that needs no other files."""
     with TemporaryDirectory() as directory:
         drawn = Path(directory)
         sections = [
@@ -139,7 +139,7 @@ def write_page(tested: Backtest, path: Path, title: str, facts: Mapping[str, str
 
 
 def _predictions(tested: Backtest, drawn: Path) -> list[str]:
-    """How wrong requests are today, and what each method would predict."""
+    """Sections with the errors of today's requests and of each method's predictions."""
     replay_pictures.distributions(tested.played, drawn / "distributions.png")
     replay_pictures.errors_per_user(tested.played, drawn / "errors.png")
     return [
@@ -150,20 +150,20 @@ def _predictions(tested: Backtest, drawn: Path) -> list[str]:
         picture(
             "Actual, requested and predicted walltimes",
             drawn / "distributions.png",
-            "The closer to the black line, the better.",
+            "The closer a line is to the black line, the better.",
             embedded=True,
         ),
         picture(
             "Errors of every user",
             drawn / "errors.png",
-            "Red: of the requests; in front of it: of the predictions.",
+            "Red: error of the users' requests. Coloured: error of the predictions.",
             embedded=True,
         ),
     ]
 
 
 def _schedules(tested: Backtest, drawn: Path) -> list[str]:
-    """What the schedule would gain."""
+    """Sections with the gains of the schedule."""
     schedule_pictures.waits(tested.outcomes, drawn / "waits.png")
     schedule_pictures.gains_by_month(tested.outcomes, drawn / "months.png")
     return [
@@ -174,20 +174,20 @@ def _schedules(tested: Backtest, drawn: Path) -> list[str]:
         picture(
             "Waits",
             drawn / "waits.png",
-            "Simulated, with requests as well: only simulations compare with simulations.",
+            "The schedule with requests is simulated as well, so that both compare fairly.",
             embedded=True,
         ),
         picture(
             "Month by month",
             drawn / "months.png",
-            "Below 100 is better than requests.",
+            "Values below 100 are better than with requests.",
             embedded=True,
         ),
     ]
 
 
 def verdict(tested: Backtest) -> list[str]:
-    """What it comes to, in sentences with numbers."""
+    """The result in sentences with numbers."""
     requested = tested.summaries[0]
     best, today = tested.best(), tested.today
     method = next(each for each in tested.summaries if each.method == best.schedule.estimates)
@@ -198,7 +198,7 @@ def verdict(tested: Backtest) -> list[str]:
     return [
         _sentence(
             f"Requests are wrong by {_hours(requested.measures.mean_absolute_error)} on average,",
-            f"{method.method} would be by {_hours(method.measures.mean_absolute_error)}.",
+            f"predictions of {method.method} by {_hours(method.measures.mean_absolute_error)}.",
         ),
         _sentence(
             f"{best.measures.corrected:.1%} of the jobs would outlive their prediction and be",
@@ -225,13 +225,13 @@ def _sentence(*parts: str) -> str:
 
 
 _USERS = """\
-Those who save most, and those who lose most, waiting time over all their jobs. Waits in hours and
-bounded slowdowns, averages, by requests and by the predictions under which jobs wait least.
+The users who save most and those who lose most waiting time over all their jobs. Columns are the
+mean wait in hours and the mean bounded slowdown, with requests and with the best predictions.
 """
 
 
 def users_table(tested: Backtest) -> str:
-    """The users who gain most and lose most."""
+    """The table of the users with the largest gains and losses."""
     gains = tested.gains()
     shown = gains if len(gains) <= 2 * LISTED else [*gains[:LISTED], *gains[-LISTED:]]
     heads = ("user", "jobs", "wait", "new", "slowdown", "new", "hours saved")

@@ -1,4 +1,4 @@
-"""Simulates several policies with several estimates, and puts them side by side."""
+"""Simulates several policies with several estimates, and compares them in tables."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ from simulator.traces.shake import Spread, shaken
 from simulator.traces.trace import Trace
 
 COMPARED = ("wait", "bounded_slowdown", "weighted_wait", "utilisation")
-"""The measures of which shaking shows the noise."""
+"""The measures whose noise shaking shows."""
 
 Progress = Callable[[int], object]
 
@@ -24,9 +24,9 @@ class Outcome:
     """One policy with one source of estimates.
 
     Attributes:
-        schedule: of the workload as it is.
-        measures: of ``schedule``.
-        shaken: of the workload shaken, repetition by repetition.
+        schedule: schedule of the unshaken workload.
+        measures: measures of ``schedule``.
+        shaken: measures of the shaken workload, one for each repetition.
     """
 
     schedule: Schedule
@@ -39,11 +39,11 @@ class Outcome:
         return f"{self.schedule.semantics.policy}, {self.schedule.estimates}"
 
     def spread(self, name: str) -> Spread:
-        """A measure over the repetitions."""
+        """The spread of the measure ``name`` over the repetitions."""
         return Spread.of([getattr(measures, name) for measures in self.shaken])
 
     def as_record(self) -> dict[str, Any]:
-        """For machines."""
+        """The outcome as a JSON object."""
         record: dict[str, Any] = {
             "policy": self.schedule.semantics.policy,
             "estimates": self.schedule.estimates,
@@ -58,13 +58,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Shaking:
-    """By how many seconds submissions are moved, and how often that is repeated."""
+    """The seconds by which submissions are moved at most, and the number of repetitions."""
 
     seconds: int
     repeat: int
 
     def workloads(self, trace: Trace, workload: Workload) -> Iterator[Workload]:
-        """A machine's workload, shaken again and again; the same in every comparison."""
+        """The shaken workloads, one for each repetition; the same in every comparison."""
         size = workload.processors_of_machine * (workload.cores_per_node or 1)
         for seed in range(self.repeat):
             yield prepare(
@@ -83,7 +83,7 @@ def outcome(
     shaken_workloads: Iterator[Workload] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Simulate once, and once more for each shaken workload, each time without any history."""
+    """Simulate ``workload`` and each shaken workload, each time without any history."""
     schedule = simulate(workload, semantics, estimates(), progress=progress)
     repeated = [
         measure(simulate(moved, semantics, estimates(), progress=progress))
@@ -161,7 +161,7 @@ def predictability_table(outcomes: Sequence[Outcome]) -> str:
 
 
 def noise_table(outcomes: Sequence[Outcome]) -> str:
-    """Mean and range of the shaken workloads, and which differences from the first are noise."""
+    """Mean and range over the shaken workloads, and the differences that are more than noise."""
     heads = ("policy", "estimates", *(f"{name} [range]" for name in COMPARED), "against the first")
     return text_table(heads, [_noise_line(each, outcomes[0]) for each in outcomes])
 

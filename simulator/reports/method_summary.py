@@ -1,4 +1,4 @@
-"""What a replay came to, one line for each method."""
+"""The summary of a replay, one line for each method."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ LEGEND = """\
 MAE, median: mean and median absolute error in seconds. accuracy: mean of the smaller of
 predicted and actual over the larger. under: jobs that ran longer than predicted. NA: prediction
 is the request; OE: below the request and not below the runtime; UE, BE: below the runtime by up
-to, by more than 30 minutes. p50, p99: of what one prediction request took.
+to, by more than 30 minutes. p50, p99: percentiles of the time of one prediction request.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodSummary:
-    """How one method did, and how fast it answered.
+    """The measures of one method's predictions, and how fast it answered.
 
     Attributes:
-        method: its label.
-        measures: of its predictions.
-        predictions_per_second: in the time that its requests took.
-        p50_seconds: of a request; a batch is one request.
-        p99_seconds: of a request.
+        method: label of the method.
+        measures: measures of the method's predictions.
+        predictions_per_second: predictions per second of the time that requests took.
+        p50_seconds: median time of a request; a batch is one request.
+        p99_seconds: 99th percentile of the time of a request.
     """
 
     method: str
@@ -44,7 +44,7 @@ class MethodSummary:
     p99_seconds: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Flat, for JSON."""
+        """The summary as a flat JSON object."""
         return {
             "method": self.method,
             **self.measures.as_dict(),
@@ -54,7 +54,7 @@ class MethodSummary:
         }
 
     def row(self) -> list[str]:
-        """Its line of the table."""
+        """The method's line of the table."""
         measures = self.measures
         return [
             self.method,
@@ -139,7 +139,7 @@ def sweep_table(swept: Swept) -> str:
 
 
 def user_numbers(played: Replay) -> tuple[NDArray[np.int64], int]:
-    """A number from 0 on for the user of every job, and how many users there are."""
+    """The number (from 0) of the user of every job, and the number of users."""
     users = [run.submission.user or "" for run in played.runs]
     names, numbers = np.unique(users, return_inverse=True)
     return numbers.astype(np.int64), len(names)

@@ -38,7 +38,7 @@ def page(title: str, facts: Mapping[str, str], sections: Iterable[str]) -> str:
 
 
 def section(title: str, content: str) -> str:
-    """A heading and what stands below it."""
+    """A heading with the content below it."""
     return f"<h2>{escape(title)}</h2>\n{content}"
 
 
@@ -58,7 +58,7 @@ def note(text: str) -> str:
 
 
 def picture(title: str, path: Path, explanation: str, *, embedded: bool = False) -> str:
-    """A section with a picture that lies beside the page, or in it; none if it was not drawn."""
+    """A section with a picture beside or inside the page; empty if the picture was not drawn."""
     if not path.exists():
         return ""
     source = path.name

@@ -24,7 +24,7 @@ REQUESTED = "requested"
 ACTUAL_COLOUR = "#1b1b1b"
 REQUEST_COLOUR = "#c8443c"
 METHOD_COLOURS = ("#1f77b4", "#2a9d5c", "#e69f00", "#8e63b5", "#56b4e9", "#8c6d46")
-"""Told apart by colour-blind readers, dark enough on white."""
+"""Colours that colour-blind readers can distinguish, dark enough on white."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -138,7 +138,7 @@ def _coloured(played: Replay) -> Sequence[tuple[tuple[str, Seconds], str]]:
 
 
 def _cumulative(axes: Axes, values: Seconds, label: str, **style: Any) -> None:
-    """A step at every value; below a second counts as a second, for the logarithm's sake."""
+    """Draw a step at every value; values below a second are drawn at one second (logarithm)."""
     distinct, counts = np.unique(np.maximum(values, 1.0), return_counts=True)
     shares = np.cumsum(counts) / len(values)
     # The first step rises from zero too.
@@ -146,7 +146,7 @@ def _cumulative(axes: Axes, values: Seconds, label: str, **style: Any) -> None:
 
 
 def _logarithmic_time(axes: Axes, values: Seconds) -> None:
-    """Ticks that people say, over all but the rarest values."""
+    """Set usual durations as ticks, over all but the rarest values."""
     shortest, longest = np.quantile(np.maximum(values, 1.0), (0.002, 0.9995)) * (0.7, 1.4)
     axes.set_xscale("log")
     axes.set_xlim(shortest, longest)
@@ -156,7 +156,7 @@ def _logarithmic_time(axes: Axes, values: Seconds) -> None:
 
 
 def _user_panel(axes: Axes, of_requests: Seconds, errors: Seconds, colour: str) -> None:
-    """Requests as a falling slope, the method as bars before it."""
+    """Draw the errors of requests as a falling slope, and those of the method as bars over it."""
     places = np.arange(len(errors))
     axes.fill_between(places, of_requests, step="mid", color=REQUEST_COLOUR, alpha=0.3, linewidth=0)
     axes.step(places, of_requests, where="mid", color=REQUEST_COLOUR, linewidth=1)

@@ -1,4 +1,4 @@
-"""A replay as a directory to look at: a page with tables and pictures, and their data."""
+"""Writes a replay to a directory: a page with tables and pictures, and their data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ ACCURACY_BY_PERCENTILE = "accuracy-by-percentile.png"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a replay came to.
+    """The results of a replay.
 
     Attributes:
-        title: names the trace.
-        facts: what else is to be known of the replay, by name.
+        title: the title, which names the trace.
+        facts: further facts about the replay, by name.
         played: the replay.
-        summaries: of its methods.
+        summaries: summaries of the methods.
         by_percentile: the schemes of the picture of accuracy by percentile and key.
         swept: further schemes, if they were compared.
     """
@@ -76,14 +76,14 @@ class Report:
             picture(
                 "Distributions of walltimes",
                 directory / DISTRIBUTIONS,
-                "The closer a method's line is to the black one, the better its predictions are "
+                "The closer a method's line is to the black line, the better its predictions are "
                 "as a whole. After Klusáček and Soysal 2020, Figure 2.",
             ),
             picture(
                 "Errors of every user",
                 directory / ERRORS_PER_USER,
-                "Red: average absolute error of a user's requests; in front of it that of the "
-                "predictions. After Klusáček and Soysal 2020, Figures 3 and 4.",
+                "Average absolute errors. Red: error of the users' requests. Coloured: error of "
+                "the predictions. After Klusáček and Soysal 2020, Figures 3 and 4.",
             ),
             picture(
                 "Accuracy by percentile and similarity key",

@@ -1,4 +1,4 @@
-"""Pictures of schedules side by side: the figures of the papers, and a schedule to look at."""
+"""Pictures that compare schedules: the figures of the papers, and a Gantt chart."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -29,13 +29,13 @@ CLASSES = {
     86400: "1 d",
     4 * 86400: "4 d",
 }
-"""Upper ends in seconds of the classes that times are counted in; the last class is open."""
+"""Upper ends in seconds of the classes in which times are counted; the last class is open."""
 
 GANTT_JOBS = 400
-"""About so many jobs are in the window of the Gantt chart."""
+"""Approximate number of jobs in the window of the Gantt chart."""
 
 LARGEST_LINEAR = 1000
-"""In percent: above that gains and losses are drawn on a logarithmic axis."""
+"""Gains and losses above this percentage are drawn on a logarithmic axis."""
 
 MONTH = 365.25 * 86400 / 12
 """Seconds."""
@@ -54,7 +54,7 @@ def waits(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def wait_errors(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Distribution of errors of the wait predicted at arrival (the same, Fig. 9)."""
+    """Distribution of errors of the wait predicted at arrival (same paper, Fig. 9)."""
     _distributions(
         [
             (each.label, wait_error(each.schedule.promise, each.schedule.start))
@@ -68,7 +68,7 @@ def wait_errors(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def node_notices(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Distribution of T_node (the same, Figs. 11 and 12)."""
+    """Distribution of T_node (same paper, Figs. 11 and 12)."""
     _distributions(
         [
             (each.label, node_notice(each.schedule.nodes_since, each.schedule.start))
@@ -201,7 +201,7 @@ def _held_by_hour(schedule: Schedule) -> tuple[Times, Times]:
 
 
 def gantt(outcomes: Sequence[Outcome], path: Path) -> None:
-    """The first schedule's busiest days as bars: time to the right, processors upwards."""
+    """Draw the first schedule's busiest days as bars: time to the right, processors upwards."""
     schedule = outcomes[0].schedule
     workload = schedule.workload
     middle = int(np.argmax(schedule.wait))
@@ -232,7 +232,7 @@ def gantt(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def _rows(schedule: Schedule, shown: Times) -> list[tuple[int, list[tuple[int, int]]]]:
-    """For each job the processors it is drawn on: the lowest that are free when it starts."""
+    """The processors on which each job is drawn: the lowest that are free at its start."""
     size = schedule.workload.processors_of_machine
     busy_until = np.full(size, -1)
     rows = []
@@ -245,7 +245,7 @@ def _rows(schedule: Schedule, shown: Times) -> list[tuple[int, list[tuple[int, i
 
 
 def _spans(taken: Times) -> list[tuple[int, int]]:
-    """Consecutive processors as pairs of the first and the one behind the last."""
+    """Runs of consecutive processors as pairs (first, last + 1)."""
     if not len(taken):
         return []
     breaks = np.flatnonzero(np.diff(taken) > 1) + 1

@@ -1,4 +1,4 @@
-"""Simulations side by side as a directory to look at: a page, tables, pictures and data."""
+"""Writes simulations side by side to a directory: a page, tables, pictures and data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ PICTURES: Mapping[str, Drawn] = {
     "wait-errors.png": Drawn(
         schedule_pictures.wait_errors,
         "Wait-prediction errors",
-        "Of the start planned when a job arrived. After Klusáček and Soysal 2020, Figure 9.",
+        "Errors of the start planned at a job's arrival. After Klusáček and Soysal 2020, Figure 9.",
     ),
     "node-notices.png": Drawn(
         schedule_pictures.node_notices,
@@ -41,7 +41,7 @@ PICTURES: Mapping[str, Drawn] = {
     "gains-by-month.png": Drawn(
         schedule_pictures.gains_by_month,
         "Gains by month",
-        "Below 100 is better than the first combination. After Tang et al. 2013, Figures 14 to 17.",
+        "Values below 100 beat the first combination. After Tang et al. 2013, Figures 14 to 17.",
     ),
     "utilisation.png": Drawn(
         schedule_pictures.utilisation,
@@ -51,7 +51,7 @@ PICTURES: Mapping[str, Drawn] = {
     "gantt.png": Drawn(
         schedule_pictures.gantt,
         "A schedule",
-        "Time to the right, processors upwards. A pool has no numbers: the lowest are drawn.",
+        "Time to the right, processors upwards. Each job is drawn on the lowest free processors.",
     ),
 }
 
@@ -80,13 +80,13 @@ def write_report(
             picture(drawn.title, directory / name, drawn.explanation)
             for name, drawn in PICTURES.items()
         ),
-        note("Every rule of these simulations stands above; docs/simulator.md defines them."),
+        note("The rules of these simulations are listed above; docs/simulator.md defines them."),
     ]
     (directory / "index.html").write_text(page(title, facts, sections), encoding="utf-8")
 
 
 def tables(outcomes: Sequence[Outcome]) -> str:
-    """All tables that there is something to say in, with their legends."""
+    """All tables that are not empty, with their legends."""
     parts = [comparison.table(outcomes), comparison.LEGEND]
     if predictability := comparison.predictability_table(outcomes):
         parts += [predictability, comparison.PREDICTABILITY_LEGEND]

@@ -1,10 +1,10 @@
-"""Tables of plain text, as they are printed and kept beside results."""
+"""Tables of plain text, for the terminal and for files beside results."""
 
 from collections.abc import Sequence
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns under their heads; the first is aligned left, the others right."""
+    """Columns under their heads; the first column is aligned left, the others right."""
     lines = [list(heads), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     rule = ["-" * width for width in widths]

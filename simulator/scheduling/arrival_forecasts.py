@@ -1,4 +1,4 @@
-"""How well waits can be told at arrival: a forecast for every job of a simulated log.
+"""Forecasts the wait of every job of a simulated log at its arrival.
 
 Reference: D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on Job Scheduling
 Performance and Predictability", 2020, section 4.1.
@@ -24,8 +24,8 @@ class Told(NamedTuple):
     """Waits in seconds, in the order of the workload.
 
     Attributes:
-        predicted: at arrival.
-        came: in the simulation.
+        predicted: waits forecast at arrival.
+        came: waits in the simulation.
         lower: least wait of the sampled futures; -1 where there were none.
         upper: greatest wait of the sampled futures.
     """
@@ -46,15 +46,15 @@ def waits_at_arrival(
 ) -> Told:
     """Simulate a log, and play the queue forward whenever jobs arrive.
 
-    The scheduler acts on estimates or requests as the semantics say; the forecasts suppose in
-    any case that jobs run for as long as estimated, outlived estimates corrected.
+    The scheduler acts on estimates or requests as the semantics say. The forecasts always assume
+    that jobs run for as long as estimated, with corrections of outlived estimates.
 
     Args:
         workload: the log.
         semantics: the rules.
-        estimates: that jobs are supposed to run for.
-        samples: futures that each interval comes from.
-        every: how many arrivals there are to one that gets an interval.
+        estimates: the estimates that the forecasts use.
+        samples: number of futures from which each interval is computed.
+        every: one arrival in ``every`` gets an interval.
     """
     state = empty_machine(workload, semantics)
     feed = EstimateFeed(state, workload, estimates, priorities=semantics.needs_priorities)
@@ -88,10 +88,10 @@ def lately(state: State) -> list[float]:
 def snapshot(
     state: State, behind: int, semantics: Semantics, owners: Integers | None = None
 ) -> Snapshot:
-    """What a scheduler shows at the submission of the jobs before ``behind``.
+    """The state that a scheduler shows at the submission of the jobs before ``behind``.
 
-    Jobs that wait in any other order than that of their submission are put into it. Without
-    ``owners`` each is somebody else's.
+    Waiting jobs are listed in the order of their submission. Without ``owners`` every job has an
+    owner of its own.
     """
     owners = np.arange(len(state.jobs)) if owners is None else owners
     clock = state.clock[0]

@@ -1,4 +1,4 @@
-"""Where a simulated scheduler has its estimates from."""
+"""The sources of a simulated scheduler's estimates."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class Estimates:
     """A source of estimates.
 
     Attributes:
-        name: as the user wrote it.
-        player: what is asked at each submission and told of each end; None where all estimates
-            are known beforehand.
-        cluster: whose history the simulation makes.
+        name: name of the source as the user wrote it.
+        player: the method, which is asked at each submission and learns from each end; None where
+            all estimates are known beforehand.
+        cluster: the cluster of the simulated history.
     """
 
     name: str
@@ -50,22 +50,22 @@ class Estimates:
         return cls(text, InProcess({text: MethodSpec.parse(text).predictor()}))
 
     def beforehand(self, workload: Workload) -> Integers | None:
-        """The estimates of all jobs, if they do not depend on what happens."""
+        """The estimates of all jobs, if they do not depend on the simulation."""
         if self.player is not None:
             return None
         return workload.runtime if self.name == EXACT else workload.request
 
 
 class EstimateFeed:
-    """Gives a simulation its estimates, and priorities by accuracy, from what has ended in it.
+    """Gives a simulation its estimates and its priorities by accuracy, from simulated completions.
 
-    Submissions are asked about at the second in which they are made, with everything told
-    that has ended before; under ``batch`` also what ends in that second.
+    The method is asked at the second of each submission. By then it has learned from all jobs that
+    ended before that second, and under ``batch`` from those that end in that second.
 
     Args:
-        state: of the simulation; the loop stops where ``give`` is to be called.
-        workload: whose jobs are submitted and end.
-        estimates: what to ask.
+        state: state of the simulation; the loop stops where ``give`` is to be called.
+        workload: the jobs of the simulation.
+        estimates: the source of the estimates.
         priorities: whether priorities are wanted.
     """
 
@@ -83,14 +83,14 @@ class EstimateFeed:
         self._logged: dict[int, Completion] = {}
         self._ended = state.finished
         self._observed = 0
-        # Looking a column up once, and not for each job, is half of the time.
+        # Looking a column up once, and not for each job, saves half of the time.
         self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
         self._priority = state.jobs["priority"]
         self._finished = state.clock["finished"]
         self._submitted, self._wanted = state.clock["submitted"], state.clock["wanted"]
 
     def give(self) -> None:
-        """Give estimates to the submissions of this second, after all that has ended."""
+        """Learn from the jobs that have ended, then give estimates to this second's submissions."""
         finished = self._finished.item()
         if finished > self._observed:
             ended = self._ended[self._observed : finished]
@@ -146,5 +146,5 @@ class EstimateFeed:
 
 
 def whole_seconds(prediction: float) -> int:
-    """A prediction as the scheduler takes it: cut to whole seconds, but at least one."""
+    """A prediction as the scheduler uses it: cut to whole seconds, but at least one second."""
     return max(1, floor(prediction + ROUNDING))

@@ -1,9 +1,9 @@
-"""Plays a queue forward: the simulator's own engine, from a state instead of an empty machine.
+"""Plays a queue forward with the simulator's engine, from a given state of the machine.
 
 The idea is Algorithm 1 of Hanzich et al. 2005, the use Klusáček & Soysal 2020, section 4.1. The
-state is what a resource manager shows: what runs, since when, and what waits, in order. From
-there the scheduler's rules are played to the end, as if nothing were submitted any more. Times
-are whole seconds from now on.
+state is what a resource manager shows: the running jobs with their starts, and the waiting jobs in
+order. From there the engine plays the scheduler's rules to the end. It assumes that no further
+jobs are submitted. Times are whole seconds from now on.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from simulator.traces.trace import Integers
 
 
 class SnapshotError(ValueError):
-    """No machine can be in such a state."""
+    """The snapshot describes a state in which no machine can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class QueuedJobs:
     """Columns of jobs that run or wait; durations are whole seconds.
 
     Attributes:
-        processors: that each takes.
-        request: of the user.
-        estimate: the first one that the scheduler had.
-        runtime: from start to end, as it is played; beyond ``age`` for running jobs.
-        age: since the start of a running job, since the submission of a waiting one.
-        priority: of the accuracy group, for orders that use it.
-        owner: whose job it is, as any number: predictions of one owner's jobs err together.
+        processors: processors of each job.
+        request: requested walltimes.
+        estimate: the scheduler's first estimates.
+        runtime: runtimes from start to end as they are played; more than ``age`` for running jobs.
+        age: seconds since the start of a running job, or since the submission of a waiting job.
+        priority: priorities of the accuracy groups, for queue orders that use them.
+        owner: a number for the owner of each job: predictions of one owner's jobs err together.
     """
 
     processors: Integers
@@ -51,7 +51,7 @@ class QueuedJobs:
         return len(self.processors)
 
     def __add__(self, others: Self) -> Self:
-        """These jobs, then the others."""
+        """These jobs followed by the other jobs."""
         columns = {
             field.name: np.concatenate([getattr(self, field.name), getattr(others, field.name)])
             for field in fields(self)
@@ -68,9 +68,9 @@ class Snapshot:
     """A machine and its queue at one moment.
 
     Attributes:
-        processors: of the machine.
-        running: in any order.
-        waiting: in the order of their submission, which decides ties of every queue order.
+        processors: number of processors of the machine.
+        running: running jobs in any order.
+        waiting: waiting jobs in the order of submission, which decides ties of every queue order.
         running_nodes: places of the nodes of every running job, from 0, for policies that name
             nodes; without them the jobs that started first have the first nodes.
     """
@@ -81,10 +81,11 @@ class Snapshot:
     running_nodes: Sequence[Sequence[int]] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be.
+        """Refuse an impossible state.
 
         Raises:
-            SnapshotError: more runs than fits, a job can never fit, or one should have ended.
+            SnapshotError: the running jobs do not fit, a waiting job can never fit, or a running
+                job should have ended.
         """
         if self.running.processors.sum() > self.processors:
             raise SnapshotError("More processors are in use than the machine has.")
@@ -94,7 +95,7 @@ class Snapshot:
             raise SnapshotError("A running job should have ended.")
 
     def with_runtimes(self, running: Integers, waiting: Integers) -> Self:
-        """The same queue, for the scheduler too, but jobs run for as long as this."""
+        """The same queue with other runtimes, while the scheduler sees the same estimates."""
         return replace(
             self,
             running=replace(self.running, runtime=running),
@@ -104,12 +105,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What comes of a snapshot, in seconds from now.
+    """The result of playing a snapshot forward, in seconds from now.
 
     Attributes:
-        start: of every waiting job.
-        end: of every waiting job.
-        running_end: of every running job.
+        start: start of every waiting job.
+        end: end of every waiting job.
+        running_end: end of every running job.
         nodes: places of the nodes of every waiting job, under policies that name nodes.
     """
 
@@ -120,12 +121,12 @@ class Forecast:
 
 
 def running_runtime(estimate: float, request: float, elapsed: int, correction: str) -> int:
-    """How long a job that has run for ``elapsed`` seconds is taken to run in all.
+    """The whole runtime that is assumed of a job that has run for ``elapsed`` seconds.
 
     Args:
-        estimate: its first one, in seconds.
-        request: in seconds; no estimate is taken to exceed it.
-        elapsed: since its start, in seconds.
+        estimate: the first estimate in seconds.
+        request: the request in seconds; estimates are capped at the request.
+        elapsed: seconds since the start of the job.
         correction: a name in ``predictors.correction.CORRECTIONS``.
 
     Returns:
@@ -138,9 +139,9 @@ def running_runtime(estimate: float, request: float, elapsed: int, correction: s
 def forecast(snapshot: Snapshot, semantics: Semantics) -> Forecast:
     """Play a snapshot to its end.
 
-    It begins with one scheduling pass. Policies that keep a plan make it anew, in the order of
-    the queue. The events of one second are a ``batch``, whatever the semantics say: which came
-    first within the second of the snapshot is not known.
+    The play begins with one scheduling pass. Policies that keep a plan make it anew, in the order
+    of the queue. The events of one second are always a ``batch``, also under other semantics,
+    because their order within the second of the snapshot is not known.
     """
     state = _state(snapshot, replace(semantics, events="batch"))
     now = int(state.clock["now"][0])
@@ -188,7 +189,7 @@ def _state(snapshot: Snapshot, semantics: Semantics) -> State:
 
 
 def _let_run(state: State, count: int, semantics: Semantics) -> None:
-    """Let the first jobs run since they were submitted, in the order of their starts."""
+    """Let the first ``count`` jobs run since their submission, in the order of their starts."""
     clock, jobs = state.clock, state.jobs[:count]
     now = int(clock["now"][0])
     jobs["start"] = jobs["submit"]
@@ -216,7 +217,7 @@ def _let_run(state: State, count: int, semantics: Semantics) -> None:
 
 
 def _events(times: Integers, jobs: Integers) -> NDArray[np.void]:
-    """As a heap: a sorted list is one."""
+    """The events as a heap; a sorted list is a heap."""
     events = np.zeros(len(times), EVENT)
     events["time"], events["serial"], events["job"] = times, jobs, jobs
     return np.sort(events, order=("time", "serial"))
@@ -231,7 +232,7 @@ def _flat_nodes(snapshot: Snapshot) -> Integers:
 
 
 def _name_nodes(state: State, count: int, nodes: Integers) -> None:
-    """Let the first jobs run on their nodes."""
+    """Let the first ``count`` jobs run on their nodes."""
     state.node_lists[: len(nodes)] = nodes
     state.nodes["job"][nodes] = np.repeat(np.arange(count), state.jobs["processors"][:count])
 

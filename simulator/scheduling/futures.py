@@ -37,7 +37,7 @@ def futures(
     """So many forecasts; none if nothing is known of how runtimes vary.
 
     Args:
-        snapshot: jobs in it run for as long as predicted.
+        snapshot: the snapshot, in which jobs run for as long as predicted.
         semantics: the rules.
         ratios: of runtime to prediction, ascending, as they were lately.
         samples: how many.
@@ -53,12 +53,12 @@ def futures(
 
 
 def coverage(samples: int) -> float:
-    """The probability with which the range of so many futures holds one more."""
+    """The probability that one more future lies within the range of ``samples`` futures."""
     return (samples - 1) / (samples + 1)
 
 
 class Places:
-    """Where among the ratios the jobs of each owner are, in one future."""
+    """The place of each owner's jobs among the ratios, in one future."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -1,7 +1,7 @@
-"""What a schedule is worth: every measure with its formula and source.
+"""The measures of a schedule, each with its formula and source.
 
-Of a job: submit, start and end in seconds, w = start - submit its wait, r = end - start its run
-time, p its processors. Averages are over all jobs; of no jobs they are 0.
+A job has submit, start and end in seconds, the wait w = start - submit, the runtime
+r = end - start, and p processors. Averages are over all jobs, and 0 without any job.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ Seconds = NDArray[Any]
 Values = NDArray[np.float64]
 
 SHORTEST_RUN = 10.0
-"""Seconds; the slowdown of a shorter job says more about the job than about the scheduler."""
+"""Seconds. The slowdown of a shorter job says more about the job than about the scheduler."""
 
 
 def response(wait: Seconds, runtime: Seconds) -> Seconds:
-    """From submission to end: w + r."""
+    """The time from submission to end: w + r."""
     return wait + runtime
 
 
@@ -36,7 +36,7 @@ def bounded_slowdown(wait: Seconds, runtime: Seconds) -> Values:
 
 
 def weighted_wait(wait: Seconds, priority: Values) -> float:
-    """With P the priority of a job at its start: sum of w P / sum of P (Tang et al., Eq 4)."""
+    """Sum of w P / sum of P, with P the priority of a job at its start (Tang et al., Eq 4)."""
     greatest = float(np.max(priority, initial=0.0))
     if greatest <= 0:
         return 0.0
@@ -45,10 +45,10 @@ def weighted_wait(wait: Seconds, priority: Values) -> float:
 
 
 def start_priority(schedule: Schedule) -> Values:
-    """P of each job at its start, by the order of the queue.
+    """The priority P of each job at its start, which depends on the order of the queue.
 
-    Under WFP Eq 5 of Tang et al. with the request, (w / request)^3 p; under PSP the priority of
-    the group, aged under PSP+aging (Rocchetti et al., Eq 1); otherwise the wait.
+    Under WFP it is Eq 5 of Tang et al. with the request, (w / request)^3 p. Under PSP it is the
+    priority of the group, aged under PSP+aging (Rocchetti et al., Eq 1). Otherwise it is the wait.
     """
     wait = schedule.wait.astype(float)
     request = schedule.workload.request
@@ -85,13 +85,13 @@ def node_notice(nodes_since: Seconds, start: Seconds) -> Seconds:
 
 
 def turnaround_deviation(predicted: Seconds, actual: Seconds) -> Values:
-    """Of w + r in percent: 100 |predicted - actual| / actual (Hanzich et al., section 4)."""
+    """Deviation of w + r: 100 |predicted - actual| / actual, in percent (Hanzich et al., 4)."""
     return np.asarray(100.0 * np.abs(predicted - actual) / actual)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """A schedule in numbers; None where the policy does not say.
+    """The measures of a schedule; None where the policy does not define a measure.
 
     Attributes:
         wait: mean seconds, and so for every time here that says no other.
@@ -161,7 +161,7 @@ def measure(schedule: Schedule) -> Measures:
 
 
 def _promised_deviation(schedule: Schedule) -> Values:
-    """Of the turnaround that planned start and estimate promised at arrival."""
+    """The deviations of the turnarounds that planned start and estimate gave at arrival."""
     submit = schedule.workload.submit
     return turnaround_deviation(
         schedule.promise + schedule.estimate - submit, schedule.end - submit

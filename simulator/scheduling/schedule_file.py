@@ -1,14 +1,14 @@
 """Simulated schedules as SWF files, which other programs read and ``verify`` checks.
 
-The file is the log that was simulated, with its own header, and the schedule in these fields:
+The file is the simulated log with its own header. These fields hold the schedule:
 
     3   wait: simulated                   7   wait that was predicted at arrival, -1 unknown
     4   run time: simulated              17   how often the job outlived an estimate
     6   1 if the job was backfilled      18   first estimate in seconds
 
-The semantics card stands in the header, for people line by line and for programs as JSON.
+The header holds the semantics card, line by line for people and as JSON for programs.
 
-The same as CSV, with columns that have names, is for spreadsheets and statistics programs.
+The same schedule as CSV, with named columns, is for spreadsheets and statistics programs.
 """
 
 import csv
@@ -35,7 +35,7 @@ class NoResultError(ValueError):
 
 
 def write_result(schedule: Schedule, path: str | Path) -> None:
-    """Write a schedule; compressed by suffix, ``-`` is standard output."""
+    """Write a schedule to ``path``, compressed by suffix; ``-`` is standard output."""
     trace = schedule.workload.trace
     begin = schedule.workload.origin + schedule.start
     promised = schedule.promise - schedule.workload.submit
@@ -52,9 +52,9 @@ def write_result(schedule: Schedule, path: str | Path) -> None:
 
 
 def write_csv(schedule: Schedule, path: str | Path) -> None:
-    """Write a line for each job, times in seconds of the log; compressed by suffix.
+    """Write a line for each job, with times in seconds of the log; compressed by suffix.
 
-    The wait that was promised at arrival is empty where none was.
+    The wait predicted at arrival is empty if none was predicted.
     """
     trace, origin = schedule.workload.trace, schedule.workload.origin
     promised = (schedule.promise - schedule.workload.submit).tolist()
@@ -100,13 +100,13 @@ def _comments(schedule: Schedule) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A schedule as a file has it, in the file's order.
+    """A schedule read from a file, in the file's order.
 
     Attributes:
         processors: processors, or whole nodes, that each job holds.
-        estimate: the first of each job.
+        estimate: the first estimate of each job.
         size: processors, or nodes, of the machine.
-        predicted_wait: at arrival, -1 where unknown.
+        predicted_wait: the wait predicted at arrival, -1 where unknown.
     """
 
     trace: Trace
@@ -120,10 +120,10 @@ class Result:
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
-        """A trace that was read, as the result it is.
+        """The schedule in ``trace``.
 
         Raises:
-            NoResultError: it is none.
+            NoResultError: the trace has no rules of a simulation in its header.
         """
         rules = _rules(trace)
         cores = rules["cores_per_node"] or 1

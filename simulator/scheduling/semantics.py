@@ -1,4 +1,4 @@
-"""Everything that two programs must agree on to make the same schedule."""
+"""The rules on which two programs must agree to make the same schedule."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,23 +24,23 @@ ADJUSTMENTS: Mapping[str, tuple[bool, bool, bool]] = {
     "regular": (True, True, True),
     "selective": (True, True, False),
 }
-"""Where estimates act: queue order, backfilling, running jobs (Tang et al., section 5.2)."""
+"""Whether estimates act in queue order, backfilling, running jobs (Tang et al., section 5.2)."""
 
 WHOLE_QUEUE = 2**31
-"""A reservation depth no queue exceeds."""
+"""A reservation depth that no queue exceeds."""
 
 
 class SemanticsError(ValueError):
-    """A rule has a name or number that means nothing."""
+    """A rule has an unknown name or an impossible number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Semantics:
-    """The rules of a simulation; their default is EASY as it is most often meant.
+    """The rules of a simulation; the defaults are the usual EASY.
 
     Attributes:
         policy: a name in ``POLICIES``.
-        order: of the queue, a name in ``ORDERS``.
+        order: order of the queue, a name in ``ORDERS``.
         events: order of the events of one second, a name in ``EVENT_ORDERS``.
         depth: how many blocked jobs have reservations under EASY and EASY-SJBF.
         compression: of the plan under conservative backfilling, a name in ``COMPRESSIONS``.
@@ -65,7 +65,7 @@ class Semantics:
     estimated_running: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse names and numbers that mean nothing.
+        """Refuse unknown names and impossible numbers.
 
         Raises:
             SemanticsError: the message lists the names there are.
@@ -88,7 +88,7 @@ class Semantics:
 
     @classmethod
     def adjusted(cls, adjustment: str, **others: Any) -> Self:
-        """Rules under which estimates act as one of ``ADJUSTMENTS`` says, unless others do."""
+        """Rules under which estimates act as ``adjustment`` says; ``others`` are further rules."""
         if adjustment not in ADJUSTMENTS:
             raise SemanticsError(
                 f"There is no adjustment {adjustment!r}; there are {', '.join(ADJUSTMENTS)}."
@@ -135,7 +135,7 @@ class Semantics:
         }
 
     def card(self) -> dict[str, str]:
-        """The rules in words, as every result carries them."""
+        """The rules in words, as they stand in every result."""
         number = POLICIES[self.policy].number
         card = {
             "Policy": f"{self.policy}: {POLICIES[self.policy].meaning}",

@@ -1,4 +1,4 @@
-"""Simulates a workload: the scheduling loop, fed with estimates, and what came out of it."""
+"""Simulates a workload: runs the scheduling loop with estimates and returns the schedule."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ from simulator.scheduling.workload import EMPTY, Workload
 from simulator.traces.trace import Integers
 
 SLICE = 2000
-"""Submissions between two reports of progress."""
+"""Number of submissions between two reports of progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A simulated schedule; columns have the order of the workload, times its clock.
+    """A simulated schedule; columns have the workload's order, times are on the workload's clock.
 
     Attributes:
-        estimate: the first one of each job, in seconds.
-        corrections: how often a job outlived an estimate.
-        backfilled: a job was started while one ahead of it in the queue waited on.
+        estimate: the first estimate of each job, in seconds.
+        corrections: number of estimates that each job outlived.
+        backfilled: whether a job was started while a job ahead of it in the queue waited on.
         promise: the start that was first planned, or -1 under policies that do not plan.
         in_gap: this start was before the planned start of another waiting job.
         nodes_since: when a job's set of nodes was last changed, or -1 without named nodes.
-        priority: of the job's accuracy group, for orders that use it.
-        seconds: of our time.
+        priority: priority of the job's accuracy group, for queue orders that use it.
+        seconds: real time that the simulation took.
     """
 
     workload: Workload
@@ -53,11 +53,11 @@ class Schedule:
 
     @property
     def end(self) -> Integers:
-        """When each job ended."""
+        """The end time of each job."""
         return self.start + self.workload.runtime
 
     def card(self) -> dict[str, str]:
-        """The rules in words, with those of the input."""
+        """The rules in words, with the treatment of the input."""
         machine = f"{self.workload.processors_of_machine} processors"
         if self.workload.cores_per_node is not None:
             machine = (
@@ -84,7 +84,7 @@ def simulate(
     Args:
         workload: the jobs and the machine.
         semantics: the rules.
-        estimates: where the scheduler has its estimates from.
+        estimates: the source of the scheduler's estimates.
         progress: called with the number of jobs that were just submitted.
     """
     warm_up()
@@ -114,12 +114,12 @@ def empty_machine(workload: Workload, semantics: Semantics) -> State:
 
 
 def warm_up() -> None:
-    """Compile the scheduling loop, or load it from the cache, so that no simulation pays for it."""
+    """Compile the scheduling loop, or load it from the cache, so that no simulation has to."""
     run(empty_machine(EMPTY, Semantics()))
 
 
 def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[int]:
-    """Go on to the end, with stops where estimates are wanted, and reports of progress."""
+    """Run to the end, stop where estimates are wanted, and report progress."""
     submitted = state.clock["submitted"]
     pause_at = state.clock["pause_at"]
     reported = 0

@@ -1,8 +1,7 @@
-"""Checks a finished schedule from its file alone: nothing of the engine is used here.
+"""Checks a finished schedule from its file alone, without any part of the engine.
 
-What can be checked depends on the rules. A reservation or a planned start binds the scheduler
-only for as long as no job runs longer than was assumed of it; where one did, it is not held
-against the schedule.
+The checks depend on the rules. A reservation or a planned start binds the scheduler only as long
+as no job runs longer than was assumed. Where a job did run longer, the check is skipped.
 """
 
 from bisect import insort
@@ -16,16 +15,16 @@ from simulator.scheduling.schedule_file import Result
 from simulator.traces.trace import Reals
 
 SHOWN = 5
-"""Violations that are named; all are counted."""
+"""Number of violations that are listed; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked.
+    """The result of one check.
 
     Attributes:
-        violated: how often it is not so.
-        violations: in words, the first few.
+        violated: number of violations.
+        violations: the first few violations in words.
     """
 
     name: str
@@ -50,7 +49,10 @@ def starts_after_submission(result: Result) -> Iterator[str]:
 
 
 def within_capacity(result: Result) -> Iterator[str]:
-    """Jobs never hold more processors than there are; who ends makes room in that second."""
+    """Jobs never hold more processors than the machine has.
+
+    A job that ends frees its processors in that second.
+    """
     times = np.concatenate([result.end, result.start])
     changes = np.concatenate([-result.processors, result.processors])
     order = np.lexsort((changes, times))
@@ -60,20 +62,20 @@ def within_capacity(result: Result) -> Iterator[str]:
 
 
 def within_request(result: Result) -> Iterator[str]:
-    """No job is estimated beyond its request, or below one second."""
+    """No estimate exceeds the job's request or is below one second."""
     wrong = (result.estimate < 1) | (result.estimate > np.ceil(result.trace.requested_time))
     for job in np.flatnonzero(wrong):
         yield f"job {result.trace.job[job]} is estimated at {result.estimate[job]:g} s"
 
 
 def in_submission_order(result: Result) -> Iterator[str]:
-    """Nobody starts before a job that was submitted earlier."""
+    """No job starts before a job that was submitted earlier."""
     for job in np.flatnonzero(np.diff(result.start) < 0) + 1:
-        yield f"job {result.trace.job[job]} passes one that was submitted earlier"
+        yield f"job {result.trace.job[job]} passes a job that was submitted earlier"
 
 
 def backfilled_are_marked(result: Result) -> Iterator[str]:
-    """Who starts before a job that was submitted earlier is marked as backfilled, nobody else."""
+    """A job is marked as backfilled if and only if it starts before an earlier submission."""
     earlier = _latest_start_before(result)
     wrong = np.where(result.backfilled, earlier < result.start, earlier > result.start)
     for job in np.flatnonzero(wrong):
@@ -91,10 +93,10 @@ def promises_are_kept(result: Result) -> Iterator[str]:
 
 
 def head_is_not_delayed(result: Result) -> Iterator[str]:
-    """The head of the queue starts no later than the reservation it had when it became head.
+    """The head of the queue starts no later than the reservation that it had as new head.
 
-    It becomes head when all jobs submitted before it have started. Its reservation is the
-    earliest time at which enough processors are free, if all that run then end as expected.
+    A job becomes head when all jobs submitted before it have started. Its reservation is the
+    earliest time at which enough processors are free, if the jobs running then end as expected.
     """
     expected = result.start + _assumed_running(result)
     outlived = _outlived(result)
@@ -123,7 +125,7 @@ def _latest_start_before(result: Result) -> Reals:
 
 
 def _reservation(result: Result, running: list[tuple[float, int]], processors: int) -> float:
-    """When so many processors are free, if running jobs end as expected; sorted by these ends."""
+    """The time at which ``processors`` are free, if ``running`` jobs (sorted) end as expected."""
     free = result.size - sum(int(result.processors[one]) for _, one in running)
     for end, one in running:
         free += int(result.processors[one])
@@ -133,13 +135,13 @@ def _reservation(result: Result, running: list[tuple[float, int]], processors: i
 
 
 def _assumed_running(result: Result) -> Reals:
-    """How long jobs are first assumed to run while they do."""
+    """The runtimes that are first assumed of running jobs."""
     by_estimates = result.semantics.estimated_running
     return result.estimate if by_estimates else np.ceil(result.trace.requested_time)
 
 
 def _outlived(result: Result) -> Any:
-    """Which jobs ran for longer than they were assumed to, running or before."""
+    """The jobs that ran longer than was assumed of them before or after their start."""
     by_estimates = result.semantics.estimated_backfilling
     planned = result.estimate if by_estimates else np.ceil(result.trace.requested_time)
     return np.ceil(result.trace.run) > np.minimum(planned, _assumed_running(result))

@@ -1,4 +1,4 @@
-"""A trace as the scheduling loop takes it: whole seconds, in the order of submission."""
+"""A trace as the scheduling loop uses it: in whole seconds and in the order of submission."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,21 +11,21 @@ from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 
 
 class WorkloadError(ValueError):
-    """The machine's size is not known, or a number or name makes no sense."""
+    """The machine's size is unknown, a number is impossible, or a name is unknown."""
 
 
 def kill(trace: Trace) -> Trace:
-    """A job is ended when it has run for as long as it requested."""
+    """End a job when it has run for its requested walltime."""
     return replace(trace, run=np.minimum(trace.run, trace.requested_time))
 
 
 def keep(trace: Trace) -> Trace:
-    """A job runs for as long as it did; beyond the request its estimate is prolonged."""
+    """Let a job run as long as in the log; beyond the request its estimate is prolonged."""
     return trace
 
 
 def swap(trace: Trace) -> Trace:
-    """Run time and request change places (pyss)."""
+    """Exchange runtime and request (pyss)."""
     return replace(
         trace,
         run=np.minimum(trace.run, trace.requested_time),
@@ -34,7 +34,7 @@ def swap(trace: Trace) -> Trace:
 
 
 OVERRUNS: Mapping[str, Callable[[Trace], Trace]] = {"kill": kill, "keep": keep, "swap": swap}
-"""What becomes of jobs that ran for longer than they requested."""
+"""How jobs that overran their request are simulated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +51,8 @@ class Workload:
         request: seconds, rounded up.
         processors_of_machine: processors, or nodes.
         cores_per_node: processors of a node, if jobs take whole nodes.
-        overrun: name of what became of jobs that ran for longer than they requested.
-        counts: what was done to how many jobs.
+        overrun: how jobs that overran their request are simulated, a name in ``OVERRUNS``.
+        counts: number of jobs that each rule changed or left out.
     """
 
     trace: Trace
@@ -70,7 +70,7 @@ class Workload:
         return len(self.submit)
 
     def treated(self) -> str:
-        """What was done to the input, by rule, in words."""
+        """The treatment of the input in words, rule by rule."""
         counts = (f"{jobs:,} {rule}" for rule, jobs in self.counts.items() if jobs)
         return ", ".join(counts) or "nothing left out"
 
@@ -89,7 +89,7 @@ EMPTY = Workload(
     cores_per_node=None,
     overrun="kill",
 )
-"""No jobs at all."""
+"""A workload without jobs."""
 
 
 def prepare(
@@ -99,11 +99,11 @@ def prepare(
     cores_per_node: int | None = None,
     overrun: str = "kill",
 ) -> Workload:
-    """Leave out what no scheduler can run, and count it.
+    """Leave out jobs that no scheduler can run, and count them.
 
     Args:
-        trace: as it was read.
-        processors: of the machine; else the trace's header says it.
+        trace: the trace as it was read.
+        processors: size of the machine; None takes it from the trace's header.
         cores_per_node: if given, the machine is of named nodes and a job takes as many whole
             nodes as hold its processors.
         overrun: a name in ``OVERRUNS``.
@@ -140,9 +140,9 @@ def first_jobs(trace: Trace, limit: int | None, *, processors: int | None = None
     """The lines of ``trace`` up to the last of the first ``limit`` jobs that can be simulated.
 
     Args:
-        trace: as it was read.
-        limit: jobs after cleaning; None takes the whole trace.
-        processors: of the machine; else the trace's header says it.
+        trace: the trace as it was read.
+        limit: number of jobs after cleaning; None takes the whole trace.
+        processors: size of the machine; None takes it from the trace's header.
 
     Raises:
         WorkloadError: the machine's size is not known.

@@ -1,1 +1,1 @@
-"""Workload logs: reading, cleaning, shaking, writing, making them up."""
+"""Workload logs: reads, cleans, shakes, writes and synthesises them."""

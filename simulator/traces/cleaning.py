@@ -1,4 +1,4 @@
-"""Which jobs of a trace an experiment leaves out: rules with names, and a count for each."""
+"""Named rules by which an experiment leaves jobs of a trace out, with a count for each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from simulator.traces.trace import Trace
 
 LONGEST_REQUEST = 366 * 86400.0
-"""Seconds; requests above are sentinels for "unlimited" (Curie has 2147483647)."""
+"""Seconds. Longer requests are sentinels for "unlimited" (Curie has 2147483647)."""
 
 CANCELLED = 5
 
@@ -17,7 +17,7 @@ Flags = NDArray[np.bool_]
 
 
 def never_ran(trace: Trace) -> Flags:
-    """The run time is unknown or negative: cancelled before the start, or a clock that jumped."""
+    """The runtime is unknown or negative: the job never started, or a clock jumped."""
     return trace.run < 0
 
 
@@ -27,7 +27,7 @@ def zero_run(trace: Trace) -> Flags:
 
 
 def cancelled_waiting(trace: Trace) -> Flags:
-    """Cancelled (status 5) before it ran."""
+    """The job was cancelled (status 5) before its start."""
     return np.isin(trace.status, CANCELLED) & (trace.run <= 0)
 
 
@@ -47,13 +47,13 @@ def no_processors(trace: Trace) -> Flags:
 
 
 def too_wide(trace: Trace) -> Flags:
-    """More processors than the header says the machine has."""
+    """The job has more processors than the machine, according to the header."""
     limit = trace.max_processors
     return trace.processors > (limit if limit is not None else np.inf)
 
 
 def repeated_job(trace: Trace) -> Flags:
-    """The job number has stood on an earlier line."""
+    """The job number stands on an earlier line, too."""
     repeated = np.ones(len(trace), dtype=np.bool_)
     repeated[np.unique(trace.job, return_index=True)[1]] = False
     return repeated
@@ -71,7 +71,7 @@ RULES: Mapping[str, Callable[[Trace], Any]] = {
 }
 
 REPLAY_RULES = ("never-ran", "no-request", "unlimited-request", "no-processors")
-"""What a predictor cannot learn from or be scored on. Jobs beyond their request stay."""
+"""Rules for jobs that a predictor cannot learn from or be scored on. Overrunning jobs stay."""
 
 SIMULATION_RULES = (
     "never-ran",
@@ -81,7 +81,7 @@ SIMULATION_RULES = (
     "no-processors",
     "too-wide",
 )
-"""What a scheduler cannot run."""
+"""Rules for jobs that a scheduler cannot run."""
 
 
 class UnknownRuleError(ValueError):
@@ -89,9 +89,9 @@ class UnknownRuleError(ValueError):
 
 
 def clean(trace: Trace, rules: Sequence[str]) -> tuple[Trace, dict[str, int]]:
-    """The jobs that no rule removes, and how many each rule removed.
+    """The jobs that no rule removes, and the number of jobs that each rule removed.
 
-    The rules apply in the given order, so a job that breaks several is counted under the first.
+    The rules apply in the given order: a job that several rules remove is counted under the first.
 
     Raises:
         UnknownRuleError: the message lists the rules there are.

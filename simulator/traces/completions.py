@@ -1,4 +1,4 @@
-"""A trace as the completions that the domain knows, and recorded completions as a trace."""
+"""Turns a trace into the domain's completions, and recorded completions into a trace."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ STATUSES: Mapping[int, Status] = {
     4: Status.FAILED,  # the last part of a job that failed
     5: Status.CANCELLED,
 }
-"""What SWF's status means."""
+"""The meaning of SWF's statuses."""
 
 UNKNOWN = -1
 
@@ -25,16 +25,16 @@ SWF_STATUSES: Mapping[Status, int] = {
     Status.CANCELLED: 5,
     Status.UNKNOWN: UNKNOWN,
 }
-"""SWF knows no other ends than these and failure."""
+"""SWF's statuses for the domain's; any other status is a failure."""
 
 FAILED = 0
 
 
 def completions(trace: Trace, *, cluster: str = DEFAULT_CLUSTER) -> Iterator[Completion]:
-    """The runs of a trace that was cleaned, in the order of its lines.
+    """The runs of a cleaned trace, in the order of its lines.
 
-    A job starts at submit + wait, or at once where the wait is unknown or negative. SWF has no
-    project. Its executable is our application, and its -1 is ``None``.
+    A job starts at submit + wait, or at its submission if the wait is unknown or negative. SWF has
+    no project. SWF's executable is our application, and SWF's -1 is ``None``.
     """
     submits = (trace.submit + trace.unix_start).tolist()
     waits = trace.wait.clip(min=0.0).tolist()
@@ -86,7 +86,7 @@ def _submissions(trace: Trace, submits: list[float], cluster: str) -> Iterator[S
 
 
 def _names(column: Integers) -> list[str | None]:
-    """Numbers as names; a number is shared by many jobs, and so is its text."""
+    """Numbers as names; jobs with the same number share one string."""
     names: dict[int, str | None] = {
         number: str(number) if number >= 0 else None for number in set(column.tolist())
     }
@@ -94,7 +94,7 @@ def _names(column: Integers) -> list[str | None]:
 
 
 def _known(column: Integers | Reals) -> list[Any]:
-    """Positive numbers, and ``None`` for what is not known."""
+    """Positive numbers, and ``None`` for unknown values."""
     return [value if value > 0 else None for value in column.tolist()]
 
 
@@ -118,9 +118,9 @@ class Numbers:
 def trace_of(runs: Sequence[Completion]) -> tuple[Trace, Mapping[int, str]]:
     """Recorded runs in the order of their submission, and the users' names by their numbers.
 
-    Every run has a number of its own, so a job that ran twice is two. SWF has no project: it is
-    lost. A run without a time of submission counts as submitted when it started. The size of the
-    machine is in no record: the trace's header does not say it.
+    Every run has a number of its own, so a job that ran twice is two jobs. Projects are lost, as
+    SWF has none. A run without a submit time counts as submitted at its start. Records do not
+    contain the size of the machine, so the trace's header does not, either.
     """
     runs = sorted(runs, key=_submitted)
     origin = int(np.floor(_submitted(runs[0]))) if runs else 0
@@ -154,6 +154,6 @@ def trace_of(runs: Sequence[Completion]) -> tuple[Trace, Mapping[int, str]]:
 
 
 def _submitted(run: Completion) -> float:
-    """Unix seconds."""
+    """The submit time of a run in Unix seconds."""
     submit = run.submission.submit_time
     return run.start_time if submit is None else submit

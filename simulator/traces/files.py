@@ -1,4 +1,4 @@
-"""Files that may be compressed: read by what is in them, written by their suffix."""
+"""Reads files compressed or not, according to their content; writes according to their suffix."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ class DamagedFileError(ValueError):
 
 
 def read_bytes(source: str | Path | BinaryIO) -> bytes:
-    """Everything in a file, in standard input (``-``) or in an open binary file, uncompressed.
+    """The uncompressed content of a file, of standard input (``-``) or of an open binary file.
 
     Raises:
         DamagedFileError: the content begins as gzip or xz and does not go on as such.
@@ -47,7 +47,7 @@ def _raw_bytes(source: str | Path | BinaryIO) -> bytes:
 
 
 def name_of(source: str | Path | BinaryIO) -> str:
-    """What to call a source in a message."""
+    """The name of a source for messages."""
     if isinstance(source, str | Path):
         return "standard input" if str(source) == STANDARD_INPUT else str(source)
     return str(getattr(source, "name", "the file"))
@@ -72,7 +72,7 @@ def text_writer(path: str | Path) -> Iterator[IO[str]]:
 
 def _compressor(suffix: str, file: BinaryIO) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile:
     if suffix == ".gz":
-        # Level 9 and an empty name; the archive's files are made so too.
+        # Level 9 and an empty name, as in the archive's files.
         return gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=file, mtime=0)
     if suffix == ".xz":
         return lzma.LZMAFile(file, "wb")

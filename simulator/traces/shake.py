@@ -1,8 +1,8 @@
-"""Shakes a workload a little, again and again, to see which differences are noise.
+"""Shakes a workload repeatedly to show which differences are noise.
 
-A schedule is chaotic: a submission that comes a second later can change every wait after it. A
-difference between two policies that is smaller than the differences a policy has with itself,
-under submissions moved by a minute, says nothing.
+A schedule is chaotic: a submission that comes a second later can change every wait after it. So a
+difference between two policies means nothing if it is smaller than the differences of one policy
+with itself when submissions move by a minute.
 
 Reference: D. Tsafrir, K. Ouaknine and D. G. Feitelson, "Reducing performance evaluation
 sensitivity and variability by input shaking", MASCOTS 2007.
@@ -18,7 +18,7 @@ from simulator.traces.trace import Trace
 def shaken(trace: Trace, seconds: int, seed: int) -> Trace:
     """The trace with every submission moved by whole seconds, uniform in [-seconds, seconds].
 
-    None is moved before second 0. The order of jobs may change; ``prepare`` sorts them.
+    No submission is moved before second 0. The order of jobs may change; ``prepare`` sorts them.
     """
     moves = np.random.default_rng(seed).integers(-seconds, seconds, len(trace), endpoint=True)
     return replace(trace, submit=np.maximum(np.minimum(trace.submit, 0), trace.submit + moves))
@@ -26,7 +26,7 @@ def shaken(trace: Trace, seconds: int, seed: int) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One measure over the repetitions."""
+    """The spread of one measure over the repetitions."""
 
     mean: float
     least: float

@@ -22,19 +22,19 @@ from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Reals, Reject, Trace
 __all__ = ["DamagedFileError", "MalformedLineError", "Reject", "Trace", "read_swf", "write_swf"]
 
 LARGEST = 1e12
-"""No number in a trace is larger: 31,700 years in seconds, a petabyte in KiB."""
+"""Largest number in a trace: 31,700 years in seconds, a petabyte in KiB."""
 
 _HEADER = re.compile(r";\s?(\w+):\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
 
 _BLOCK = 10_000
-"""Lines that are parsed at once; a malformed one costs the slow way for its block only."""
+"""Number of lines that are parsed at once; a malformed line makes only its block slow."""
 
 NumberedLine = tuple[int, str]
 
 
 class MalformedLineError(ValueError):
-    """A line of a trace is no job."""
+    """A line of a trace is not a job."""
 
     def __init__(self, reject: Reject) -> None:
         super().__init__(f"line {reject.line}: {reject.reason}")
@@ -46,14 +46,14 @@ def read_swf(
     *,
     on_error: Literal["raise", "skip"] = "raise",
 ) -> Trace:
-    """Read a trace: plain, gzip or xz, from a path, an open binary file or ``-`` (stdin).
+    """Read a trace, plain or compressed with gzip or xz.
 
     Args:
-        source: where the trace is.
+        source: a path, an open binary file or ``-`` (standard input).
         on_error: ``skip`` leaves malformed lines out and lists them in ``rejects``.
 
     Raises:
-        MalformedLineError: names the first line that is no job, and why.
+        MalformedLineError: a line is not a job; the message says which line and why.
         DamagedFileError: a compressed file is cut short or corrupt.
         OSError: the file cannot be read.
     """
@@ -72,7 +72,7 @@ def read_swf(
 
 def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[NumberedLine]:
     """Lines that are neither blank nor comments, with their numbers; comments are collected."""
-    # A line at a time: all of them as text would take as much memory again as the columns.
+    # One line at a time: all lines as text would take as much memory again as the columns.
     for number, line in enumerate(BytesIO(read_bytes(source)), start=1):
         text = line.decode("latin-1").lstrip()
         if text.startswith(";"):
@@ -82,7 +82,7 @@ def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[N
 
 
 def _parse(jobs: Iterator[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], list[Reject]]:
-    """Values and line numbers of the jobs, and the lines that are none."""
+    """Values and line numbers of the jobs, and the lines that are not jobs."""
     values = [np.empty((0, len(SWF_FIELDS)))]
     numbers: list[int] = []
     rejects: list[Reject] = []
@@ -97,7 +97,7 @@ def _parse(jobs: Iterator[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], li
 
 
 def _parse_at_once(block: list[NumberedLine]) -> Reals | None:
-    """All lines through numpy's own reader, which is written in C; ``None`` if one is no job."""
+    """Parse all lines with numpy's reader, written in C; ``None`` if a line is not a job."""
     try:
         values = np.loadtxt([text for _, text in block], comments=None, ndmin=2)
     except ValueError:
@@ -110,7 +110,7 @@ def _parse_at_once(block: list[NumberedLine]) -> Reals | None:
 
 
 def _parse_one_by_one(block: list[NumberedLine]) -> tuple[list[NumberedLine], Reals, list[Reject]]:
-    """The lines that are jobs, their values, and what is wrong with the others."""
+    """The lines that are jobs, their values, and the faults of the other lines."""
     jobs, values, rejects = [], [], []
     for number, text in block:
         try:
@@ -154,7 +154,7 @@ def _columns(values: Reals) -> dict[str, Any]:
 
 
 def parse_header(comments: Sequence[str]) -> dict[str, str]:
-    """``Key: value`` comments; lines without a key go on with the value before them."""
+    """The ``Key: value`` comments; a line without a key continues the value before it."""
     header: dict[str, str] = {}
     key = None
     for comment in comments:
@@ -169,7 +169,7 @@ def parse_header(comments: Sequence[str]) -> dict[str, str]:
 
 
 def write_swf(trace: Trace, path: str | Path) -> None:
-    """Write a trace with its comments; compressed by suffix, ``-`` is standard output."""
+    """Write a trace with its comments, compressed by suffix; ``-`` is standard output."""
     columns = [_words(getattr(trace, name)) for name in SWF_FIELDS]
     with text_writer(path) as file:
         file.writelines(f"{comment}\n" for comment in trace.comments)
@@ -177,7 +177,7 @@ def write_swf(trace: Trace, path: str | Path) -> None:
 
 
 def _words(column: NDArray[Any]) -> list[str]:
-    """Shortest text that reads back as the same number."""
+    """The shortest texts that read back as the same numbers."""
     if column.dtype == np.int64:
         return [str(value) for value in column.tolist()]
     return [str(int(value)) if value.is_integer() else repr(value) for value in column.tolist()]

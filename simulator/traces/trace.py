@@ -13,7 +13,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A line of a trace file that is no job, and why."""
+    """A line of a trace file that is not a job, and the reason."""
 
     line: int
     reason: str
@@ -24,7 +24,7 @@ class Trace:
     """The jobs of a log, in the order of its lines; -1 is unknown, as in the file.
 
     Attributes:
-        job: the log's own number.
+        job: the log's number of the job.
         submit: seconds after ``unix_start``.
         wait: seconds from submission to start.
         run: seconds from start to end.
@@ -34,10 +34,10 @@ class Trace:
         requested_memory: KiB per processor.
         status: 1 completed, 0 failed, 5 cancelled, 2 to 4 parts of a job.
         user: number of the user, and so for group, executable, queue and partition.
-        preceding_job: this job was submitted after that one had ended.
-        think_time: seconds between the two.
-        line: where in the file each job stands.
-        header: values by key, a repeated key's values on lines of their own.
+        preceding_job: number of the job after whose end this job was submitted.
+        think_time: seconds between that end and this submission.
+        line: number of each job's line in the file.
+        header: values by key; the values of a repeated key are on separate lines.
         comments: the comment lines as they stand in the file.
         rejects: lines that could not be read, if the reader was asked to skip them.
     """
@@ -92,7 +92,7 @@ class Trace:
         return self.submit + np.maximum(self.wait, 0.0) + self.run
 
     def select(self, chosen: Any) -> "Trace":
-        """The jobs that a mask, a slice or an array of indices picks, in its order."""
+        """The jobs that ``chosen`` (a mask, a slice or an array of indices) picks, in its order."""
         return replace(
             self, **{name: getattr(self, name)[chosen] for name in (*SWF_FIELDS, "line")}
         )

@@ -1,4 +1,4 @@
-"""``walltimed experiment NAME``: one command for each study, all of them alike."""
+"""``walltimed experiment NAME``: one command for each study, all with the same options."""
 
 import typer
 
@@ -6,7 +6,7 @@ from service.cli.experiments.command import command_of
 from service.cli.experiments.table import EXPERIMENTS
 
 experiment = typer.Typer(
-    name="experiment", no_args_is_help=True, help="Run a study, of the papers or our own."
+    name="experiment", no_args_is_help=True, help="Run a study of a paper or one of our own."
 )
 
 for each in EXPERIMENTS:

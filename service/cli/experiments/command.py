@@ -31,20 +31,20 @@ COMMON = {
         Annotated[
             Path | None,
             typer.Option(
-                "--output", "--pictures", metavar="DIR", help="Write the tables and pictures there."
+                "--output", "--pictures", metavar="DIR", help="Write tables and pictures to DIR."
             ),
         ],
         None,
     ),
     "limit": (Limit, None),
     "processes": (
-        Annotated[int | None, typer.Option(min=1, help="By default one per core.")],
+        Annotated[int | None, typer.Option(min=1, help="Processes; by default one per core.")],
         None,
     ),
     "dask": (
         Annotated[
             str | None,
-            typer.Option(metavar="ADDRESS", help="Of a Dask scheduler, to run on its workers."),
+            typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler."),
         ],
         None,
     ),
@@ -54,7 +54,7 @@ COMMON = {
 
 
 def command_of(experiment: Experiment) -> Callable[..., None]:
-    """The command that runs a study, with the study's options and those of all."""
+    """The command that runs a study, with the study's own options and the common options."""
 
     def command(**given: Any) -> None:
         taken = given.pop("given", ())
@@ -97,7 +97,7 @@ def run(
     dask: str | None,
     as_json: bool,
 ) -> None:
-    """Play every part of a study, print its tables, and write them with pictures."""
+    """Run every part of a study, print the tables, and write tables and pictures."""
     from simulator.studies import STUDIES
     from simulator.studies.study import StudyError, play_all
 
@@ -154,7 +154,7 @@ def make_exhibits(
 
 
 def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:
-    """Name the files that are not there, before any work.
+    """Refuse missing files before any work.
 
     Raises:
         CommandError: a trace, or a log of the directory, does not exist.

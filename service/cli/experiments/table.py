@@ -1,4 +1,4 @@
-"""The studies as commands: what they explain of themselves, take, and can be asked for."""
+"""The studies as commands: their help texts, arguments and options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,10 @@ from typing import Annotated, Any
 import typer
 
 DIRECTORY = Annotated[
-    Path, typer.Argument(metavar="DIRECTORY", help="Where the logs are, by their archive's names.")
+    Path,
+    typer.Argument(
+        metavar="DIRECTORY", help="Directory of the logs, with the archive's file names."
+    ),
 ]
 TRACES = Annotated[
     list[Path], typer.Argument(metavar="TRACE...", help="SWF files, also gzip or xz.")
@@ -20,8 +23,8 @@ class Experiment:
     """A study as a command.
 
     Attributes:
-        name: of the study in ``simulator.studies.STUDIES``.
-        explanation: what ``--help`` says; its first line is the summary.
+        name: name of the study in ``simulator.studies.STUDIES``.
+        explanation: text of ``--help``; its first line is the summary.
         takes: annotation of the argument, or None.
         options: of this study alone: annotation and default by parameter.
         has_exhibits: it makes figures and tables of its paper alone.
@@ -86,9 +89,9 @@ EXPERIMENTS = (
         "hanzich",
         """Score the turnaround estimates of Hanzich et al. 2005 against simulated shared nodes.
 
-        30 NAS-like jobs arrive every 15 s or so at 16 nodes that are shared fairly by up to four
-        of them and by local users. At each arrival every combination of the paper's estimators
-        says when every job will end. The tables are those of the paper's Fig. 3 and Table 1.
+        About every 15 s one of 30 NAS-like jobs arrives at 16 nodes. Up to four jobs and local
+        users share each node fairly. At each arrival every combination of the paper's estimators
+        estimates the end of every job. The tables are those of the paper's Fig. 3 and Table 1.
 
         For example:
 
@@ -101,7 +104,7 @@ EXPERIMENTS = (
             "scale": (
                 Annotated[
                     float,
-                    typer.Option(min=0.01, max=100, help="Benchmarks run so many times longer."),
+                    typer.Option(min=0.01, max=100, help="Factor on the benchmarks' runtimes."),
                 ],
                 1.0,
             ),
@@ -109,7 +112,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "klusacek",
-        """Three estimates under conservative backfilling; how early nodes are known, and the price.
+        """Compare estimates under conservative backfilling, and show how early nodes are known.
 
         Klusáček & Soysal 2020, Figs. 5 to 7, 9 and 11 to 14, on CTC-SP2, SDSC-SP2, CERIT-SC.
 
@@ -131,11 +134,11 @@ EXPERIMENTS = (
     ),
     Experiment(
         "least-cost",
-        """Compare least-cost with the methods of the papers where they underestimate equally often.
+        """Compare least-cost with the methods of the papers at equal underestimation rates.
 
         The price of an underestimate moves least-cost along its trade-off. Percentiles are those
-        of the user's usages within 30 days, without a lower bound; knn is not tuned
-        (walltimed experiment xu tunes it). All jobs count, those of new users too.
+        of the user's usages within 30 days, without a lower bound. knn is not tuned here
+        (walltimed experiment xu tunes it). All jobs count, also those of new users.
 
         For example:
 
@@ -164,7 +167,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "rocchetti",
-        """Priorities by the accuracy of requests: the six scenarios, on CEA-Curie.
+        """Rank users by the accuracy of their requests: six scenarios on CEA-Curie.
 
         Rocchetti et al. 2017, Tables 3 to 6.
 
@@ -177,7 +180,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "tang",
-        """Adjusted requests under WFP and FCFS, for all jobs or not for running ones.
+        """Adjust requests under WFP and FCFS, for all jobs or for waiting jobs only.
 
         Tang et al. 2013, Figs. 14 to 17, on ANL-Intrepid and ALCF-Theta.
 
@@ -221,9 +224,8 @@ EXPERIMENTS = (
         "wait-prediction",
         """Forecast every job's wait when it arrives, by requests, predictions and exact runtimes.
 
-        Under EASY and conservative backfilling, once with a scheduler that plans by requests,
-        once with one that plans by the estimates that the forecasts go by (Klusáček & Soysal,
-        Fig. 9).
+        The policies are EASY and conservative backfilling. The scheduler plans once by requests
+        and once by the estimates of the forecasts (Klusáček & Soysal, Fig. 9).
 
         For example:
 
@@ -233,21 +235,19 @@ EXPERIMENTS = (
         TRACES,
         {
             "method": (
-                Annotated[
-                    list[str], typer.Option("--method", "-m", help="Such as max-usage or knn.")
-                ],
+                Annotated[list[str], typer.Option("--method", "-m", help="Method, such as knn.")],
                 (),
             ),
             "policy": (
                 Annotated[
                     list[str],
-                    typer.Option("--policy", "-p", help="easy or conservative; else both."),
+                    typer.Option("--policy", "-p", help="easy or conservative; default: both."),
                 ],
                 (),
             ),
             "samples": (
                 Annotated[
-                    int, typer.Option(min=0, help="Futures of an interval, for one job in ten.")
+                    int, typer.Option(min=0, help="Futures for the intervals of one job in ten.")
                 ],
                 0,
             ),
@@ -257,10 +257,10 @@ EXPERIMENTS = (
         "xu",
         """Compare tuned knn with untuned knn, requests, last-two, max-usage and percentile.
 
-        After every t2 jobs that have ended, parameters are searched on the t1 jobs before the
-        last t2, and adopted if they beat those in force on these. Methods are compared where they
-        underestimate equally often, as the penalty on underestimates moves the tuned one along
-        its trade-off. The other tables are Figures 2 and 3 of Xu et al. 2019 in numbers.
+        After every t2 completions, parameters are searched on the t1 jobs before the last t2.
+        They are adopted if they beat the parameters in force on the last t2 jobs. Methods are
+        compared at equal underestimation rates: the penalty on underestimates moves the tuned knn
+        along its trade-off. The other tables are Figures 2 and 3 of Xu et al. 2019 in numbers.
 
         For example:
 
@@ -274,16 +274,16 @@ EXPERIMENTS = (
                 None,
             ),
             "history": (
-                Annotated[int, typer.Option(help="h, jobs that only serve as neighbours.")],
+                Annotated[int, typer.Option(help="h: jobs that serve only as neighbours.")],
                 5_000,
             ),
             "training": (
-                Annotated[int, typer.Option(help="t1, jobs that parameters are tried on.")],
+                Annotated[int, typer.Option(help="t1: jobs on which parameters are tried.")],
                 20_000,
             ),
-            "test": (Annotated[int, typer.Option(help="t2, jobs between rounds.")], 2_000),
+            "test": (Annotated[int, typer.Option(help="t2: jobs between rounds.")], 2_000),
             "penalty": (
-                Annotated[float, typer.Option(help="Of the tuned knn of Figs. 2 and 3.")],
+                Annotated[float, typer.Option(help="Penalty of the tuned knn in Figs. 2 and 3.")],
                 1.0,
             ),
             "search": (Annotated[str, typer.Option(help="exhaustive or genetic.")], "exhaustive"),
@@ -291,7 +291,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "xu-schedules",
-        """EASY and EASY-SJBF with requested and with predicted times.
+        """Compare EASY and EASY-SJBF with requested and with predicted times.
 
         Xu et al. 2019, Tables 5 and 6, on SDSC-DS and HPC2N.
 

@@ -1,4 +1,4 @@
-"""Calls that resource managers make with records of their own."""
+"""Calls with which resource managers send their own records."""
 
 from datetime import timedelta, timezone
 from typing import Annotated, Any
@@ -15,17 +15,17 @@ from service.http.openapi import refusals
 from service.operations.adapting import Adapting
 
 ANY_LENGTH = 2**62
-"""Our own limit does not refuse: what is too long is read to its end, dropped, and answered."""
+"""No limit in the gate: a body that is too long is read to its end, dropped, and answered."""
 
 ACCOUNTING = "text/x-pbs-accounting"
-"""Not text/plain, which a web page could send here unasked."""
+"""The media type of accounting records. A web page could send text/plain here unasked."""
 
-Cluster = Annotated[Text | None, Query(description="Whose run it is, whatever the record says.")]
+Cluster = Annotated[Text | None, Query(description="Cluster of the runs; overrides the record's.")]
 Offset = Annotated[
     str,
     Query(
         pattern=r"^[+-]([01]\d|2[0-3])[0-5]\d$",
-        description="Of the server's clock, as in +0200: R records are dated by it.",
+        description="UTC offset of the server's clock, such as +0200, for the dates of R records.",
     ),
 ]
 
@@ -44,9 +44,9 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
     async def jobcomp(request: Request, cluster: Cluster = None) -> RecordsAnswer:
         """Report a run as Slurm's jobcomp/elasticsearch plugin does.
 
-        Whatever the document holds, it is answered 200 as soon as nothing of it can be lost any
-        more; only a store that is away is answered 503, and Slurm sends the document again. The
-        job script in it is neither stored nor logged.
+        Every document is answered 200 as soon as its run is stored durably, also a document
+        without a usable run. Only if the store is unavailable the answer is 503, and Slurm sends
+        the document again. The job script in the document is neither stored nor logged.
         """
         check_is_json(request.scope)
         return await adapting.slurm_document(await up_to(request, limit), cluster)
@@ -61,7 +61,7 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
     async def accounting(
         request: Request, cluster: Cluster = None, utc_offset: Offset = "+0000"
     ) -> RecordsAnswer:
-        """Report runs as PBS and Torque log them: lines of the accounting log.
+        """Report runs as lines of the accounting log of PBS or Torque.
 
         Records of other kinds are skipped and counted.
         """

@@ -1,4 +1,4 @@
-"""The call that takes completions in: one, several, or a stream of them."""
+"""The call that stores completions: one, several, or a stream."""
 
 import re
 from collections.abc import AsyncIterator, Callable
@@ -44,7 +44,7 @@ _EXTRA = {
             NDJSON: {
                 "schema": {
                     "type": "string",
-                    "description": "One completion a line. Any size; it is not held in memory.",
+                    "description": "One completion a line, any size; it is not held in memory.",
                 }
             }
         }
@@ -99,8 +99,8 @@ def add(router: APIRouter, completing: Completing) -> None:
     async def complete(body: CompletionBody | CompletionBatch) -> IngestionAnswer | SkippingAnswer:
         """Report runs that have ended: one, several, or NDJSON of any length.
 
-        It is answered when they are durable. A run, `(cluster, job_id, start_time)`, counts once
-        however often it is sent.
+        The answer comes when all runs are stored durably. A run, named by `(cluster, job_id,
+        start_time)`, counts once, even if it is sent repeatedly.
         """
         return await completing.complete(body)
 
@@ -122,7 +122,7 @@ def add(router: APIRouter, completing: Completing) -> None:
 async def by_type(
     connection: Connection, receive: Receive, send: Send, *, json: ASGIApp, ndjson: ASGIApp
 ) -> None:
-    """Serve a request by the type of its body; ``json`` refuses what is neither."""
+    """Serve a request by the type of its body; ``json`` refuses all other types."""
     if content_type(connection) == NDJSON.encode():
         await ndjson(connection, receive, send)
         return
@@ -135,7 +135,7 @@ def query_of(connection: Connection) -> OnErrorQuery:
     """The query of the request.
 
     Raises:
-        InvalidFieldError: it has a parameter that there is not, or a value that there is not.
+        InvalidFieldError: a parameter or its value is unknown.
     """
     given = parse_qs(connection["query_string"].decode("latin-1"), keep_blank_values=True)
     try:

@@ -1,4 +1,4 @@
-"""Calls that tell when jobs will start and end."""
+"""Calls that forecast when jobs will start and end."""
 
 from fastapi import APIRouter
 
@@ -22,6 +22,6 @@ def add(router: APIRouter, forecasting: Forecasting) -> None:
     async def forecast(body: ForecastRequest) -> ForecastAnswer:
         """Play a queue forward with the scheduler's rules and predicted runtimes.
 
-        Nothing is supposed to be submitted any more. Times are told to the second.
+        The forecast assumes that no further jobs are submitted. Times are exact to the second.
         """
         return await forecasting.forecast(body)

@@ -28,7 +28,7 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
         openapi_extra=open_to_all(),
     )
     async def ready() -> Response:
-        """Whether the history has been folded, and how far behind it predictions are.
+        """Whether the service has read its history, and how far behind its predictions are.
 
         A service whose store is away is ready, but stale: it predicts from memory. One whose store
         is locked by another program, or full, is read-only: it predicts, and stores no completion.
@@ -51,5 +51,5 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
         openapi_extra=needs(),
     )
     async def metrics() -> Response:
-        """Everything that is counted and measured, for Prometheus."""
+        """All metrics, for Prometheus."""
         return Response(await reporting.metrics(), media_type=CONTENT_TYPE_LATEST)

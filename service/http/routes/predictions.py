@@ -20,7 +20,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
     async def predict(body: PredictionRequest) -> PredictionAnswer:
         """Predict how long a job will run.
 
-        Asking changes nothing that is learned: a submit filter may ask twice.
+        A prediction does not change what the service has learned: a submit filter may ask twice.
         """
         return predicting.predict(body)
 
@@ -28,7 +28,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions/batch", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
     )
     async def predict_batch(body: PredictionBatch) -> PredictionsAnswer:
-        """Predict several jobs; the answers come in the order of the submissions."""
+        """Predict several jobs; the answers are in the order of the submissions."""
         return await predicting.predict_batch(body)
 
     @router.post(

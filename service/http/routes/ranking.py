@@ -22,7 +22,7 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
 
     @router.get("/v1/methods", tags=["methods"], responses=refusals(422, 503), openapi_extra=extra)
     async def methods(of: Of) -> MethodsAnswer:
-        """The methods, their parameters, and how each does on the jobs that end."""
+        """The methods with their parameters and their scores on jobs that have ended."""
         return await reporting.methods(of.cluster)
 
     # A user's name may contain slashes, hence the converter.
@@ -33,17 +33,17 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
         openapi_extra=extra,
     )
     async def accuracy(user: Annotated[Text, Path()], of: Of) -> UserAnswer:
-        """How much of their requests a user's last ten jobs used."""
+        """The accuracy of a user's requests: the share that the last ten jobs used."""
         return ranking.user(user, of.cluster)
 
     @router.get(
         "/v1/accuracy-groups", tags=["accuracy"], responses=refusals(422), openapi_extra=extra
     )
     async def groups(of: Of) -> GroupsAnswer:
-        """The accuracy groups g1 to g10 and who is in each."""
+        """The accuracy groups g1 to g10 and the users of each."""
         return ranking.groups(of.cluster)
 
     @router.post("/v1/priorities", tags=["accuracy"], responses=BODY_REFUSALS, openapi_extra=extra)
     async def priorities(body: PriorityRequest) -> PrioritiesAnswer:
-        """Rank waiting jobs by the accuracy of their users and by how long they have waited."""
+        """Rank waiting jobs by the accuracy of their users and by their waits."""
         return await ranking.priorities(body)

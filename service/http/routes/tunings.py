@@ -26,8 +26,8 @@ def add(router: APIRouter, rounds: TuningRounds) -> None:
     async def start(body: TuningRequest) -> TuningAnswer:
         """Ask for a round of tuning.
 
-        It runs beside the service. Of one cluster one round is open at most: while there is one,
-        that one is the answer.
+        The round runs beside the service. A cluster has at most one open round; if it has one
+        already, the answer is that round.
         """
         return await rounds.start(body)
 
@@ -38,7 +38,7 @@ def add(router: APIRouter, rounds: TuningRounds) -> None:
         openapi_extra=needs(Scope.PREDICT),
     )
     async def of_cluster(of: Annotated[ClusterQuery, Query()]) -> TuningsAnswer:
-        """The latest rounds of a cluster: progress, and what was found."""
+        """The latest rounds of a cluster with their progress and results."""
         return await rounds.of_cluster(of.cluster)
 
     @router.get(

@@ -1,7 +1,7 @@
 """The scheduling policies by name.
 
 A policy is asked once in every pass. It looks at the state, decides, and lets the machine
-start jobs by their places in the queue; it changes nothing but its own plans. A new policy is a
+start jobs by their places in the queue. A policy changes only its own plans. A new policy is a
 module with such a ``decide``, a number, a row and a line here, and a hand-worked test.
 """
 
@@ -16,7 +16,7 @@ FCFS, BACKFILLING, CONSERVATIVE, PINNING = range(4)
 
 
 class Policy(NamedTuple):
-    """Which module decides, and what the semantics card says of it."""
+    """The number of a policy, and its line in the semantics card."""
 
     number: int
     meaning: str
@@ -24,7 +24,7 @@ class Policy(NamedTuple):
 
 
 POLICIES: Mapping[str, Policy] = {
-    "fcfs": Policy(FCFS, "nobody passes the head of the queue"),
+    "fcfs": Policy(FCFS, "no job passes the head of the queue"),
     "easy": Policy(
         BACKFILLING,
         "the first blocked jobs reserve the earliest slot; others, in the order of the queue, "

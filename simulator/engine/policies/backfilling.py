@@ -1,12 +1,13 @@
 """EASY backfilling and its relatives: the first blocked jobs have reservations, others may pass.
 
 Every pass begins anew from the expected ends of the running jobs. The queue is served from its
-head: a job that fits starts; of those that do not, the first ``depth`` (1 is EASY) reserve the
-earliest slot. After the last reservation the rest of the queue are candidates: one starts if it
-fits now and for as long as it is estimated to run, beside the reservations. With one
-reservation this is the usual rule: p <= free and (t + q <= shadow time or p <= extra).
+head, and a job that fits starts. Of the jobs that do not fit, the first ``depth`` (1 is EASY)
+reserve the earliest slot. The jobs behind the last reservation are candidates. A candidate starts
+if it fits beside the reservations from now until its estimated end. With one reservation this is
+the usual rule: p <= free and (t + q <= shadow time or p <= extra). The shadow time is the start
+that the head of the queue has reserved; extra are the processors that the head leaves free then.
 
-Candidates are tried in the order of the queue, or of their estimates (SJBF), ties by the queue.
+Candidates are tried in the order of the queue or of their estimates (SJBF), ties by the queue.
 
 References: D. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Tsafrir, Etsion and
 Feitelson 2007 for the shortest first.
@@ -21,7 +22,7 @@ from simulator.engine.state import State
 
 @kernel
 def decide(state: State) -> None:
-    """Start what fits from the head on, then reserve, then backfill."""
+    """Start the jobs that fit, from the head on; then reserve, then backfill."""
     clock = state.clock[0]
     queue = state.queue
     place = clock.head
@@ -42,7 +43,7 @@ def decide(state: State) -> None:
 
 @inlined
 def _anyone_fits(state: State, first: int) -> bool:
-    """Whether any job from a place of the queue on fits into what is free now."""
+    """Whether any job from place ``first`` of the queue on fits into the free processors."""
     clock = state.clock[0]
     if clock.free > 0:
         for place in range(first, clock.tail):
@@ -53,7 +54,7 @@ def _anyone_fits(state: State, first: int) -> bool:
 
 @kernel
 def _reserve(state: State, place: int) -> int:
-    """Reserve for the first blocked jobs, start those between; the place after the last."""
+    """Reserve for the first blocked jobs, start jobs between, return the place after the last."""
     clock = state.clock[0]
     reserved = 0
     while place < clock.tail and reserved < state.rules[0].depth:
@@ -71,7 +72,7 @@ def _reserve(state: State, place: int) -> int:
 
 @kernel
 def _gather(state: State, first: int) -> int:
-    """List the places of candidates that fit now, in the order they are tried; how many."""
+    """List the places of candidates that fit now, in the order they are tried; their number."""
     clock = state.clock[0]
     shortest_first = state.rules[0].shortest_first
     count = 0

@@ -1,16 +1,17 @@
-"""Conservative backfilling: every job has a planned start, and none may spoil another's.
+"""Conservative backfilling: every job has a planned start that no later job may delay.
 
-A job is planned when it is submitted, at the earliest slot beside everything that runs or is
-planned, and starts when its planned start has come; jobs due at the same time start in the order
-in which these starts were planned. When running jobs have ended early or outlived their
-estimates the plan is compressed, before new jobs are planned, in one of three ways:
+A job is planned at its submission, at the earliest slot beside all running and planned jobs, and
+starts at its planned start. Jobs due at the same time start in the order in which these starts
+were planned. When running jobs have ended early or outlived their estimates, the plan is
+compressed before new jobs are planned, in one of three ways:
 
 - ``start-order``: all plans are dropped and made again in the order of their planned starts,
   ties by the queue (Klusáček & Soysal 2020, section 3.1). No start is planned later than before,
   unless an estimate was prolonged.
 - ``keep``: each job in the order of the queue is lifted out and put back at its earliest slot
-  while the others stay; once for every pass in which a job has ended, early or not (Feitelson &
-  Weil 1998; pyss). No start is planned later than before, unless an estimate was prolonged.
+  while the others stay. This happens once in every pass in which a job has ended, early or not
+  (Feitelson & Weil 1998; pyss). No start is planned later than before, unless an estimate was
+  prolonged.
 - ``replan``: all plans are dropped and made again in the order of the queue.
 """
 
@@ -35,7 +36,7 @@ MEANINGS: Mapping[str, str] = {
 
 @kernel
 def decide(state: State) -> None:
-    """Compress the plan if it has room, plan the new jobs, start those that are due."""
+    """Compress the plan if it has room, plan the new jobs, and start the jobs that are due."""
     clock = state.clock[0]
     compression = state.rules[0].compression
     if compression == KEEP and (clock.completions > 0 or clock.disturbed):
@@ -110,7 +111,7 @@ def _put_back(state: State) -> None:
 
 @kernel
 def _start_due(state: State) -> None:
-    """Start the jobs whose planned start has come, and note when the next one is due."""
+    """Start the jobs whose planned start has come, and note the next planned start."""
     clock = state.clock[0]
     clock.next_planned = NEVER
     due = 0

@@ -1,4 +1,4 @@
-"""No backfilling: nobody passes the head of the queue."""
+"""No backfilling: no job passes the head of the queue."""
 
 from simulator.engine import machine
 from simulator.engine.compiled import kernel
@@ -7,7 +7,7 @@ from simulator.engine.state import State
 
 @kernel
 def decide(state: State) -> None:
-    """Start jobs from the head of the queue for as long as the first fits."""
+    """Start jobs from the head of the queue as long as the head fits."""
     clock = state.clock[0]
     for place in range(clock.head, clock.tail):
         if state.queue[place].processors > clock.free:

@@ -19,25 +19,25 @@ SPREAD = 0.25
 """Standard deviation of the logarithm of runtimes of one application."""
 
 FAILING_SHARE = 0.07
-"""Jobs that fail within the first tenth of the time they would have run."""
+"""Share of jobs that fail within the first tenth of the time they would have run."""
 
 RESIZED_SHARE = 0.1
-"""Jobs that run on half or twice the usual processors of their application."""
+"""Share of jobs that run on half or twice the usual processors of their application."""
 
 COMPLETED, FAILED = 1, 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What to make.
+    """The parameters of a synthetic trace.
 
     Attributes:
-        jobs: how many.
-        seed: equal seeds make equal traces.
-        processors: of the machine.
-        users: how many there are; the busiest one submits most.
-        interactive: interactive jobs arrive as well. By the model they are four of five jobs,
-            and half of them last less than half a minute.
+        jobs: number of jobs.
+        seed: seed of the random numbers; equal seeds make equal traces.
+        processors: number of processors of the machine.
+        users: number of users; they submit unequally often.
+        interactive: whether interactive jobs arrive as well. By the model they are four of five
+            jobs, and half of them last less than half a minute.
     """
 
     jobs: int
@@ -53,7 +53,7 @@ class Workload:
 
     @property
     def command(self) -> str:
-        """What makes the same trace again."""
+        """The command that makes the same trace again."""
         options = f"--processors {self.processors} --users {self.users}"
         interactive = " --interactive" if self.interactive else ""
         return f"walltimed synth --jobs {self.jobs} --seed {self.seed} {options}{interactive}"
@@ -67,7 +67,7 @@ class Workload:
 
 
 def synthesise(workload: Workload) -> Trace:
-    """Make a trace. Waits are unknown: they are for a scheduler to decide."""
+    """Make a trace. Waits are unknown, as they depend on a scheduler."""
     arriving, choosing, running = (
         Generator(PCG64(seed)) for seed in SeedSequence(workload.seed).spawn(3)
     )
@@ -91,7 +91,7 @@ def synthesise(workload: Workload) -> Trace:
 
 
 def _arrivals(workload: Workload, random: Generator) -> tuple[list[float], list[lublin.Kind]]:
-    """Whole seconds at which the first so many jobs of any kind arrive, and their kinds."""
+    """The arrival times of the workload's jobs in whole seconds, and the kinds of the jobs."""
     jobs, kinds = workload.jobs, workload.kinds
     times = np.concatenate([np.floor(lublin.arrivals(kind, jobs, random)) for kind in kinds])
     first = np.argsort(times, kind="stable")[:jobs]
@@ -99,7 +99,7 @@ def _arrivals(workload: Workload, random: Generator) -> tuple[list[float], list[
 
 
 def _outcome(session: Session, machine: int, random: Generator) -> dict[str, float]:
-    """How one run of an application went; a job is killed at the end of its request."""
+    """The outcome of one run of an application; a job is killed at the end of its request."""
     runtime = session.application.runtime * random.lognormal(0.0, SPREAD)
     fails = random.random() < FAILING_SHARE
     if fails:

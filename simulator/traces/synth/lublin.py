@@ -20,10 +20,10 @@ Reals = NDArray[np.float64]
 DAY = 86400.0
 
 SLOTS = 48
-"""The daily cycle is made of half hours."""
+"""Number of half hours in the daily cycle."""
 
 FIRST_SLOT = 11
-"""The model's day begins at 5:30 in the morning."""
+"""The half hour in which the model's day begins, at 5:30 in the morning."""
 
 LONGEST_LOG_GAP = 13.0
 """No gap between arrivals is longer than e**13 seconds, five days."""
@@ -39,8 +39,8 @@ class Kind:
     """The parameters of one kind of job.
 
     Attributes:
-        name: of its queue.
-        queue: its number in the trace; SWF keeps 0 for interactive jobs.
+        name: name of the queue.
+        queue: number of the queue in the trace; SWF keeps 0 for interactive jobs.
         gap: shape and scale of the gamma distribution of the logarithm of gaps.
         cycle: shape and scale of the gamma distribution of arrivals over the day, in half hours.
         serial: share of jobs with one processor.
@@ -48,10 +48,10 @@ class Kind:
         smallest: log2 of the smallest parallel size.
         middle: where the two uniform distributions of log2 sizes meet, below the largest.
         largest: log2 of the largest size, below the machine's.
-        lower_share: share of the lower one of the two.
+        lower_share: share of the lower of these two distributions.
         short: shape and scale of the gamma distribution of the logarithm of short runtimes.
-        long: the same for long ones.
-        short_share: slope over processors and intercept of the share of the short ones.
+        long: the same for long runtimes.
+        short_share: slope over processors and intercept of the share of short runtimes.
     """
 
     name: str
@@ -103,10 +103,10 @@ BATCH = Kind(
 
 
 def arrivals(kind: Kind, jobs: int, random: Generator) -> Reals:
-    """Arrival times of so many jobs in seconds after a midnight, ascending.
+    """Arrival times of ``jobs`` jobs in seconds after a midnight, ascending.
 
-    The gaps are drawn in a time that passes evenly, and then mapped to the clock, on which that
-    time passes as fast as the half hour is busy.
+    The gaps are drawn on an even time scale and then mapped to the clock: the busier a half hour
+    is, the more of the even time passes in it.
     """
     shape, scale = kind.gap
     gaps = np.exp(_drawn(lambda size: random.gamma(shape, scale, size), jobs, LONGEST_LOG_GAP))
@@ -118,9 +118,9 @@ def arrivals(kind: Kind, jobs: int, random: Generator) -> Reals:
 
 
 def daily_weights(kind: Kind) -> Reals:
-    """How busy each half hour from midnight on is; the mean is 1.
+    """The weight of each half hour from midnight on; the mean is 1.
 
-    A half hour has the mass that the gamma density puts there, summed over its minutes.
+    The weight of a half hour is the mass of the gamma density, summed over its minutes.
     """
     shape, scale = kind.cycle
     minutes = FIRST_SLOT - 0.5 + (np.arange(SLOTS * 30) + 0.5) / 30
@@ -145,7 +145,7 @@ def size(kind: Kind, machine: int, random: Generator) -> int:
 
 
 def runtime(kind: Kind, processors: int, random: Generator) -> float:
-    """Seconds that a job runs: large jobs run longer."""
+    """The runtime of a job in seconds; larger jobs run longer."""
     slope, intercept = kind.short_share
     is_short = random.random() <= np.clip(slope * processors + intercept, 0.0, 1.0)
     shape, scale = kind.short if is_short else kind.long
@@ -154,7 +154,7 @@ def runtime(kind: Kind, processors: int, random: Generator) -> float:
 
 
 def _drawn(draw: Callable[[int], Reals], size: int, largest: float) -> Reals:
-    """``size`` numbers, those above ``largest`` drawn anew."""
+    """``size`` random numbers; numbers above ``largest`` are drawn again."""
     values = draw(size)
     while (beyond := values > largest).any():
         values[beyond] = draw(int(np.count_nonzero(beyond)))

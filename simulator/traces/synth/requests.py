@@ -1,4 +1,4 @@
-"""What users ask for: few round values, and often the most there is.
+"""The walltimes that users request: few round values, and often the maximum.
 
 Reference:
     D. Tsafrir, Y. Etsion and D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005:
@@ -21,17 +21,17 @@ POPULAR = (
 MAXIMUM = POPULAR[-1]
 
 MAXIMUM_SHARE = 0.15
-"""Users who take the most there is without thinking."""
+"""Share of requests for the maximum, made without thinking."""
 
 ODD_SHARE = 0.08
-"""Users who ask for any number of minutes."""
+"""Share of requests for any number of minutes."""
 
 LEAST_USAGE = 0.02
-"""Nobody means to use less of a request than this."""
+"""Smallest share of a request that a user means to use."""
 
 
 def request(expected: float, random: Generator) -> int:
-    """Seconds that a user asks for who expects a job to run ``expected`` seconds."""
+    """The request in seconds of a user for a job that is expected to run ``expected`` seconds."""
     habit = random.random()
     if habit < MAXIMUM_SHARE:
         return MAXIMUM

@@ -1,8 +1,8 @@
-"""Who submits what: users at work, who run the same application again and again.
+"""Assigns jobs to users, who run the same application repeatedly in sessions.
 
-The models of arrivals, sizes and runtimes say how often each value occurs, not that like jobs
-follow each other. Here an application is one draw from these models, and a session repeats it,
-so that the values keep their distribution and a predictor finds something to learn.
+The models of arrivals, sizes and runtimes say how often each value occurs, but not that similar
+jobs follow each other. Here an application is one draw from these models, and a session repeats
+this application. So the values keep their distribution, and a predictor can learn.
 
 Reference:
     D. G. Feitelson, "Locality of sampling and diversity in parallel system workloads", ICS 2007.
@@ -17,16 +17,16 @@ from simulator.traces.synth import lublin
 from simulator.traces.synth.requests import request
 
 AT_WORK = 6
-"""Sessions of one kind of job that go on at one time."""
+"""Number of sessions of one kind of job that go on at the same time."""
 
 SESSION_JOBS = 8.0
 """Mean number of jobs in a session."""
 
 BREAK_SECONDS = 8 * 3600.0
-"""A session in which nothing was submitted for this long is over."""
+"""A session without a submission for this many seconds is over."""
 
 FAMILIAR_SHARE = 0.75
-"""Sessions that run an application their user has run before."""
+"""Share of sessions that run an application that their user has run before."""
 
 ACTIVITY_EXPONENT = 1.0
 """The user of rank n starts sessions in proportion to 1 / n ** this."""
@@ -34,12 +34,12 @@ ACTIVITY_EXPONENT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What a user runs.
+    """An application that a user runs.
 
     Attributes:
-        number: of the executable.
-        processors: it is usually run on.
-        runtime: typical, in seconds.
+        number: number of the executable.
+        processors: usual number of processors.
+        runtime: typical runtime in seconds.
     """
 
     number: int
@@ -49,14 +49,14 @@ class Application:
 
 @dataclass(slots=True)
 class Session:
-    """A user who submits one application with one request several times.
+    """A series of jobs in which one user submits one application with one request.
 
     Attributes:
-        user: number.
-        application: what is run.
-        requested_time: seconds.
-        left: jobs still to come.
-        latest: when the latest one was submitted.
+        user: number of the user.
+        application: the application.
+        requested_time: the request in seconds.
+        left: number of jobs still to come.
+        latest: when the latest job was submitted.
     """
 
     user: int
@@ -68,12 +68,12 @@ class Session:
 
 @dataclass(slots=True)
 class Population:
-    """The users of a machine, with what they run.
+    """The users of a machine, with their applications.
 
     Attributes:
-        users: how many there are.
-        machine: processors.
-        random: where chance comes from.
+        users: number of users.
+        machine: number of processors of the machine.
+        random: the random generator.
     """
 
     users: int
@@ -111,7 +111,7 @@ class Population:
         )
 
     def _choose(self, user: int, kind: lublin.Kind) -> Application:
-        """A familiar application, or one the user never ran before."""
+        """An application that the user has run before, or a new one."""
         known = self._known.setdefault((user, kind.queue), [])
         if known and self.random.random() < FAMILIAR_SHARE:
             return known[int(self.random.integers(len(known)))]
