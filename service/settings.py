@@ -6,15 +6,17 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
 
 from predictors.base import DEFAULT_METHOD
+from service import places
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -33,14 +35,24 @@ RELOADABLE = frozenset(
 
 
 class Settings(BaseSettings):
-    """All settings of a site. The environment wins over the file named by WALLTIMED_CONFIG."""
+    """All settings of a site.
+
+    The environment wins over the file named by WALLTIMED_CONFIG, which is
+    /etc/walltimed/walltimed.toml if that exists.
+    """
 
     model_config = SettingsConfigDict(env_prefix="WALLTIMED_", extra="forbid", frozen=True)
 
-    config: Path | None = Field(None, description="TOML file with any of these settings.")
+    config: Path | None = Field(
+        None,
+        description="TOML file with any of these settings; else /etc/walltimed/walltimed.toml, if "
+        "there is one. An empty name: none.",
+    )
     database_url: SecretStr = Field(
-        SecretStr("sqlite:///walltimed.sqlite3"),
-        description="History store: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.",
+        default_factory=lambda: SecretStr(places.history_url()),
+        description="History store: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE. For "
+        "root and the service's user the default is as shown, for others walltimed.sqlite3 in "
+        "~/.local/share/walltimed.",
     )
     sqlite_synchronous: Literal["full", "normal"] = Field(
         "full",
@@ -158,6 +170,11 @@ class Settings(BaseSettings):
             self.__dict__[name] = getattr(newer, name)  # frozen for everybody else
 
     @property
+    def is_default_history(self) -> bool:
+        """Whether nobody has said where the history is."""
+        return "database_url" not in self.model_fields_set
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the service."""
         return self.unix_socket is not None or self.host in LOOPBACK
@@ -169,7 +186,8 @@ class Settings(BaseSettings):
             without: names of those that such a process reads for itself.
         """
         prefix = self.model_config["env_prefix"]
-        return {
+        none = {} if self.config else {f"{prefix}CONFIG": ""}
+        return none | {
             f"{prefix}{name}".upper(): text
             for name, value in self
             if name not in without and (text := _text(value)) is not None
@@ -184,13 +202,28 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then the environment, then the TOML file."""
+        """Arguments, then the environment, then the TOML file: the one named, else the system's."""
         del dotenv_settings, file_secret_settings
         named = init_settings().get("config") or env_settings().get("config")
-        if named and not Path(named).is_file():
+        if named is None:
+            named = places.settings_file()
+        if not named:
+            return init_settings, env_settings
+        if not Path(named).is_file():
             raise FileNotFoundError(ENOENT, "No such settings file", str(named))
-        file = TomlConfigSettingsSource(settings_cls, Path(named)) if named else None
-        return (init_settings, env_settings, *([file] if file else []))
+        file = TomlConfigSettingsSource(settings_cls, Path(named))
+        return (
+            init_settings,
+            env_settings,
+            file,
+            InitSettingsSource(settings_cls, {"config": named}),
+        )
+
+    @field_validator("config", mode="before")
+    @classmethod
+    def no_file(cls, value: object) -> object:
+        """An empty name says that no file is to be read, not even the system's."""
+        return None if value == "" else value
 
 
 def _text(value: object) -> str | None:

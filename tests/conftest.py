@@ -1,7 +1,10 @@
 """The databases that tests run on, and no time limits on examples: machines are shared."""
 
+import atexit
+import os
 import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,11 @@ from service.store.tables import metadata
 # What a shell starts in the background ignores ctrl-C, and so would every service of a test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No test reads the settings, or opens the history, of a service of this machine.
+os.environ["WALLTIMED_CONFIG"] = ""
+os.environ["STATE_DIRECTORY"] = tempfile.mkdtemp(prefix="walltimed-state-")
+atexit.register(shutil.rmtree, os.environ["STATE_DIRECTORY"], ignore_errors=True)
 
 settings.register_profile("walltimed", deadline=None)
 settings.load_profile("walltimed")

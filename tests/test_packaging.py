@@ -53,7 +53,8 @@ def test_the_installed_wheel_makes_a_store(installed, tmp_path):
         "assert service.__file__.startswith(sys.argv.pop(1)); main()"
     )
     printed = run(sys.executable, "-P", "-c", start, site, "db", "upgrade", "--json",
-                  cwd=tmp_path, env={"PYTHONPATH": str(site), "PATH": ""})  # fmt: skip
+                  cwd=tmp_path, env={"PYTHONPATH": str(site), "PATH": "",
+                       "STATE_DIRECTORY": str(tmp_path)})  # fmt: skip
     assert '"schema": "current"' in printed
     assert (tmp_path / "walltimed.sqlite3").exists()
 

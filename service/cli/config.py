@@ -10,6 +10,7 @@ import typer
 from msgspec import Struct
 from rich.table import Table
 
+from service import places
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.settings import ConfigFile, load_settings
 from service.settings import Settings
@@ -72,15 +73,15 @@ def settings_in_force(settings: Settings) -> Iterator[Setting]:
         )
 
 
-PLAIN_DEFAULTS = {"database_url": Settings.model_fields["database_url"].default.get_secret_value()}
-"""Defaults of secret settings; the defaults themselves are not secret."""
+PLAIN_DEFAULTS = {"database_url": f"sqlite:///{places.SYSTEM_DIRECTORY / places.HISTORY}"}
+"""Defaults that depend on the user, as they are for the service's own."""
 
 
 def names_in_file(settings: Settings) -> frozenset[str]:
     """The settings that the file names, if there is one."""
     if settings.config is None:
         return frozenset()
-    return frozenset(tomllib.loads(settings.config.read_text()))
+    return frozenset({"config"}) | frozenset(tomllib.loads(settings.config.read_text()))
 
 
 def source_of(name: str, environment: str, in_file: frozenset[str]) -> str:

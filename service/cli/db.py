@@ -7,19 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.config import without_password
-from service.cli.console import AsJson, out, print_json
+from service.cli.console import AsJson, err, out, print_json
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import opened, surplus_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from service.store import Store
+
+WAIT_SECONDS = 1.0
+"""Between two attempts to reach a database."""
+
 db = typer.Typer(name="db", help="Look after the history store.", no_args_is_help=True)
 
 
 @db.command()
 def upgrade(
-    *, database_url: DatabaseUrl = None, file: ConfigFile = None, as_json: AsJson = False
+    *,
+    wait: Annotated[
+        float, typer.Option(min=0.0, help="Seconds to wait for a database that is still starting.")
+    ] = 0.0,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Bring the schema up to date; do nothing if it is current.
 
@@ -29,12 +40,32 @@ def upgrade(
     For example:
 
         walltimed db upgrade
-        walltimed db upgrade -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed db upgrade --wait 60 -d postgresql+psycopg://walltimed@db.example/walltimed
     """
     settings = load_settings(database_url=database_url, config=file)
     with opened(settings) as store:
-        store.upgrade()
+        if upgrade_within(store, wait):
+            err.print("The history is new and empty.", style="dim")
     report(without_password(settings), as_json=as_json)
+
+
+def upgrade_within(store: "Store", patience: float) -> bool:
+    """Upgrade as soon as the database can be reached; says whether the history is new.
+
+    Raises:
+        StoreUnavailableError: it could not be reached for ``patience`` seconds.
+    """
+    from service.store import StoreUnavailableError
+
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return store.upgrade()
+        except StoreUnavailableError as error:
+            if time.monotonic() >= deadline:
+                raise
+            err.print(f"Waiting: {error}", style="dim", soft_wrap=True)
+            time.sleep(min(WAIT_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
 @db.command()

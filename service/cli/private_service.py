@@ -43,6 +43,7 @@ def private_service(*options: str, settings: Mapping[str, str]) -> Iterator[Priv
         # Parameters that change meanwhile would make a replay differ from its repetition.
         env={
             **ours,
+            "WALLTIMED_CONFIG": "",
             "WALLTIMED_PORT": "0",
             "WALLTIMED_LOG_LEVEL": "warning",
             "WALLTIMED_TUNING": "on-request",

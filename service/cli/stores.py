@@ -3,7 +3,8 @@
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from service.cli.console import CommandError, ExitCode
+from service import places
+from service.cli.console import CommandError, ExitCode, err
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def opened(settings: Settings) -> "Iterator[Store]":
 
     from service.store import open_store
 
+    make_default_place(settings)
     try:
         store = open_store(
             settings.database_url.get_secret_value(),
@@ -31,10 +33,23 @@ def opened(settings: Settings) -> "Iterator[Store]":
         )
     except (ArgumentError, ValueError) as error:
         raise CommandError(f"The database URL is refused: {error}", ExitCode.USAGE) from error
+    err.print(f"History: {store.name}", style="dim", soft_wrap=True)
     try:
         yield store
     finally:
         store.close()
+
+
+def make_default_place(settings: Settings) -> None:
+    """Make the directory of a history that nobody has named.
+
+    Raises:
+        NotYoursError: the machine's service has a history, and it would be a second one.
+    """
+    if not settings.is_default_history:
+        return
+    places.check_own_history()
+    places.data_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @contextmanager
@@ -48,8 +63,8 @@ def ready(settings: Settings, *, upgrade: bool | None = None) -> "Iterator[Store
         SchemaOutdatedError: the schema is not current and was not to be upgraded.
     """
     with opened(settings) as store:
-        if is_embedded(settings) if upgrade is None else upgrade:
-            store.upgrade()
+        if (is_embedded(settings) if upgrade is None else upgrade) and store.upgrade():
+            err.print("The history is new and empty.", style="dim")
         store.check()
         yield store
 

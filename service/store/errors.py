@@ -29,6 +29,10 @@ class StoreDamagedError(StoreError):
     """The database's file is damaged, or no database at all."""
 
 
+class EncodingError(StoreError):
+    """The database cannot hold every name, because its encoding is not UTF8."""
+
+
 class NotOursError(StoreError):
     """The database's own tools do this."""
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from sqlalchemy import URL, Connection, create_engine
+from sqlalchemy import URL, Connection, create_engine, event
 
 from service.store.database import Database
 from service.store.errors import (
+    EncodingError,
     NotOursError,
     RefusedRecordError,
     SchemaOutdatedError,
@@ -55,6 +56,19 @@ class PostgresDatabase(Database):
         # Asking first costs a fiftieth of a commit, and saves the first write after a restart of
         # the server from failing.
         self.engine = create_engine(self._url, connect_args=_CONNECTING, pool_pre_ping=True)
+        event.listen(self.engine, "do_connect", self._connect)
+
+    def _connect(self, dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
+        """Connect, and look at the encoding before anything is read: names come as bytes else."""
+        connection = dialect.connect(*arguments, **options)
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            connection.close()
+            raise EncodingError(
+                f"The database {self.name} has the encoding {encoding}; it must be UTF8: make it "
+                "by `createdb --encoding=UTF8 --template=template0 NAME`."
+            )
+        return connection
 
     def create(self) -> None:
         """A database is made by its administrator."""

@@ -85,11 +85,19 @@ class SqliteDatabase(Database):
     def create(self) -> None:
         """Make the file, readable to its owner alone, unless it is there; and turn on WAL."""
         try:
-            os.close(os.open(self.file, os.O_CREAT, 0o600))
+            if not self.file.exists():
+                os.close(os.open(self.file, os.O_CREAT, 0o600))
+                self._give_away()
         except OSError as error:
             raise StoreUnavailableError(f"{self.file} cannot be made: {error.strerror}.") from error
         with self.reading() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode = wal")
+
+    def _give_away(self) -> None:
+        """Let what root makes in the service's directory belong to the service."""
+        owner = self.file.parent.stat()
+        if os.geteuid() == 0 and owner.st_uid:
+            os.chown(self.file, owner.st_uid, owner.st_gid)
 
     def start_writing(self, connection: Connection) -> None:
         """Take the write lock at once: a reader that turns writer could not be made to wait."""

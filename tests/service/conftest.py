@@ -52,6 +52,7 @@ def walltimed(monkeypatch, capsys, tmp_path):
     """Runs the command; gives its exit code, what it printed and what it complained of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])

@@ -131,10 +131,10 @@ class EmbeddedPostgres:
         self.stop("QUIT")
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def create_database(self) -> str:
+    def create_database(self, options: str = "") -> str:
         """Make an empty database and return its SQLAlchemy URL."""
         name = f"t{uuid.uuid4().hex}"
-        self._administer(f"CREATE DATABASE {name}")
+        self._administer(f"CREATE DATABASE {name} {options}")
         return f"postgresql+psycopg://walltimed@/{name}?host={self._directory}"
 
     def drop_database(self, url: str) -> None:

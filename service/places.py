@@ -1,0 +1,71 @@
+"""Where a service keeps its history and its settings unless it is told."""
+
+import os
+from pathlib import Path
+
+SYSTEM_SETTINGS = Path("/etc/walltimed/walltimed.toml")
+SYSTEM_DIRECTORY = Path("/var/lib/walltimed")
+HISTORY = "walltimed.sqlite3"
+
+
+class NotYoursError(PermissionError):
+    """What belongs to the service of this machine cannot be used by this user."""
+
+
+def data_directory() -> Path:
+    """Where the history is: what systemd says, the system's place for root and the service's own
+    user, else the user's own data directory (XDG Base Directory Specification).
+    """  # noqa: D205 - it is one sentence
+    if given := os.environ.get("STATE_DIRECTORY"):
+        return Path(given.split(":", maxsplit=1)[0])
+    if os.geteuid() == 0 or owns(SYSTEM_DIRECTORY):
+        return SYSTEM_DIRECTORY
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "walltimed"
+
+
+def history_url() -> str:
+    """The history in that directory."""
+    return f"sqlite:///{data_directory() / HISTORY}"
+
+
+def check_own_history() -> None:
+    """Refuse a second history beside that of the machine's service.
+
+    Raises:
+        NotYoursError: there is a service here, and this user is not the one it runs as.
+    """
+    if data_directory() != SYSTEM_DIRECTORY and SYSTEM_DIRECTORY.is_dir():
+        raise NotYoursError(
+            f"The service of this machine keeps its history in {SYSTEM_DIRECTORY}, which is not "
+            "yours: run this by `sudo -u walltimed`, or name a history of your own by "
+            "--database-url."
+        )
+
+
+def settings_file() -> Path | None:
+    """The system's settings file, if there is one.
+
+    Raises:
+        NotYoursError: there is one that this user may not read.
+    """
+    try:
+        if not SYSTEM_SETTINGS.is_file():
+            return None
+    except PermissionError:
+        pass
+    else:
+        if os.access(SYSTEM_SETTINGS, os.R_OK):
+            return SYSTEM_SETTINGS
+    raise NotYoursError(
+        f"{SYSTEM_SETTINGS} has the settings of this machine's service, and you may not read it: "
+        "run this by `sudo -u walltimed`, or name a file of your own by --config."
+    )
+
+
+def owns(directory: Path) -> bool:
+    """Whether a directory is there and belongs to this user."""
+    try:
+        return directory.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
