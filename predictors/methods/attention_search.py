@@ -3,6 +3,7 @@
 import numpy as np
 
 from predictors.compiled import compiled
+from predictors.distribution import cheapest
 from predictors.memory.columns import Columns, Floats
 from predictors.methods.attention_atoms import (
     ATOMS,
@@ -16,7 +17,6 @@ from predictors.methods.attention_atoms import (
     gather,
 )
 from predictors.methods.attention_network import Layers, weigh
-from predictors.methods.least_cost_search import cheapest
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
 

@@ -32,7 +32,8 @@ def submit(site, service, options=OPTIONS, environment=None, **config):
 def test_the_user_is_told_how_long_such_jobs_ran(site):
     with fake_service(prediction()) as service:
         done = submit(site, service)
-    assert done.told == ["walltimed: jobs like this one ran about 8 min; this one may run 60 min"]
+    range_ = "ran 1 min to 31 min (9 of 10)"
+    assert done.told == [f"walltimed: jobs like this one {range_}; this one may run 60 min"]
     (asked,) = service.requests
     assert asked.pop("submit_time")
     assert asked == {
@@ -107,7 +108,7 @@ def test_a_comment_stays_with_slurm(site):
 
 
 def test_days_count(site):
-    with fake_service(prediction(predicted_walltime=7500)) as service:
+    with fake_service(prediction(predicted_walltime=7500, interval=None)) as service:
         done = submit(site, service, OPTIONS | {"time": "2-00:00:30"})
     assert service.requests[0]["requested_walltime"] == 2 * 86400 + 30
     assert done.told[0].endswith("ran about 2 h 05 min; this one may run 48 h 01 min")
@@ -152,3 +153,14 @@ def test_a_broken_configuration_is_silent(site):
     (site.directory / "walltimed_cli_config.lua").write_text("return {")
     (done,) = site.submit(OPTIONS, script="cli_filter.lua")
     assert (done.result, done.told, done.errors) == (0, [], [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"interval": None}, {"basis": {"jobs": 5, "reason": "young-cluster"}}],
+    ids=["no interval", "a young cluster"],
+)
+def test_without_an_interval_that_rests_on_history_no_range_is_told(site, answer):
+    with fake_service(prediction(**answer)) as service:
+        done = submit(site, service)
+    assert done.told == ["walltimed: jobs like this one ran about 8 min; this one may run 60 min"]

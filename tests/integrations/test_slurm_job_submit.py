@@ -154,7 +154,7 @@ def test_time_min_has_a_floor(tmp_path, predicted, config, time_min):
     ],
 )
 def test_advice_is_in_minutes_and_from_two_hours_on_in_hours(any_site, predicted, told):
-    with fake_service(prediction(predicted_walltime=predicted)) as service:
+    with fake_service(prediction(predicted_walltime=predicted, interval=None)) as service:
         (done,) = submit(any_site, service, JOB | {"time_limit": 50 * 60}, mode="advise")
     line = f"walltimed: jobs like this one ran about {told}; this one may run 50 h 00 min"
     assert done.told == [line]
@@ -177,6 +177,8 @@ def upper(seconds, coverage=0.9):
         (JOB | {"time_limit": UNSET}, upper(300, coverage=1.1), None),
         (JOB | {"time_limit": UNSET}, {"interval": {"lower": 1, "upper": 300}}, None),
         (JOB | {"time_limit": UNSET}, {"interval": None}, None),
+        (JOB | {"time_limit": UNSET}, {"basis": {"jobs": 5, "reason": "young-cluster"}}, None),
+        (JOB | {"time_limit": UNSET}, {"basis": {"jobs": 16, "reason": "others"}}, None),
         (JOB | {"time_limit": UNSET, "partition": "long"}, {}, None),
     ],
 )

@@ -42,7 +42,8 @@ def test_the_script_passes_and_the_user_is_told(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         script, told, _ = submit(tmp_path, service, SCRIPT, "-q", "batch", "-A", "zeolite")
     assert script == SCRIPT
-    assert told == ("walltimed: jobs like this one ran about 00:07:02; this one may run 01:00:00\n")
+    usual = "ran 00:01:00 to 00:30:01 (9 of 10)"
+    assert told == f"walltimed: jobs like this one {usual}; this one may run 01:00:00\n"
     assert service.requests == [
         {
             "cluster": "default",
@@ -91,6 +92,15 @@ def test_a_job_without_a_walltime_gets_one_only_where_the_site_wants_it(
     else:
         assert passed.startswith(b"#!/bin/sh\n#PBS")
         assert line in passed
+
+
+def test_too_little_history_sets_no_walltime_and_tells_no_range(tmp_path):
+    answer = prediction(basis={"jobs": 5, "reason": "young-cluster"})
+    with fake_service(answer, hangs_up=True) as service:
+        passed, _, _ = submit(tmp_path, service, b"#!/bin/sh\n./relax\n", **DEFAULT)
+        _, told, _ = submit(tmp_path, service)
+    assert passed == b"#!/bin/sh\n./relax\n"
+    assert "ran about 00:07:02" in told
 
 
 def test_a_walltime_that_was_given_is_never_replaced(tmp_path):
