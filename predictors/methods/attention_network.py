@@ -215,7 +215,7 @@ def backwards(  # noqa: PLR0913, PLR0917 - all that the gradient depends on
 @compiled
 def dot(left: Singles, right: Singles, count: int) -> float:
     """The sum of the products."""
-    total: float = np.float32(0)  # type: ignore[assignment] - sums stay in single precision
+    total = np.float32(0)
     for index in range(count):
         total += left[index] * right[index]
-    return total
+    return float(total)
