@@ -218,4 +218,4 @@ def dot(left: Singles, right: Singles, count: int) -> float:
     total = np.float32(0)
     for index in range(count):
         total += left[index] * right[index]
-    return total
+    return float(total)

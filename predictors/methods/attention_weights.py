@@ -50,7 +50,7 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
             **self.origin,
         }
         text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
-        arrays = dict(zip(ARRAYS, self.layers, strict=True))
+        arrays: dict[str, Any] = dict(zip(ARRAYS, self.layers, strict=True))
         file = BytesIO()
         np.savez(file, header=text, **arrays)
         return file.getvalue()

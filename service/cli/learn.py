@@ -1,5 +1,6 @@
 """``walltimed learn``: learns the weights of attention from workload logs."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,7 @@ def learn(
                     log.runs,
                     jobs=jobs,
                     seed=seed,
-                    progress=lambda passed, task=task: bar.advance(task, passed),
+                    progress=partial(bar.advance, task),
                 )
             )
             origins.append(log.described())

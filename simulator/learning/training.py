@@ -132,7 +132,7 @@ def learn(
             places = torch.from_numpy(shuffled[step * recipe.batch : (step + 1) * recipe.batch])
             current = loss(network, {name: each[places] for name, each in columns.items()})
             optimiser.zero_grad()
-            current.backward()  # type: ignore[no-untyped-call]
+            current.backward()
             torch.nn.utils.clip_grad_norm_(network.layers, recipe.longest_gradient)
             optimiser.step()
             falling.step()
@@ -140,4 +140,4 @@ def learn(
                 progress(current.item())
     layers = tuple(each.detach().numpy().copy() for each in network.layers)
     said = {**(origin or {}), "recipe": recipe.as_dict()}
-    return Weights(layers=layers, origin=said)  # type: ignore[arg-type]
+    return Weights(layers=layers, origin=said)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.least_cost import published_methods
 from simulator.studies.study import Played, Study, StudyError, Takes, runs_of
+
+if TYPE_CHECKING:
+    from predictors.base import Predictor
 
 PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
@@ -166,8 +169,8 @@ def estimates_of(log: Sequence[Completion], weights: Weights) -> Mapping[str, Se
     priced = {_label("least-cost", price): cheap.repriced(price) for price in REFERENCE_PRICES}
     methods = published_methods()
     published = {label: methods[label] for label in PUBLISHED}
-    learning = [attention, cheap, *published.values()]
-    asked = {**priced, **published}
+    learning: list[Predictor] = [attention, cheap, *published.values()]
+    asked: dict[str, Predictor] = {**priced, **published}
     said = {label: np.empty(len(log)) for label in asked}
     estimates = np.empty((len(PRICES), len(log)))
     prices = np.array(PRICES)
