@@ -355,13 +355,19 @@ def _simulated(number: int, played: Played) -> Exhibit:
     series = [
         Series(
             label,
-            _known(np.nanmean(found[label].gains(base), axis=1)),
+            _means(found[label].gains(base)),
             [*GAINS[rules].get(label, (None,) * 3), None],
         )
         for label in ADJUSTED
     ]
     panels.append(Panel(title="Mean gain", places=names, series=series, value="percent", digits=1))
     return Exhibit(f"Fig. {number}: {rules} adjustment on {INTREPID}", panels)
+
+
+def _means(gains: Values) -> list[Value]:
+    """Of the months in which anybody waited."""
+    known = [row[np.isfinite(row)] for row in gains]
+    return [float(row.mean()) if len(row) else None for row in known]
 
 
 def _known(values: Values) -> list[Value]:

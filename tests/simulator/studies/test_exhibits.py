@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from workloads import log_of
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.exhibit_pictures import draw
@@ -98,22 +99,47 @@ def test_whole_orders_are_those_of_the_paper_in_waits_and_makespans():
     assert list(whole_orders([as_the_paper, not_exact]).values()) == [1, 2, 1, 1, 1]
 
 
-def test_months_begin_anew_with_an_empty_machine_and_logged_history(logs):
-    months = MonthRun(
+def test_months_begin_anew_with_an_empty_machine(tmp_path):
+    month = 2_629_800
+    jobs = [
+        (0, 4, month + 200_000, month + 200_000),  # runs into the second month
+        (month + 100_000, 4, 100, 100),
+    ]
+    write_swf(log_of(jobs, 4), tmp_path / "log.swf")
+    run = MonthRun(
         log="Intrepid",
-        trace=str(logs / "ANL-Intrepid-2009-1.swf.gz"),
+        trace=str(tmp_path / "log.swf"),
         order="fcfs",
+        adjustment="regular",
+        estimates="requested",
+        lower_bound=0.5,
+        min_jobs=10,
+        anew=False,
+        limit=None,
+    )
+    waits = run.play().values[0]
+    assert (waits[1], np.isnan(waits[0])) == (100_000, True)
+    assert np.isnan(replace(run, anew=True).play().values[0]).all()  # nobody waits
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_estimates_of_both_readings_come_from_percentiles_with_threshold_and_minimum(
+    tmp_path, anew
+):
+    # Eleven jobs of one user take a tenth of what they ask for; then one is outlived.
+    jobs = [(200 * n, 1, 10, 100) for n in range(11)] + [(5000, 1, 60, 100)]
+    write_swf(log_of(jobs, 4), tmp_path / "log.swf")
+    run = MonthRun(
+        log="Intrepid",
+        trace=str(tmp_path / "log.swf"),
+        order="wfp",
         adjustment="regular",
         estimates="p85",
         lower_bound=0.5,
         min_jobs=10,
-        anew=True,
+        anew=anew,
         limit=None,
     )
-    anew, whole = months.play(), replace(months, anew=False).play()
-    assert sum(anew.jobs) == sum(whole.jobs) == 200
-    assert anew.jobs == whole.jobs
-    first = np.nan_to_num(anew.values[0, 0]), np.nan_to_num(whole.values[0, 0])
-    assert first[0] <= first[1] or first[0] == pytest.approx(first[1])
-    same = replace(months, estimates="requested").play()
-    assert np.allclose(same.gains(same), 0, equal_nan=True)
+    assert run.play().outlived == pytest.approx(1 / 12)  # 50 s at least, and it runs 60
+    assert replace(run, lower_bound=0.6).play().outlived == 0
+    assert replace(run, min_jobs=12).play().outlived == 0
