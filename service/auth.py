@@ -1,4 +1,4 @@
-"""Who may call what: bearer tokens and their scopes."""
+"""Bearer tokens and their scopes decide which calls a caller may make."""
 
 from base64 import b64decode
 from collections.abc import Iterable

@@ -26,7 +26,7 @@ _SHARED: tuple[structlog.typing.Processor, ...] = (
 def one_line(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Escape control characters, so that nobody's text can pass for a record of ours."""
+    """Escape control characters, so that no text of a caller looks like a record of the service."""
     return {
         key: value.translate(_CONTROL) if isinstance(value, str) and key != "exception" else value
         for key, value in event.items()

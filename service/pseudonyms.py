@@ -21,7 +21,7 @@ Pseudonym = Callable[[str | None], str | None]
 """From a name to what stands for it; unknown stays unknown."""
 
 SHORTEST_KEY = 32
-"""Bytes: whoever could guess the key could guess names and compare."""
+"""Fewest bytes of a key: a short key could be guessed, and names be tried with it."""
 
 LENGTH = 16
 """Bytes of a pseudonym; with 128 bits no two of a site's names meet."""

@@ -116,5 +116,5 @@ def _request(seconds: float | None) -> float:
 
 
 def _runtime(elapsed: float | None, span: float) -> float:
-    """What the record says if it can be true: nobody runs longer than from start to end."""
+    """The record's runtime, at most ``span``: no run is longer than from start to end."""
     return span if elapsed is None or not 0 <= elapsed <= span else elapsed

@@ -38,7 +38,7 @@ class Endpoint:
 
     Attributes:
         app: the application behind it.
-        is_open: nobody is asked for a token.
+        is_open: whether the route needs no token.
         scope: that a token must have; None if any valid one will do.
         metrics: where passages are counted.
     """

@@ -73,7 +73,7 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
 
 
 def check_protected(settings: Settings) -> None:
-    """Refuse to listen beyond loopback while anybody may call."""
+    """Refuse to listen beyond loopback while calls need no token."""
     if settings.is_loopback or settings.insecure:
         return
     store = open_store(settings.database_url.get_secret_value())

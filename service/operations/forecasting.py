@@ -39,7 +39,7 @@ from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
 
 NODES_PER_JOB = 100
-"""A machine may have so many nodes for each job that a forecast may have."""
+"""Most nodes of a machine for each job that a forecast may have."""
 
 MOST_PLACES = 10**7
 """Processors of the machine and of all jobs, where each of them is named."""
@@ -296,7 +296,7 @@ def running_answer(
     nodes: list[str] | None,
     interval: IntervalAnswer | None = None,
 ) -> JobForecastAnswer:
-    """What becomes of a job that runs."""
+    """The forecast of a running job."""
     submit, start = unix_seconds(job.submit_time), unix_seconds(job.start_time)
     return JobForecastAnswer(
         job_id=job.job_id,
@@ -314,7 +314,7 @@ def running_answer(
 
 
 def waiting_answer(job: QueuedJobBody, start: float, end: float) -> JobForecastAnswer:
-    """What becomes of a job that waits, but for its nodes and intervals."""
+    """The forecast of a waiting job, without its nodes and intervals."""
     submit = unix_seconds(job.submit_time)
     return JobForecastAnswer(
         job_id=job.job_id,

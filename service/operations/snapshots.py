@@ -210,7 +210,7 @@ def _columns(
     size: int,
     owners: Mapping[str, int],
 ) -> QueuedJobs:
-    """The jobs as if they ran for as long as predicted, on so many processors at a time."""
+    """The jobs with their predicted runtimes; ``size`` processors are taken at a time."""
     runtimes = _whole([whole_seconds(estimates[job.job_id].runtime) for job in jobs])
     return QueuedJobs(
         processors=_whole([ceil(job.requested_processors / size) for job in jobs]),

@@ -80,7 +80,7 @@ def changes_of(
     Of a job that runs there is nothing to set: no release of Slurm changes its TimeMin (scontrol
     answers 0 and it stays), and its site factor no longer matters.
 
-    ``site_factor`` is what it has; None if nobody knows.
+    ``site_factor`` is the job's present site factor; None if it is unknown.
     """
     changes: dict[str, str] = {}
     time_min = wanted_time_min(job, estimate, rules)

@@ -30,7 +30,7 @@ class Options(Struct, frozen=True, kw_only=True):
         cluster: the history's name; by default Slurm's ClusterName.
         site_factor: of the job that comes first.
         soft_floor: seconds below which no TimeMin is set.
-        users, accounts, partitions: lists of who is concerned; None means everybody.
+        users, accounts, partitions: names whose jobs are updated; None means all.
         interval: seconds from round to round.
         rate: updates a second, and never more of them in a round than fit into the interval.
         again_after: seconds of waiting after which a job is predicted again, where that matters;

@@ -107,7 +107,7 @@ class Database(ABC):
 
     @abstractmethod
     def prefer_indexes(self, connection: Connection) -> None:
-        """Plan the reads of this transaction through indexes, whatever the statistics say."""
+        """Plan the reads of this transaction through indexes, regardless of the statistics."""
 
     @abstractmethod
     def horizon(self) -> Any:

@@ -34,8 +34,8 @@ class LogReader(Protocol):
     def refresh(self) -> None:
         """Wait until what was durable at the time of this call is there to be read.
 
-        The writer calls this between commit and acknowledgement, so that whoever has an
-        acknowledgement finds its completion in this worker's next prediction.
+        The writer calls this between commit and acknowledgement. So this worker's next prediction
+        already uses a completion that has been acknowledged.
         """
         ...
 

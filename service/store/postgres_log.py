@@ -33,7 +33,7 @@ _LAG = """SELECT count(*) FROM (
 
 
 class PostgresLogReader:
-    """Reads ahead in a thread of its own, so that nobody who predicts waits for the network.
+    """Reads ahead in a thread of its own, so that no prediction waits for the network.
 
     The thread listens for notifications, which are a hint only, and looks every second without.
 

@@ -51,7 +51,7 @@ class SqliteLogReader:
         self._read_version: int | None = None
 
     def has_news(self) -> bool:
-        """Whether somebody has committed since the log was read to its end."""
+        """Whether another connection has committed since the log was read to its end."""
         try:
             return self._version() != self._read_version
         except (OSError, sqlite3.Error) as error:

@@ -123,7 +123,7 @@ class Tunings:
             return _give_back(connection, _silent(silent_since), now)
 
     def waiting(self) -> list[Tuning]:
-        """Rounds that nobody has taken yet, oldest first."""
+        """Rounds that no process has taken yet, oldest first."""
         waiting = select(tunings).where(tunings.c.state == TuningState.WAITING)
         with self._database.reading() as connection:
             return list(map(_tuning, connection.execute(waiting.order_by(tunings.c.asked_at))))

@@ -12,7 +12,7 @@ from predictors.tuning.plan import TuningPlan
 
 
 class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
-    """A completion as somebody reported it.
+    """A completion as it was reported.
 
     Attributes:
         completion: the run; its job id must be known.
@@ -125,7 +125,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
         tuning_id: names the round for good.
         cluster: whose history is tuned on.
         state: where it is.
-        origin: who asked: ``history``, ``request`` or ``command``.
+        origin: why the round was asked for: ``history``, ``request`` or ``command``.
         plan: what it looks at, and what it wants.
         asked_at: Unix seconds, and so the other times.
         started_at: when a process took it, the last time.

@@ -110,7 +110,7 @@ class ClusterState:
             return None
 
     def learn(self, completion: Completion, methods: Collection[str]) -> None:
-        """Let methods observe a completion; one that fails does not keep the others from learning.
+        """Let ``methods`` observe a completion; a method that fails does not stop the others.
 
         Before that the service's own method, if it is among them, is asked about the job: the ratio
         of runtime to prediction is what forecasts vary runtimes by. ``service/store/scoring.py``
@@ -209,7 +209,7 @@ class LiveState:
     def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
         """Observe the parts of a history that ``memories`` ask for, each in order.
 
-        So most of a long window is told to those alone who look at it.
+        So only the methods that look at a long window observe most of it.
         """
         for completion in recent:
             if state := self._state_of(completion):

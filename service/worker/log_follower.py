@@ -18,7 +18,7 @@ TURNS_BEFORE_ANSWERING = 128
 """Slices that are folded before an acknowledgement; what is beyond is lag."""
 
 IDLE_SECONDS = 0.05
-"""How often the log is looked at when nobody asks for predictions."""
+"""Seconds between two looks at the log when no predictions are asked for."""
 
 BUSY_SECONDS = 0.005
 """How long is left to storing between two slices, while completions are waiting for it."""
@@ -92,7 +92,7 @@ class LogFollower:
         return self._clock() - self._level_at if self.error else 0.0
 
     def look(self) -> None:
-        """Apply a slice, if there is news; for whoever is about to answer from the state.
+        """Apply a slice, if there is news; called before an answer from the state.
 
         One look serves all requests of a turn of the event loop: each of them came in before it.
         While the log is far ahead, ``run`` catches up, and no request has to wait for a slice.
@@ -148,7 +148,7 @@ class LogFollower:
             await asyncio.sleep(IDLE_SECONDS)
 
     def _log_changes(self) -> None:
-        """Tell the log, and nobody else, why the history cannot be read; and when it can again."""
+        """Log why the history cannot be read, and when it can be read again."""
         reason = str(self.error) if self.error else None
         if reason != self._told:
             if reason:
@@ -158,7 +158,7 @@ class LogFollower:
             self._told = reason
 
     def _pause(self, slice_seconds: float) -> float:
-        """How long others go first after a slice: who asks has half of the time at least."""
+        """Seconds left to requests after a slice: at least half of the time."""
         if self._has_to_store():
             return BUSY_SECONDS
         asked, self._was_asked = self._was_asked, False

@@ -38,7 +38,7 @@ Acknowledgement = Ingested | Exception
 
 
 class _Waiting(Struct, frozen=True):
-    """Completions that somebody awaits the commit of."""
+    """Completions whose sender waits for their commit."""
 
     group: Sequence[ReportedCompletion]
     loop: asyncio.AbstractEventLoop
@@ -175,7 +175,7 @@ class Writer:
     def _flush(
         self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
     ) -> None:
-        """Commit all of it together and tell who waits."""
+        """Commit all of it in one transaction, and answer the waiting senders."""
         if not waiting and not predictions:
             return
         try:
@@ -209,7 +209,7 @@ class Writer:
         predictions: Sequence[RecordedPrediction],
         error: RefusedRecordError,
     ) -> None:
-        """Halve what the database refuses, so that one bad value harms nobody else."""
+        """Halve a batch that the database refuses, so that a bad value affects only its sender."""
         if len(waiting) + len(predictions) == 1:
             self.dropped_predictions += len(predictions)
             _tell([(item, error) for item in waiting])

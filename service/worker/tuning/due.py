@@ -1,4 +1,4 @@
-"""Which rounds of tuning somebody has to run now."""
+"""The rounds of tuning that are waiting to be run."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -7,11 +7,11 @@ from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 from service.store import Tuning, Tunings
 
 SILENT_SECONDS = 60.0
-"""A round of which nothing was heard for so long is given to another process."""
+"""A round whose process has not reported for this many seconds is given to another process."""
 
 
 def waiting_rounds(tunings: Tunings, now: float) -> list[Tuning]:
-    """Rounds that nobody has, those of processes that have fallen silent among them."""
+    """Rounds waiting to be run, including those whose process stopped reporting."""
     if tunings.any_silent(now - SILENT_SECONDS):
         tunings.give_back_silent(now, now - SILENT_SECONDS)
     return tunings.waiting()

@@ -68,7 +68,7 @@ class TuningKeeper:
         self._asked.set()
 
     async def follow_parameters(self) -> None:
-        """Use, for ever, what rounds adopt in whatever process."""
+        """Use the parameters that rounds of any process adopt, for ever."""
         while True:
             with suppress(StoreError):
                 self._live.retune(await asyncio.to_thread(in_force.from_store, self._store))
@@ -96,7 +96,7 @@ class TuningKeeper:
         return waiting_rounds(tunings, now)
 
     async def _run(self, waiting: Tuning) -> None:
-        """Run a round in a process of its own, unless somebody else was faster."""
+        """Run a round in a process of its own, unless another process has taken it."""
         tuning = await asyncio.to_thread(self._store.tunings.take, waiting.tuning_id, self._clock())
         if tuning is None:
             return

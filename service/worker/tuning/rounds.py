@@ -1,4 +1,4 @@
-"""Runs rounds of tuning, in whatever process calls."""
+"""Runs rounds of tuning in the calling process."""
 
 import time
 from collections.abc import Callable
