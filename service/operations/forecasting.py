@@ -21,12 +21,12 @@ from service.operations.snapshots import (
     JobName,
     check_queue,
     dedicated,
-    most_tasks,
     names_nodes,
     nodes_of,
     owner_of,
     processors_of,
     shared,
+    shared_rules,
 )
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
@@ -181,8 +181,7 @@ class Forecasting:
         queue = SharedQueue(
             cluster=cluster,
             waiting=waiting_jobs,
-            policy=body.policy,
-            parallel_mpl=most_tasks(body),
+            rules=shared_rules(body),
             remaining_time=body.remaining_time,
             cpu_time=body.cpu_time,
             characterised={

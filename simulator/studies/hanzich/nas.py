@@ -86,7 +86,7 @@ def _arrival(job_id: str, benchmark: str, time: float, scale: float, random: Ran
     seconds = alone * scale
     spread = sqrt(log(1 + VARIATION**2))
     factor = random.lognormvariate(-(spread**2) / 2, spread)
-    job = SharedJob(job_id=job_id, tasks=tasks, execution_time=seconds, cpu_time=seconds * share)
+    job = SharedJob(job_id=job_id, tasks=tasks, execution_time=seconds, cpu_share=share)
     return Arrival(time=time, job=job, benchmark=benchmark, needed_cpu_time=factor * job.cpu_time)
 
 

@@ -151,6 +151,39 @@ def test_on_shared_nodes_jobs_slow_each_other_down(service):
     assert starts(forecast(service, policy="basic", **queue))["wide"] == pytest.approx(50)
 
 
+def test_nobody_is_started_beside_a_local_user_who_wants_the_node(service):
+    """Of four jobs that compute only two are started at once, one on each node left to them."""
+    nodes = [{"name": "n0", "local_tasks": 1, "local_cpu": 0.99}, {"name": "n1"}, {"name": "n2"}]
+    queue = [waiting(n, execution_time=100, cpu_share=0.9) for n in range(4)]
+    answer = forecast(service, machine={"nodes": nodes}, policy="normal", waiting=queue)
+    assert [job["nodes"] for job in answer.json()["jobs"]] == [["n1"], ["n2"], ["n1"], ["n2"]]
+    assert list(starts(answer).values()) == [0, 0, 100, 100]
+    machine = {"nodes": nodes, "cpu_limit": 4}
+    assert set(starts(forecast(service, machine=machine, policy="normal", waiting=queue))) == {
+        0,
+        1,
+        2,
+        3,
+    }
+    refused = forecast(
+        service,
+        machine={"nodes": nodes},
+        policy="normal",
+        waiting=[waiting("wide", 3, cpu_share=0.9)],
+    )
+    assert refused.json()["field"] == "waiting.0.cpu_share"
+
+
+def test_tasks_on_shared_nodes_wait_for_memory(service):
+    nodes = [{"name": "n0", "memory": 512_000, "local_memory": 180_000}]
+    job = {"execution_time": 100, "cpu_share": 0.1}
+    queue = [waiting(n, requested_memory=200_000, **job) for n in range(2)]
+    assert starts(forecast(service, machine={"nodes": nodes}, policy="normal", waiting=queue)) == {
+        0: 0,
+        1: 100,
+    }
+
+
 def shared_queue(**of_each):
     """Two jobs that share a node, and one that waits for it."""
     used = {"nodes": ["n1"], "used_cpu_time": 50, "elapsed": 60, "predicted_walltime": 200}
