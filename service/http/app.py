@@ -161,6 +161,7 @@ def forecasting_of(worker: Worker) -> Forecasting:
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
         process=worker.forecasts,
+        shared_process=worker.shared_forecasts,
         clock=worker.clock,
     )
 

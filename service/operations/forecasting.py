@@ -62,12 +62,14 @@ class Forecasting:
         follower: LogFollower,
         pseudonyms: Pseudonyms,
         process: ForecastProcess,
+        shared_process: ForecastProcess,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._follower = follower
         self._pseudonyms = pseudonyms
         self._process = process
+        self._shared_process = shared_process
         self._clock = clock
         self._notes = NodeNotes()
         self._default_priority = group_named(settings.default_group).priority
@@ -191,7 +193,9 @@ class Forecasting:
             },
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
         )
-        spans, futures = await self._process.run(play_shared, queue, *self._variety(body))
+        spans, futures = await self._shared_process.run(
+            play_shared, queue, *self._variety(body)
+        )
         answers = []
         ends = Ranges([ends_of(future, body.running) for future in futures], now)
         for row, job in enumerate(body.running):

@@ -1,4 +1,4 @@
-"""What the child process does: a queue in, starts and ends out, all picklable."""
+"""What a child process does: a queue in, starts and ends out, all picklable."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
