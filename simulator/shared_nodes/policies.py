@@ -90,9 +90,17 @@ def backfilling(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Clust
     head, *others = queue
     if run := policy.fit(head, cluster):
         return run
-    fits = [run for job in others if (run := policy.fit(job, cluster))]
-    reserved = _seconds_until_open(policy, head, cluster) if fits else 0.0
-    for run in fits:
+    open_nodes: dict[tuple[int, int], list[Node]] = {}
+    reserved: float | None = None
+    for job in others:
+        wants = (job.wanted, job.memory)
+        if wants not in open_nodes:
+            open_nodes[wants] = policy.open_nodes(job, cluster)
+        if len(open_nodes[wants]) < job.tasks:
+            continue
+        if reserved is None:
+            reserved = _seconds_until_open(policy, head, cluster)
+        run = Run(job=job, nodes=policy.places(job, open_nodes[wants], cluster))
         cluster.start(run)
         delayed = _seconds_until_open(policy, head, cluster) > reserved + RESOLUTION
         cluster.end(run)
