@@ -351,7 +351,7 @@ def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(ser
 
 
 def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monkeypatch):
-    monkeypatch.setattr(service.worker.forecasts, "waiting", 8)
+    monkeypatch.setattr(service.worker.forecasts.dedicated, "waiting", 8)
     answer = forecast(service, **QUEUE)
     assert answer.status_code == 503
     assert answer.json()["error"] == "ForecastsBusyError"
@@ -368,9 +368,9 @@ def test_predictions_are_answered_while_a_forecast_is_made(serve, sqlite_url):
     }
     with ThreadPoolExecutor(1) as elsewhere:
         played = elsewhere.submit(forecast, service, **long)
-        service.wait_until(lambda: service.worker.shared_forecasts.waiting)
+        service.wait_until(lambda: service.worker.forecasts.shared.waiting)
         answered = 0
-        while service.worker.shared_forecasts.waiting:
+        while service.worker.forecasts.shared.waiting:
             service.predict(user="ada")
             answered += 1
     assert played.result().status_code == 200
