@@ -259,12 +259,12 @@ def shared(
         if any(crowd[number] > rules.parallel_mpl for number in run.nodes):
             raise _refusal(job, path, "nodes", "shares a node with too many others")
     idle, waiting = Cluster(nodes), []
-    for path, job in _named("waiting", body.waiting):
-        waiting.append(shared_job(job, estimates[job.job_id]))
-        if job.requested_processors > len(nodes):
-            raise _refusal(job, path, "requested_processors", "is larger than the machine")
+    for path, queued in _named("waiting", body.waiting):
+        waiting.append(shared_job(queued, estimates[queued.job_id]))
+        if queued.requested_processors > len(nodes):
+            raise _refusal(queued, path, "requested_processors", "is larger than the machine")
         if not rules.can_ever_run(waiting[-1], idle):
-            raise _refusal(job, path, "cpu_share", NO_ROOM)
+            raise _refusal(queued, path, "cpu_share", NO_ROOM)
     return Cluster(nodes, runs), waiting
 
 

@@ -101,6 +101,47 @@ class Retuning:
                 progress()
         return Retuned(self._in_log_order(predicted), history, adopted)
 
+    def as_published(
+        self, plan: TuningPlan, *, progress: Callable[[], object] | None = None
+    ) -> Retuned:
+        """Predictions as Xu et al. 2019 make them (section 2.3): whatever a round finds is used.
+
+        After h + t1 jobs have ended and then after every t2, the parameters are searched on the
+        newest t1 jobs and are in force, without having to beat any others, until the next round.
+        Jobs before the first round have the predictions of parameters that stay.
+
+        Args:
+            plan: of every round.
+            progress: called after each round.
+        """
+        predicted = self._batch.predictions(self._batch.unsearched)
+        history: list[KnnParameters] = []
+        rounds = self.published_rounds(plan)
+        for ended in rounds:
+            training = self._batch.select(slice(ended - plan.training, ended))
+            history.append(SEARCHES[plan.search](training, plan).parameters)
+            later = self._submitted_from(ended)
+            if ended + plan.test in rounds:
+                later &= ~self._submitted_from(ended + plan.test)
+            chosen = np.flatnonzero(later)
+            predicted[chosen] = self._batch.select(chosen).predictions(history[-1])
+            if progress:
+                progress()
+        return Retuned(self._in_log_order(predicted), history, len(history))
+
+    def published_rounds(self, plan: TuningPlan) -> range:
+        """After how many ended jobs there is a round of ``as_published``."""
+        return range(plan.history + plan.training, len(self._ends), plan.test)
+
+    def published_scored(self, plan: TuningPlan) -> NDArray[np.bool_]:
+        """The jobs that were submitted after the first of these, in the order of the log."""
+        return self._in_log_order(self._submitted_from(plan.history + plan.training))
+
+    def _submitted_from(self, ended: int) -> NDArray[np.bool_]:
+        """The jobs submitted once so many jobs had ended, in order of their end."""
+        later: NDArray[np.bool_] = self._submits >= self._ends[ended - 1]
+        return later
+
     def _searched(self, plan: TuningPlan, ended: int, training: Batch) -> Found:
         """The search of one round; its survey is remembered for other penalties."""
         if plan.search != "exhaustive":

@@ -25,6 +25,13 @@ from simulator.replay.loop import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
+from simulator.studies.xu.published import (
+    PAPER,
+    PUBLISHED,
+    PublishedComparison,
+    compare_as_published,
+    published_tables,
+)
 from simulator.studies.xu.retuning import Retuning
 
 PENALTIES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -87,7 +94,7 @@ def compare(
         penalties: the points of the tuned curve.
         progress: called after each round of each penalty, and of tuning once.
     """
-    retuning = Retuning(runs)
+    retuning = Retuning(runs, plan.unsearched(KnnParameters()))
     scored = retuning.scored(plan)
     actual = np.array([run.runtime for run in runs])[scored]
     others = {name: found[scored] for name, found in other_methods(runs).items()}
@@ -235,16 +242,23 @@ class Part(NamedTuple):
         limit: jobs after cleaning, or all.
         year: only jobs submitted in this calendar year (UTC), or all.
         plan: of the rounds.
+        as_published: every round is used, as in the paper; else a comparison at equal shares.
     """
 
     trace: str
     limit: int | None
     year: int | None
     plan: TuningPlan
+    as_published: bool = False
 
 
 def parts(
-    paths: Sequence[Path], limit: int | None, *, year: int | None = None, **plan: Any
+    paths: Sequence[Path],
+    limit: int | None,
+    *,
+    year: int | None = None,
+    as_published: bool = False,
+    **plan: Any,
 ) -> list[Part]:
     """A part for each log.
 
@@ -252,26 +266,32 @@ def parts(
         paths: of the logs.
         limit: jobs of each after cleaning, or all.
         year: only jobs submitted in this calendar year (UTC), or all.
-        plan: fields of TuningPlan.
+        as_published: as the paper does, with its batches.
+        plan: fields of TuningPlan; those that are None have their defaults.
 
     Raises:
         StudyError: the plan makes no sense.
     """
+    given = {name: value for name, value in plan.items() if value is not None}
     try:
-        return [Part(str(path), limit, year, TuningPlan(**plan)) for path in paths]
+        chosen = replace(PUBLISHED if as_published else TuningPlan(), **given)
+        return [Part(str(path), limit, year, chosen, as_published) for path in paths]
     except ValueError as error:
         raise StudyError(str(error)) from error
 
 
-def play(part: Part) -> TuningComparison:
+def play(part: Part) -> TuningComparison | PublishedComparison:
     """Compare the methods on a log.
 
     Raises:
         StudyError: the log is too short for one round.
     """
     runs = [run for run in runs_of(part.trace, part.limit) if _in_year(run, part.year)]
-    if len(runs) <= part.plan.fewest_jobs:
+    published = part.plan.history + part.plan.training
+    if len(runs) <= (published if part.as_published else part.plan.fewest_jobs):
         raise StudyError(f"{part.trace}: only {len(runs)} jobs.")
+    if part.as_published:
+        return compare_as_published(runs, part.plan)
     return compare(runs, part.plan)
 
 
@@ -282,12 +302,23 @@ def _in_year(run: Completion, year: int | None) -> bool:
 
 def report(played: Played) -> str:
     """The tables of every log."""
-    return "\n".join(f"{part.trace}\n{tables(found)}" for part, found in played)
+    texts = [f"{_name(part)}\n{_tables(part, found)}" for part, found in played]
+    return "\n".join([*texts, *([PAPER] if any(part.as_published for part, _ in played) else [])])
+
+
+def _name(part: Part) -> str:
+    return part.trace if part.year is None else f"{part.trace}, {part.year}"
+
+
+def _tables(part: Part, found: TuningComparison | PublishedComparison) -> str:
+    if isinstance(found, PublishedComparison):
+        return published_tables(found, part.plan)
+    return tables(found)
 
 
 def records(played: Played) -> dict[str, Any]:
     """The comparisons by log."""
-    return {part.trace: found.as_dict() for part, found in played}
+    return {_name(part): found.as_dict() for part, found in played}
 
 
 def write(directory: Path, title: str, text: str, played: Played) -> None:
@@ -296,6 +327,8 @@ def write(directory: Path, title: str, text: str, played: Played) -> None:
 
     write_text(directory, title, text, played)
     for part, found in played:
+        if isinstance(found, PublishedComparison):
+            continue
         write_pictures(found, directory, Path(part.trace).name.split(".")[0])
 
 
