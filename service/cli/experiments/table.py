@@ -114,6 +114,7 @@ EXPERIMENTS = (
                 1.0,
             ),
         },
+        has_exhibits=True,
     ),
     Experiment(
         "klusacek",
@@ -300,6 +301,7 @@ EXPERIMENTS = (
             "population": _plan_option(int, "Of the genetic search (50)."),
             "distance": _plan_option(str, "euclidean (default) or manhattan."),
         },
+        has_exhibits=True,
     ),
     Experiment(
         "xu-schedules",
@@ -312,5 +314,6 @@ EXPERIMENTS = (
             walltimed experiment xu-schedules traces --output results/xu
         """,
         DIRECTORY,
+        has_exhibits=True,
     ),
 )

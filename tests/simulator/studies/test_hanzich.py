@@ -6,10 +6,12 @@ from statistics import fmean
 import pytest
 
 from simulator.studies.hanzich import findings
+from simulator.studies.hanzich.exhibits import figure_of, table_of
 from simulator.studies.hanzich.findings import Cell, Verdict, mean, verdicts
 from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
+from simulator.studies.hanzich.parts import PAPER, parts, play, scores_of
 from simulator.studies.hanzich.scoring import SCORED, Deviation, Setting, score
-from simulator.studies.hanzich.study import PAPER, parts, play, scores_of, tables
+from simulator.studies.hanzich.study import tables
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +143,17 @@ def test_the_error_of_execution_times_is_that_between_start_and_end(scores):
     execution = fmean(d.execution for d in scores[Cell("basic", 0.25, "cpu-cpu")])
     assert 4 < execution < 12
     assert execution < fmean(d.execution for d in scores[Cell("normal", 0.25, "mpl-mpl")])
+
+
+def test_figure_and_table_have_the_papers_numbers_in_their_places(scores):
+    [panel] = figure_of(scores).panels
+    places = dict(zip(panel.places, range(5), strict=True))
+    by_name = {series.name: series for series in panel.series}
+    assert set(by_name) == set(SCORED)
+    assert by_name["cpu-cpu"].paper[places["uniform"]] == 8.67
+    assert by_name["mpl-mpl"].paper[places["normal-backfilling"]] == 144.33
+    assert set(by_name["proportional-cpu"].paper) == {None}
+    table = table_of(scores)
+    assert [panel.title[:4] for panel in table.panels] == ["25% ", "50% ", "100%"]
+    drawn = [value for panel in table.panels for one in panel.series for value in one.paper]
+    assert sorted(drawn) == sorted(value for values in PAPER.values() for value in values)
