@@ -4,10 +4,10 @@
 
 Shared: 16 nodes and the 30 jobs of Hanzich et al. 2005, all submitted, running as far as they
 fit after a minute; every policy with every combination of estimators, in process and over HTTP.
-The paper's forecasts always took less than 4 ms, so the slowest of ours decides. Dedicated: 1,000 running and 1,000 waiting jobs on 10,000 cores, every
-policy. Each forecast is made over and over; the table shows the median and the slowest, in CPU
-time, for the machines that measure are shared; over HTTP, where three processes work, in seconds of
-the wall clock.
+The paper's forecasts always took less than 4 ms, so the slowest of ours decides. Dedicated: 1,000
+running and 1,000 waiting jobs on 10,000 cores, every policy. Each forecast is made over and over;
+the table shows the median and the slowest, in CPU time, for the machines that measure are shared;
+over HTTP, where three processes work, by the clock on the wall.
 """
 
 from collections.abc import Callable

@@ -14,6 +14,8 @@ from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import SEARCHES, tune
 from service.cli import app
 from simulator.replay.tradeoff import Point, curve_of, point_of
+from simulator.scheduling.semantics import Semantics
+from simulator.studies.simulations import Run
 from simulator.studies.xu.comparison import (
     compare,
     error_quantiles,
@@ -21,8 +23,15 @@ from simulator.studies.xu.comparison import (
     shares_within,
     tables,
 )
-from simulator.studies.xu.published import WINDOW, best_window, share_within
+from simulator.studies.xu.published import (
+    WINDOW,
+    best_window,
+    share_within,
+    tuned_predictions,
+)
 from simulator.studies.xu.retuning import Retuning
+from simulator.studies.xu_schedules import Part as SimulatedPart
+from simulator.studies.xu_schedules import play, predictions
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import Workload, synthesise
 
@@ -193,3 +202,39 @@ def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
     rows = (tmp_path / "xu-figure-2.csv").read_text().splitlines()
     assert any(row.endswith(",0.8") and ',"1,000 s",' in row for row in rows)
     assert (tmp_path / "xu-table-4.csv").exists()
+
+
+@pytest.fixture(scope="module")
+def small_log(tmp_path_factory):
+    file = tmp_path_factory.mktemp("logs") / "log.swf"
+    write_swf(synthesise(Workload(jobs=600, seed=2)), file)
+    return str(file)
+
+
+def played(small_log, estimates, *, as_pyss):
+    semantics = Semantics(policy="easy", events="sequential")
+    run = Run(trace=small_log, semantics=semantics, estimates=estimates, limit=600)
+    return play(SimulatedPart(run, as_pyss)).schedule
+
+
+def test_predictions_in_the_log_take_work_away_and_predictions_beside_requests_do_not(small_log):
+    requested = played(small_log, "requested", as_pyss=False).workload
+    beside = played(small_log, "last-two", as_pyss=False).workload
+    assert beside.runtime.tolist() == requested.runtime.tolist()
+    in_the_log = played(small_log, "last-two", as_pyss=True).workload
+    known = predictions(small_log, None, 600, "last-two")
+    expected = [
+        min(np.ceil(run), np.ceil(known[job]))
+        for job, run in zip(requested.trace.job, requested.trace.run, strict=True)
+    ]
+    assert in_the_log.runtime.tolist() == expected
+    assert in_the_log.runtime.sum() < requested.runtime.sum()
+
+
+def test_tuned_predictions_begin_with_the_first_round():
+    runs = log(1200)
+    plan = TuningPlan(history=300, training=300, test=250, search="exhaustive")
+    predicted = tuned_predictions(runs, plan)
+    scored = Retuning(runs).published_scored(plan)
+    assert set(predicted[~scored]) == {3600.0}
+    assert predicted[scored].mean() < 3600.0
