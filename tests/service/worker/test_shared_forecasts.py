@@ -7,13 +7,13 @@ from compiled_engine import compiled_versions
 from shared_nodes import job, nodes
 
 from service.operations.playing import SharedQueue, play_shared
-from service.worker.forecast_process import ForecastProcess
+from service.worker.forecast_process import ForecastProcess, nothing
 from simulator.scheduling.simulate import warm_up
 from simulator.shared_nodes.cluster import Cluster
 from simulator.shared_nodes.policies import SHARED_POLICIES
 
 
-@pytest.mark.parametrize(("prepare", "compiled"), [(None, False), (warm_up, True)])
+@pytest.mark.parametrize(("prepare", "compiled"), [(nothing, False), (warm_up, True)])
 def test_only_a_process_for_dedicated_machines_waits_for_the_engines_compiler(prepare, compiled):
     queue = SharedQueue(
         cluster=Cluster(nodes(2)),
@@ -24,7 +24,7 @@ def test_only_a_process_for_dedicated_machines_waits_for_the_engines_compiler(pr
         characterised={"a"},
         owners={"a": "user u"},
     )
-    process = ForecastProcess(60.0, prepare)
+    process = ForecastProcess(60.0, prepare=prepare)
 
     async def played():
         spans, _ = await process.run(play_shared, queue, [], 0)
