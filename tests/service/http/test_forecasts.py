@@ -334,7 +334,7 @@ def test_a_pinned_job_keeps_the_start_that_was_planned_by_requests(service, pinn
 
 def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(serve, sqlite_url):
     service = serve(sqlite_url)
-    forecast(service, **QUEUE)  # so that its process is there
+    forecast(service, **shared_queue())  # so that its process is there
     service.worker.forecasts.shared.limit = 0.05
     many = [waiting(n, 1 + n % 4, request=1000 + n) for n in range(3000)]
     long = forecast(
