@@ -24,7 +24,7 @@ def test_only_a_process_for_dedicated_machines_waits_for_the_engines_compiler(pr
         characterised={"a"},
         owners={"a": "user u"},
     )
-    process = ForecastProcess(60.0, prepare=prepare)
+    process = ForecastProcess(600.0, prepare=prepare)
 
     async def played():
         spans, _ = await process.run(play_shared, queue, [], 0)
