@@ -141,8 +141,8 @@ class Settings(BaseSettings):
     )
     tuning_plan: dict[str, Any] = Field(
         default_factory=dict,
-        description="Plan of a round of tuning: history, training, test, penalty, search, seed; "
-        "for example {'penalty': 2}.",
+        description="Plan of a round of tuning: history, training, test, penalty, fitness, search, "
+        "generations, population, seed, distance, weights; for example {'penalty': 2}.",
     )
     forecast_jobs: int = Field(
         5_000, ge=1, description="Most running and waiting jobs of one forecast."

@@ -20,6 +20,8 @@ VERDICTS = {"agrees", "in part", "differs", "not possible", "no result"}
 CONTENTS = {
     "Klusáček & Soysal 2020": {"Formula": 2, "Figure": 14},
     "Tang et al. 2013": {"Equation": 5, "Table": 3, "Figure": 17},
+    "Xu et al. 2019": {"Equation": 8, "Table": 6, "Figure": 3},
+    "Hanzich et al. 2005": {"Algorithm": 1, "Equation": 9, "Table": 1, "Figure": 3},
     "Rocchetti et al. 2017": {"Equation": 1, "Table": 6, "Figure": 4},
 }
 """How many of each a paper has, numbered from 1."""

@@ -1,6 +1,7 @@
 """Mean runtime of the most similar of the most recent jobs."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +16,32 @@ LONGEST_HISTORY = 5_000
 """Fewest jobs that are kept, so that tuning can change N without reading the history again."""
 
 
+EQUAL = (1.0, 1.0, 1.0)
+"""Weights of the features."""
+
+EUCLIDEAN = (False, EQUAL)
+"""The usual metric."""
+
+DISTANCES = ("euclidean", "manhattan")
+"""How scaled features are put together."""
+
+
+def check_weights(weights: Sequence[float]) -> None:
+    """Refuse weights of features that are not three numbers from 0 on.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if len(weights) != len(FEATURE_NAMES):
+        raise ValueError(f"weights must be {len(FEATURE_NAMES)} numbers, not {len(weights)}.")
+    for name, weight in zip(FEATURE_NAMES, weights, strict=True):
+        number(f"weights ({name})", weight, 0, 1_000)
+
+
+FEATURE_NAMES = ("processors", "request", "memory")
+"""What neighbours are near in."""
+
+
 class KnnParameters(Struct, frozen=True, kw_only=True):
     """The parameters in a genome of Xu et al. 2019 (section 2.3), and the scale of the features.
 
@@ -25,7 +52,9 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
         neighbours: K, the number of nearest runs that are averaged.
         alpha: weight of their standard deviation.
         beta: weight of the request.
-        scaling: number of most recent completions over which features are scaled to [0, 1].
+        scaling: over how many of the most recent completions features are scaled to [0, 1].
+        distance: ``euclidean`` or ``manhattan``, of the scaled features.
+        weights: of processors, request and memory in it.
 
     The defaults are for a cluster whose history is too short to tune on. On SDSC-SP2, CTC-SP2,
     HPC2N, Intrepid and Curie alike, beta = 0.02 instead of 0 lowers the share of underestimated
@@ -39,6 +68,8 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
     alpha: float = 0.0
     beta: float = 0.02
     scaling: int = LONGEST_HISTORY
+    distance: Literal["euclidean", "manhattan"] = "euclidean"
+    weights: tuple[float, float, float] = EQUAL
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense; the message names the parameter."""
@@ -51,11 +82,19 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
         whole_number("scaling", self.scaling, 1, 1_000_000)
         number("alpha", self.alpha, -100, 100)
         number("beta", self.beta, -100, 100)
+        choice("distance", self.distance, DISTANCES)
+        check_weights(self.weights)
 
     @property
     def columns(self) -> tuple[int, ...]:
         """The template as columns of JobTable."""
         return tuple(map(TEMPLATE_ATTRIBUTES.index, self.template))
+
+    @property
+    def metric(self) -> knn_search.Metric:
+        """How features are compared, as machine code takes it."""
+        one, two, three = map(float, self.weights)
+        return self.distance == "manhattan", (one, two, three)
 
     def estimate(self, mean: float, deviation: float, request: float) -> float:
         """The estimate in seconds before it is capped (Xu et al. 2019, section 2.2)."""
@@ -73,10 +112,11 @@ class Knn:
 
     Equations 1 to 6 of the paper are unreadable in our copy. In this reconstruction a feature is
     scaled linearly by its smallest and largest value among the ``scaling`` most recent
-    completions. These are 5000 by default for every N, so that the order of neighbours does not
-    depend on N. The distance is Euclidean with equal weights; a feature differs by at most 1, and
-    by 1 if either job lacks it. Among equally near jobs the one that ended last comes first, then
-    the one observed last. Repeated jobs are at distance 0, so this rule decides many answers.
+    completions (by default 5000 whatever N is, so that the order of neighbours does not depend on
+    N); the distance is Euclidean with equal weights unless ``distance`` and ``weights`` say
+    otherwise; a feature differs by at most 1, and by 1 where either job lacks it. Among equally
+    near jobs the one that ended last comes first, then the one observed last: repeated jobs are at
+    distance 0, so this rule decides many answers.
 
     The search sees only the jobs that are kept. So it finds fewer than N for a submission that is
     more than LATE_JOBS completions in the past. An average of runtimes underestimates about half
@@ -93,15 +133,17 @@ class Knn:
     name = "knn"
 
     def __init__(self, **parameters: Any) -> None:
-        given = parameters | {"template": tuple(parameters.get("template", ("user",)))}
+        lists = {"template": ("user",), "weights": EQUAL}
+        given = parameters | {name: tuple(parameters.get(name, lists[name])) for name in lists}
         self._take(KnnParameters(**given))
         needed = max(self.given.history, self.given.scaling, LONGEST_HISTORY)
         self._recent = JobTable(needed + LATE_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Template, N, K, alpha, beta and the scale, by name."""
-        return {**msgspec.structs.asdict(self.given), "template": list(self.given.template)}
+        """Template, N, K, alpha, beta, the scale and the distance, by name."""
+        lists = {"template": list(self.given.template), "weights": list(self.given.weights)}
+        return {**msgspec.structs.asdict(self.given), **lists}
 
     @property
     def memory(self) -> Memory:
@@ -110,7 +152,9 @@ class Knn:
 
     def predict(self, submission: Submission) -> Prediction:
         """The neighbours' mean runtime, else the request."""
-        count, mean, deviation = nearest(self._recent, submission, self._columns, self._sizes)
+        count, mean, deviation = nearest(
+            self._recent, submission, self._columns, self._sizes, self._metric
+        )
         if not count:
             return request_of(submission, method=self.name, basis=COLD_START)
         return capped(
@@ -142,6 +186,7 @@ class Knn:
     def _take(self, parameters: KnnParameters) -> None:
         self.given = parameters
         self._columns = parameters.columns
+        self._metric = parameters.metric
         self._sizes = (parameters.history, parameters.neighbours, parameters.scaling)
 
 
@@ -150,6 +195,7 @@ def nearest(
     submission: Submission,
     template: tuple[int, ...],
     sizes: tuple[int, int, int],
+    metric: knn_search.Metric = EUCLIDEAN,
 ) -> tuple[int, float, float]:
     """The number of neighbours of a job, and the mean and deviation of their runtimes.
 
@@ -158,9 +204,12 @@ def nearest(
         submission: the job; only runs that had ended at its submission count.
         template: columns of the attributes that neighbours share with the job.
         sizes: N, K, and the number of jobs over which the features are scaled.
+        metric: how features are compared.
     """
     ids = recent.matching(submission, template)
     if ids is None:
         return 0, 0.0, 0.0
     features = features_of(submission)
-    return knn_search.nearest(recent.columns, recent.window(submission), sizes, ids, features)
+    return knn_search.nearest(
+        recent.columns, recent.window(submission), sizes, ids, (features, metric)
+    )

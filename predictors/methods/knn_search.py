@@ -1,6 +1,6 @@
 """Machine code that finds the nearest of the most recent runs."""
 
-# ruff: noqa: FURB136, PLR1730 - min and max answer NaN for NaN; comparisons leave it out
+# ruff: noqa: PLR1730 - min and max answer NaN for NaN; comparisons leave it out
 
 import numpy as np
 
@@ -20,8 +20,12 @@ from predictors.memory.columns import (
     rows_until,
 )
 
-Job = tuple[tuple[int, int, int, int], Features, Features]
-"""A job whose neighbours are searched: ids that must match, features, and one over their ranges."""
+Metric = tuple[bool, Features]
+"""Whether differences count as they are or squared, and the weight of each feature."""
+
+Job = tuple[tuple[int, int, int, int], Features, Features, Metric]
+"""What neighbours are sought for: ids that must match, features, one over their ranges, and how
+they are compared."""
 
 Kept = tuple[Floats, Floats]
 """Distances and runtimes of the nearest so far, in order."""
@@ -70,13 +74,20 @@ def distance(
     row: int,
     features: Features,
     inverse: Features,
+    metric: Metric,
 ) -> float:
-    """Squared distance of a job to a row: each feature adds at most 1, and 1 where unknown."""
+    """How far a job is from a row: each feature adds at most its weight, and that where unknown.
+
+    The sum of the scaled differences (Manhattan) or of their squares, which puts the rows in the
+    order of the Euclidean distance without taking its root.
+    """
+    manhattan, weights = metric
     total = 0.0
     for feature in range(FEATURES):
-        difference = (numbers[feature, row] - features[feature]) * inverse[feature]
-        square = difference * difference
-        total += square if square <= 1.0 else 1.0
+        apart = abs(numbers[feature, row] - features[feature]) * inverse[feature]
+        if not manhattan:
+            apart *= apart
+        total += weights[feature] * apart if apart <= 1.0 else weights[feature]
     return total
 
 
@@ -84,13 +95,13 @@ def distance(
 def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> int:
     """Keep the nearest of the rows that match, and return their number."""
     first, stop = rows
-    ids, features, inverse = job
+    ids, features, inverse, metric = job
     distances, runtimes = kept
     numbers, attributes, _ = columns
     found = 0
     for row in range(stop - 1, first - 1, -1):
         if matches(attributes, row, ids):
-            candidate = (distance(numbers, row, features, inverse), numbers[RUNTIME, row])
+            candidate = (distance(numbers, row, features, inverse, metric), numbers[RUNTIME, row])
             found = admit(distances, runtimes, found, candidate)
     return found
 
@@ -99,14 +110,14 @@ def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> 
 def admit_linked(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept, newest: int) -> int:
     """Do as ``admit_all``, but visit only the linked rows of one user, whose last is ``newest``."""
     first, stop = rows
-    ids, features, inverse = job
+    ids, features, inverse, metric = job
     distances, runtimes = kept
     numbers, attributes, _ = columns
     found = 0
     row = newest
     while row >= first:
         if row < stop and matches(attributes, row, ids):
-            candidate = (distance(numbers, row, features, inverse), numbers[RUNTIME, row])
+            candidate = (distance(numbers, row, features, inverse, metric), numbers[RUNTIME, row])
             found = admit(distances, runtimes, found, candidate)
         row = attributes[PREVIOUS, row]
     return found
@@ -131,7 +142,7 @@ def nearest(
     window: tuple[int, int, float, int],
     sizes: tuple[int, int, int],
     ids: tuple[int, int, int, int],
-    features: Features,
+    compared: tuple[Features, Metric],
 ) -> tuple[int, float, float]:
     """The number of neighbours of a job, and the mean and deviation of their runtimes.
 
@@ -140,17 +151,19 @@ def nearest(
         window: first row, end of the rows, and the time by which a job must have ended.
         sizes: N, K, and the number of jobs over which the features are scaled.
         ids: attributes that must match; ANY where the template leaves one out.
-        features: processors, request and memory of the job, NaN where unknown.
+        compared: processors, request and memory of the job, NaN where unknown, and how they are
+            compared.
     """
     first, stop, time, newest = window
     history, neighbours, scaling = sizes
+    features, metric = compared
     numbers, _, bounds = columns
     stop = rows_until(numbers[END], first, stop, time)
     inverse = inverse_ranges(numbers, bounds, max(first, stop - scaling), stop)
     distances = np.empty(neighbours)
     runtimes = np.empty(neighbours)
     rows = (max(first, stop - history), stop)
-    job = (ids, features, inverse)
+    job = (ids, features, inverse, metric)
     if ids[0] == ANY:
         found = admit_all(columns, rows, job, (distances, runtimes))
     else:

@@ -33,8 +33,9 @@ class Batch:
         usable_attributes: attributes that any trial job has; a template with another one matches
             nothing.
         longest_history: the largest N that can be asked for.
-        scaling: number of most recent completions over which features are scaled.
-        past_runtimes: runtimes of all completions, in order of their end.
+        unsearched: says over how many completions features are scaled, and how they are compared;
+            what is searched has these of it.
+        past_runtimes: of all completions, in order of their end.
         lists: the neighbours of the trial jobs.
     """
 
@@ -42,7 +43,7 @@ class Batch:
     runtimes: Floats
     usable_attributes: tuple[str, ...]
     longest_history: int
-    scaling: int
+    unsearched: KnnParameters
     past_runtimes: Floats
     lists: Lists
 
@@ -90,7 +91,7 @@ def batch_of(
     *,
     longest_history: int = LONGEST_HISTORY,
     most_neighbours: int = MOST_NEIGHBOURS,
-    scaling: int = LONGEST_HISTORY,
+    unsearched: KnnParameters | None = None,
 ) -> Batch:
     """Find the neighbours of the trial jobs among the completions.
 
@@ -99,8 +100,9 @@ def batch_of(
         trials: the jobs whose runtimes are to be predicted; at least one.
         longest_history: the largest N that can be asked for.
         most_neighbours: the largest K that can be asked for.
-        scaling: number of most recent completions over which features are scaled.
+        unsearched: scale and distance of the features; by default those of untuned knn.
     """
+    unsearched = unsearched or KnnParameters()
     past = JobTable(len(completions))
     for completion in completions:
         past.add(completion)
@@ -108,7 +110,7 @@ def batch_of(
     times = np.array([job.submit_time for job in submissions], dtype=np.float64)
     features = np.array([features_of(job) for job in submissions])
     ids = np.array([past.ids_of(job) for job in submissions], dtype=np.int32)
-    sizes = (longest_history, most_neighbours, scaling)
+    sizes = (longest_history, most_neighbours, unsearched.scaling)
     usable = usable_columns(ids)
     bits = sum(1 << column for column in usable)
     return Batch(
@@ -116,9 +118,11 @@ def batch_of(
         runtimes=np.array([trial.runtime for trial in trials], dtype=np.float64),
         usable_attributes=tuple(TEMPLATE_ATTRIBUTES[column] for column in usable),
         longest_history=longest_history,
-        scaling=scaling,
+        unsearched=unsearched,
         past_runtimes=past.columns[0][RUNTIME],
-        lists=build_lists(past.columns, len(past), sizes, (times, features, ids), bits),
+        lists=build_lists(
+            past.columns, len(past), sizes, (times, features, ids), (bits, unsearched.metric)
+        ),
     )
 
 

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from predictors.memory.columns import Floats
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import Batch
-from predictors.tuning.objective import error_surface
+from predictors.tuning.objective import cost_of, error_surface
+from predictors.tuning.plan import TuningPlan
 from predictors.tuning.search import Found, Progress, Report, templates, untold
 
 HISTORIES = (500, 2000, 5000)
@@ -40,18 +42,18 @@ class Survey(Struct, frozen=True, kw_only=True):
     errors: Floats
     shares: Floats
 
-    def best(self, penalty: float, scaling: int) -> "Best":
-        """The set of parameters of least cost under ``penalty``."""
-        costs = self.errors * (1.0 + penalty * self.shares)
+    def best(self, plan: TuningPlan, unsearched: KnnParameters) -> "Best":
+        """The set of least cost, as the plan counts it."""
+        costs = cost_of(self.errors, self.shares, plan.penalty, plan.fitness)
         place = int(costs.argmin())
         history, neighbours, alpha, beta = map(int, np.unravel_index(place, costs.shape))
-        parameters = KnnParameters(
+        parameters = replace(
+            unsearched,
             template=self.template,
             history=self.histories[history],
             neighbours=NEIGHBOURS[neighbours],
             alpha=float(ALPHAS[alpha]),
             beta=float(BETAS[beta]),
-            scaling=scaling,
         )
         return Best(parameters=parameters, cost=float(costs.flat[place]))
 
@@ -81,22 +83,19 @@ def survey(batch: Batch, template: tuple[str, ...]) -> Survey:
 
 def exhaustive(
     batch: Batch,
-    penalty: float,
+    plan: TuningPlan,
     *,
-    seed: int = 0,
     report: Report = untold,
     surveyor: Surveyor = survey,
 ) -> Found:
     """The parameters of least cost on a batch.
 
     Args:
-        batch: the jobs on which parameters are tried.
-        penalty: price of underestimating; see Errors.cost.
-        seed: unused; the genetic search has the same signature.
-        report: called after each template.
-        surveyor: tries a template; a surveyor with a memory serves several penalties.
+        batch: the jobs they are tried on.
+        plan: says what is wanted.
+        report: is told after each template.
+        surveyor: tries a template; one that remembers serves several penalties.
     """
-    del seed
     subsets = templates(batch)
     bests: list[Best] = []
     costs: list[float] = []
@@ -104,7 +103,7 @@ def exhaustive(
     for step, template in enumerate(subsets, 1):
         surveyed = surveyor(batch, template)
         evaluations += surveyed.errors.size
-        bests.append(surveyed.best(penalty, batch.scaling))
+        bests.append(surveyed.best(plan, batch.unsearched))
         best = min(bests, key=lambda one: one.cost)
         costs.append(best.cost)
         report(Progress(step=step, steps=len(subsets), cost=best.cost, parameters=best.parameters))

@@ -12,10 +12,8 @@ from predictors.memory.columns import Floats
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
+from predictors.tuning.plan import TuningPlan
 from predictors.tuning.search import Found, Progress, Report, untold
-
-POPULATION = 50
-GENERATIONS = 100
 
 PATIENCE = 20
 IMPROVEMENT = 1e-3
@@ -29,39 +27,33 @@ BETAS = (0.0, 1.0)
 """Range of the weight of the request."""
 
 
-def genetic(
-    batch: Batch,
-    penalty: float,
-    *,
-    seed: int = 0,
-    report: Report = untold,
-    generations: int = GENERATIONS,
-) -> Found:
-    """The parameters of least cost that a population finds; the same for the same ``seed``.
+def genetic(batch: Batch, plan: TuningPlan, *, report: Report = untold) -> Found:
+    """The parameters of least cost that a population finds; the same seed finds the same.
 
     Args:
-        batch: the jobs on which parameters are tried.
-        penalty: price of underestimating; see Errors.cost.
-        seed: seed of the random numbers.
-        report: called after each generation.
-        generations: most generations.
+        batch: the jobs they are tried on.
+        plan: says what is wanted, how many individuals there are and for how many generations at
+            most, and seeds the random numbers.
+        report: is told after each generation.
     """
     problem = Problem(n_var=GENES, n_obj=1, xl=0.0, xu=1.0)
-    evolution = GA(pop_size=POPULATION)
-    evolution.setup(problem, termination=("n_gen", generations), seed=seed)
+    evolution = GA(pop_size=plan.population)
+    evolution.setup(problem, termination=("n_gen", plan.generations), seed=plan.seed)
     costs: list[float] = []
     evaluations = 0
     while evolution.has_next() and not converged(costs):
         individuals = evolution.ask()
         tried = [batch.errors(decode(genome, batch)) for genome in individuals.get("X")]
-        fitness = np.array([errors.cost(penalty) for errors in tried])
-        evolution.evaluator.eval(StaticProblem(problem, F=fitness[:, np.newaxis]), individuals)
+        tried_costs = np.array([errors.cost(plan.penalty, plan.fitness) for errors in tried])
+        evolution.evaluator.eval(StaticProblem(problem, F=tried_costs[:, np.newaxis]), individuals)
         evolution.tell(infills=individuals)
         evaluations += len(tried)
         best = evolution.opt[0]
         costs.append(float(best.F[0]))
         parameters = decode(best.X, batch)
-        report(Progress(step=len(costs), steps=generations, cost=costs[-1], parameters=parameters))
+        report(
+            Progress(step=len(costs), steps=plan.generations, cost=costs[-1], parameters=parameters)
+        )
     return Found(parameters=parameters, cost=costs[-1], costs=tuple(costs), evaluations=evaluations)
 
 
@@ -79,7 +71,7 @@ def decode(genome: Floats, batch: Batch) -> KnnParameters:
     usable = batch.usable_attributes
     chosen = zip(TEMPLATE_ATTRIBUTES, bits, strict=True)
     return replace(
-        KnnParameters(scaling=batch.scaling),
+        batch.unsearched,
         template=tuple(name for name, bit in chosen if bit and name in usable),
         history=round(_between(SHORTEST_HISTORY, batch.longest_history, history)),
         neighbours=round(_between(1, MOST_NEIGHBOURS, neighbours)),

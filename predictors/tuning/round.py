@@ -1,6 +1,7 @@
 """One round of tuning searches on training jobs and decides on test jobs unknown to the search."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,8 +14,11 @@ from predictors.tuning.objective import Errors
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.search import Found, Report, untold
 
-SEARCHES: Mapping[str, Callable[..., Found]] = {"exhaustive": exhaustive, "genetic": genetic}
-"""The searches of a plan; all take a batch, a penalty, a seed and a report."""
+Search = Callable[..., Found]
+"""(batch, plan, report=...) -> what it found."""
+
+SEARCHES: Mapping[str, Search] = {"exhaustive": exhaustive, "genetic": genetic}
+"""The searches of a plan."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -70,39 +74,72 @@ def tune(
         TooShortHistoryError: there are too few completions.
     """
     ordered = sorted(completions, key=lambda completion: completion.end_time)[-plan.jobs :]
+    searched = plan.unsearched(in_force)
+    after = divided(ordered, plan, in_force, searched)
+    # Parameters that compare features otherwise have other neighbours.
+    same = searched.metric == in_force.metric
+    before = after if same else divided(ordered, plan, in_force, in_force)
+    found = SEARCHES[plan.search](after.training, plan, report=report)
+    return judge(found, before, after, in_force, plan)
+
+
+class Divided(NamedTuple):
+    """The jobs of a round."""
+
+    training: Batch
+    test: Batch
+
+    def trial(self, parameters: KnnParameters) -> Trial:
+        """Parameters and what they give."""
+        return Trial(
+            parameters=parameters,
+            training=self.training.errors(parameters),
+            test=self.test.errors(parameters),
+        )
+
+
+def divided(
+    ordered: Sequence[Completion],
+    plan: TuningPlan,
+    in_force: KnnParameters,
+    unsearched: KnnParameters,
+) -> Divided:
+    """The newest completions as the plan divides them, with the neighbours of each job."""
     training_from, test_from = plan.divide(len(ordered))
     batch = batch_of(
         ordered,
         ordered[training_from:],
         longest_history=max(LONGEST_HISTORY, in_force.history),
         most_neighbours=max(MOST_NEIGHBOURS, in_force.neighbours),
-        scaling=in_force.scaling,
+        unsearched=unsearched,
     )
-    training = batch.select(slice(0, test_from - training_from))
-    test = batch.select(slice(test_from - training_from, None))
-    found = SEARCHES[plan.search](training, plan.penalty, seed=plan.seed, report=report)
-    return judge(found, training, test, in_force, plan)
+    size = test_from - training_from
+    return Divided(batch.select(slice(0, size)), batch.select(slice(size, None)))
 
 
 def judge(
-    found: Found, training: Batch, test: Batch, in_force: KnnParameters, plan: TuningPlan
+    found: Found, before: Divided, after: Divided, in_force: KnnParameters, plan: TuningPlan
 ) -> Round:
-    """Adopt the parameters that the search found if they win on the test jobs."""
+    """Adopt what a search on the training jobs found, if it wins on the test jobs.
 
-    def trial(parameters: KnnParameters) -> Trial:
-        return Trial(
-            parameters=parameters,
-            training=training.errors(parameters),
-            test=test.errors(parameters),
-        )
+    Args:
+        found: by the search.
+        before: the jobs as the parameters in force compare them.
+        after: the same jobs as the plan compares them.
+        in_force: the parameters that have to be beaten.
+        plan: says what is better.
+    """
+    old, new = before.trial(in_force), after.trial(found.parameters)
 
-    before, after = trial(in_force), trial(found.parameters)
+    def cost(trial: Trial) -> float:
+        return trial.test.cost(plan.penalty, plan.fitness)
+
     return Round(
-        before=before,
-        after=after,
-        adopted=after.test.cost(plan.penalty) < before.test.cost(plan.penalty),
+        before=old,
+        after=new,
+        adopted=cost(new) < cost(old),
         costs=found.costs,
         evaluations=found.evaluations,
-        training_jobs=len(training),
-        test_jobs=len(test),
+        training_jobs=len(after.training),
+        test_jobs=len(after.test),
     )

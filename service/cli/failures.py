@@ -13,6 +13,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.traces.files.DamagedFileError": ExitCode.USAGE,
     "simulator.traces.cleaning.UnknownRuleError": ExitCode.USAGE,
     "simulator.replay.method_spec.MethodSpecError": ExitCode.USAGE,
+    "simulator.replay.predictions_file.PredictionsFileError": ExitCode.USAGE,
     "simulator.scheduling.semantics.SemanticsError": ExitCode.USAGE,
     "simulator.scheduling.workload.WorkloadError": ExitCode.USAGE,
     "simulator.scheduling.schedule_file.NoResultError": ExitCode.USAGE,

@@ -45,7 +45,9 @@ def simulate(
     ] = None,
     estimates: Annotated[
         list[str] | None,
-        typer.Option("--estimates", help="Source: exact, requested, service, or a method."),
+        typer.Option(
+            "--estimates", help="exact, requested, service, file:PREDICTIONS, or a method."
+        ),
     ] = None,
     order: Annotated[
         str, typer.Option(help="Queue order: fcfs, sjf, wfp, psp, psp-aging.")
@@ -81,6 +83,10 @@ def simulate(
     estimated_running: Annotated[
         bool | None,
         typer.Option("--run-by-estimates/--run-by-requests", help="Overrides --adjust."),
+    ] = None,
+    requests: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Predictions that replace the log's requests."),
     ] = None,
     overrun: Annotated[
         str, typer.Option(help="Jobs that overran their request: kill, keep, swap.")
@@ -120,9 +126,12 @@ def simulate(
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
 
-    --policy and --estimates may be given several times, policies also as one list with commas.
-    With --estimates service the simulation uses the live API. It asks for a prediction when the
-    simulated scheduler receives a job, and posts a completion when the simulated job ends.
+    Both options may be given several times, policies also as one list with commas. With
+    --estimates service the simulation plays to the live API: submissions ask for predictions
+    when the simulated scheduler receives them, completions are posted when the simulated
+    schedule ends them. With --estimates file:FILE they come from a file that walltimed replay
+    --predictions wrote, file:FILE#METHOD where it has several methods; with --requests FILE such
+    predictions stand in the log instead of the requests, before --overrun is applied.
 
     For example:
 
@@ -133,8 +142,9 @@ def simulate(
     """
     from simulator.reports.comparison import Shaking
     from simulator.reports.schedule_report import tables, write_report
+    from simulator.scheduling.estimates import predictions_of
     from simulator.scheduling.schedule_file import write_csv, write_result
-    from simulator.scheduling.workload import first_jobs, prepare
+    from simulator.scheduling.workload import first_jobs, prepare, with_requests
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
@@ -161,6 +171,8 @@ def simulate(
         raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
     log = read_swf(trace, on_error="raise" if on_error is OnError.REFUSE else "skip")
     log = first_jobs(log, limit, processors=processors)
+    if requests:
+        log = with_requests(log, predictions_of(requests))
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
         raise CommandError(f"No job can be simulated; {workload.treated()}.", ExitCode.USAGE)

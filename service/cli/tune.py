@@ -32,8 +32,18 @@ def tune(
     penalty: Annotated[
         float | None, typer.Option(help="Price of underestimating: MAE * (1 + penalty * share).")
     ] = None,
-    search: Annotated[str | None, typer.Option(help="Search: exhaustive or genetic.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the genetic search.")] = None,
+    fitness: Annotated[
+        str | None, typer.Option(help="product, or sum: MAE + penalty * share * 3600 s.")
+    ] = None,
+    search: Annotated[str | None, typer.Option(help="genetic or exhaustive.")] = None,
+    generations: Annotated[int | None, typer.Option(help="Of the genetic search, at most.")] = None,
+    population: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
+    distance: Annotated[str | None, typer.Option(help="euclidean or manhattan.")] = None,
+    weights: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(help="Of processors, request and memory in the distance."),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Run all due and requested rounds until ctrl-C.")
     ] = False,
@@ -55,7 +65,17 @@ def tune(
         walltimed tune --follow -d postgresql+psycopg://walltimed@db.example/walltimed
     """
     settings = load_settings(database_url=database_url, config=file)
-    plan = plan_of(settings, penalty=penalty, search=search, seed=seed)
+    plan = plan_of(
+        settings,
+        penalty=penalty,
+        fitness=fitness,
+        search=search,
+        generations=generations,
+        population=population,
+        seed=seed,
+        distance=distance,
+        weights=weights,
+    )
     with ready(settings) as store:
         if follow:
             follow_rounds(store, settings, plan)

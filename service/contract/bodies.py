@@ -227,6 +227,9 @@ class PriorityRequest(RequestBody):
     jobs: Annotated[list[WaitingJob], FailFast()]
 
 
+FeatureWeight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+
+
 class TuningRequest(RequestBody):
     """A round of tuning; fields that are left out have the values of the service's settings."""
 
@@ -243,7 +246,22 @@ class TuningRequest(RequestBody):
     penalty: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = Field(
         None, description="Price of underestimating: cost = MAE * (1 + penalty * share)."
     )
-    search: Literal["exhaustive", "genetic"] | None = None
+    fitness: Literal["product", "sum"] | None = Field(
+        None, description="product as above; sum: cost = MAE + penalty * share * 3600 s."
+    )
+    search: Literal["genetic", "exhaustive"] | None = None
+    generations: Annotated[int, Whole(1, 10_000)] | None = Field(
+        None, description="Of the genetic search, at most."
+    )
+    population: Annotated[int, Whole(2, 10_000)] | None = Field(
+        None, description="Individuals of the genetic search."
+    )
+    distance: Literal["euclidean", "manhattan"] | None = Field(
+        None, description="Of processors, request and memory, each scaled to [0, 1]."
+    )
+    weights: tuple[FeatureWeight, FeatureWeight, FeatureWeight] | None = Field(
+        None, description="Of processors, request and memory in the distance."
+    )
     seed: Annotated[int, Whole(0, 2**32 - 1)] | None = Field(
         None, description="Seed of the genetic search."
     )

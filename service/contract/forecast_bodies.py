@@ -13,6 +13,7 @@ from service.contract.fields import (
     LONGEST,
     Duration,
     JobId,
+    Kibibytes,
     PositiveDuration,
     Processors,
     Text,
@@ -28,7 +29,7 @@ from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.shared_nodes.cpu_time import USED_CPU_TIMES
 from simulator.shared_nodes.jobs import SHORTEST
-from simulator.shared_nodes.policies import PARALLEL_MPL, SHARED_POLICIES
+from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLICIES
 from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 
 MOST_SAMPLES = 200
@@ -67,6 +68,12 @@ class NodeBody(RequestBody):
     local_cpu: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = Field(
         0.0, description="CPUs that local users need."
     )
+    memory: Kibibytes | None = Field(
+        None, description="Shared nodes: KiB that the node has; tasks wait until theirs are left."
+    )
+    local_memory: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)] = Field(
+        0.0, description="KiB of these that local users take."
+    )
 
 
 class PoolBody(RequestBody):
@@ -81,6 +88,10 @@ class NodesBody(RequestBody):
     nodes: Annotated[list[NodeBody], FailFast(), Field(min_length=1)]
     parallel_mpl: Annotated[int, Whole(1, 64)] = Field(
         PARALLEL_MPL, description="Most parallel tasks of a shared node; 1 under basic."
+    )
+    cpu_limit: Annotated[float, Field(ge=0.01, le=10_000, allow_inf_nan=False)] = Field(
+        CPU_LIMIT,
+        description="Most CPUs wanted of a shared node, local users' included, with a new task.",
     )
 
 

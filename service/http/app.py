@@ -160,7 +160,7 @@ def forecasting_of(worker: Worker) -> Forecasting:
         worker.settings,
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
-        process=worker.forecasts,
+        processes=worker.forecasts,
         clock=worker.clock,
     )
 

@@ -21,16 +21,16 @@ from service.operations.snapshots import (
     JobName,
     check_queue,
     dedicated,
-    most_tasks,
     names_nodes,
     nodes_of,
     owner_of,
     processors_of,
     shared,
+    shared_rules,
 )
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
-from service.worker.forecast_process import ForecastProcess
+from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
 from simulator.scheduling.futures import LADDER, coverage
@@ -53,7 +53,7 @@ Times = NDArray[np.int64] | NDArray[np.float64]
 
 
 class Forecasting:
-    """Plays queues forward, in another process."""
+    """Plays queues forward, in other processes."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Forecasting:
         *,
         follower: LogFollower,
         pseudonyms: Pseudonyms,
-        process: ForecastProcess,
+        processes: ForecastProcesses,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._follower = follower
         self._pseudonyms = pseudonyms
-        self._process = process
+        self._processes = processes
         self._clock = clock
         self._notes = NodeNotes()
         self._default_priority = group_named(settings.default_group).priority
@@ -143,7 +143,7 @@ class Forecasting:
             [estimates[job.job_id].ladder for job in body.running],
             [estimates[job.job_id].ladder for job in body.waiting],
         )
-        played, futures = await self._process.run(
+        played, futures = await self._processes.dedicated.run(
             play_dedicated, snapshot, semantics_of(body), *self._variety(body), ladders
         )
         ends = Ranges([future.running_end for future in futures], now)
@@ -181,8 +181,7 @@ class Forecasting:
         queue = SharedQueue(
             cluster=cluster,
             waiting=waiting_jobs,
-            policy=body.policy,
-            parallel_mpl=most_tasks(body),
+            rules=shared_rules(body),
             remaining_time=body.remaining_time,
             cpu_time=body.cpu_time,
             characterised={
@@ -192,7 +191,7 @@ class Forecasting:
             },
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
         )
-        spans, futures = await self._process.run(play_shared, queue, *self._variety(body))
+        spans, futures = await self._processes.shared.run(play_shared, queue, *self._variety(body))
         answers = []
         ends = Ranges([ends_of(future, body.running) for future in futures], now)
         for row, job in enumerate(body.running):

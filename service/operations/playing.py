@@ -1,7 +1,7 @@
-"""What the child process does: a queue in, starts and ends out, all picklable."""
+"""What a child process does: a queue in, starts and ends out, all picklable."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from predictors.memory.error_ratios import sample
@@ -12,7 +12,7 @@ from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Cluster
 from simulator.shared_nodes.jobs import Run, SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, Pace, TurnedOut
-from simulator.shared_nodes.policies import SHARED_POLICIES
+from simulator.shared_nodes.policies import SharedPolicy
 from simulator.shared_nodes.simulation import Span
 
 
@@ -42,8 +42,7 @@ class SharedQueue:
     Attributes:
         cluster: its nodes and what runs on them.
         waiting: in order.
-        policy: by name.
-        parallel_mpl: most parallel tasks of a node.
+        rules: start the jobs.
         remaining_time: formula by name.
         cpu_time: formula by name.
         characterised: ids of jobs whose execution time somebody knows; they differ in no future,
@@ -53,8 +52,7 @@ class SharedQueue:
 
     cluster: Cluster
     waiting: Sequence[SharedJob]
-    policy: str
-    parallel_mpl: int
+    rules: SharedPolicy
     remaining_time: str
     cpu_time: str
     characterised: Collection[str]
@@ -77,11 +75,10 @@ def play_shared(
 
     There are no others if every application is characterised.
     """
-    rules = replace(SHARED_POLICIES[queue.policy], parallel_mpl=queue.parallel_mpl)
     pace = ESTIMATORS[f"{queue.remaining_time}-{queue.cpu_time}"]
 
     def play(pace: Pace) -> Mapping[str, Span]:
-        return simulation.forecast(queue.cluster, queue.waiting, rules, pace)
+        return simulation.forecast(queue.cluster, queue.waiting, queue.rules, pace)
 
     jobs = [*(run.job for run in queue.cluster.runs), *queue.waiting]
     draws = samples if ratios and any(map(queue.uncertain, jobs)) else 0

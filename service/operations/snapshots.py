@@ -24,6 +24,7 @@ from simulator.scheduling.estimates import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, running_runtime
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import SHORTEST, Run, SharedJob
+from simulator.shared_nodes.policies import SHARED_POLICIES, SharedPolicy
 from simulator.traces.trace import Integers
 
 AnyJob = TypeVar("AnyJob", bound=QueuedJobBody)
@@ -238,9 +239,15 @@ def shared(
     machine = body.machine
     if isinstance(machine, PoolBody):
         raise InvalidFieldError("Policies of shared nodes need nodes.", "machine")
-    numbers = node_numbers(machine)
+    numbers, rules = node_numbers(machine), shared_rules(body)
     nodes = [
-        Node(number, local_tasks=node.local_tasks, local_cpu=node.local_cpu)
+        Node(
+            number,
+            local_tasks=node.local_tasks,
+            local_cpu=node.local_cpu,
+            memory=None if node.memory is None else int(node.memory),
+            local_memory=ceil(node.local_memory),
+        )
         for number, node in enumerate(machine.nodes)
     ]
     runs = [
@@ -249,19 +256,28 @@ def shared(
     ]
     crowd = Counter(number for run in runs for number in run.nodes)
     for (path, job), run in zip(_named("running", body.running), runs, strict=True):
-        if any(crowd[number] > most_tasks(body) for number in run.nodes):
+        if any(crowd[number] > rules.parallel_mpl for number in run.nodes):
             raise _refusal(job, path, "nodes", "shares a node with too many others")
-    for path, waiting in _named("waiting", body.waiting):
-        if waiting.requested_processors > len(nodes):
-            raise _refusal(waiting, path, "requested_processors", "is larger than the machine")
-    return Cluster(nodes, runs), [shared_job(job, estimates[job.job_id]) for job in body.waiting]
+    idle, waiting = Cluster(nodes), []
+    for path, queued in _named("waiting", body.waiting):
+        waiting.append(shared_job(queued, estimates[queued.job_id]))
+        if queued.requested_processors > len(nodes):
+            raise _refusal(queued, path, "requested_processors", "is larger than the machine")
+        if not rules.can_ever_run(waiting[-1], idle):
+            raise _refusal(queued, path, "cpu_share", NO_ROOM)
+    return Cluster(nodes, runs), waiting
 
 
-def most_tasks(body: ForecastRequest) -> int:
-    """How many parallel tasks a shared node may have."""
-    if body.policy == "basic" or isinstance(body.machine, PoolBody):
-        return 1
-    return body.machine.parallel_mpl
+NO_ROOM = "wants more CPU or memory than local users leave it on enough nodes"
+
+
+def shared_rules(body: ForecastRequest) -> SharedPolicy:
+    """The policy of shared nodes, as the machine limits it."""
+    policy = SHARED_POLICIES[body.policy]
+    if isinstance(body.machine, PoolBody):
+        return policy
+    most = 1 if body.policy == "basic" else body.machine.parallel_mpl
+    return replace(policy, parallel_mpl=most, cpu_limit=body.machine.cpu_limit)
 
 
 def shared_job(job: QueuedJobBody, estimate: JobEstimate) -> SharedJob:
@@ -271,7 +287,8 @@ def shared_job(job: QueuedJobBody, estimate: JobEstimate) -> SharedJob:
         job_id=str(job.job_id),
         tasks=job.requested_processors,
         execution_time=alone,
-        cpu_time=alone * job.cpu_share,
+        cpu_share=job.cpu_share,
+        memory=ceil(job.requested_memory or 0),
         predicted_runtime=estimate.runtime,
         requested_walltime=job.requested_walltime,
     )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from service.errors import ForecastsBusyError, ForecastTooLongError
 from simulator.scheduling.simulate import warm_up
@@ -101,6 +101,26 @@ class ForecastProcess:
         for child in self._children:
             child.kill()  # else the end of the service would wait for what it plays or compiles
         self._children = set()
+
+
+class ForecastProcesses(NamedTuple):
+    """One for dedicated machines, whose engine is compiled, and one for shared nodes."""
+
+    dedicated: ForecastProcess
+    shared: ForecastProcess
+
+    def start(self) -> None:
+        """Start the one that has something to compile; the other begins with its first forecast."""
+        self.dedicated.start()
+
+    def close(self) -> None:
+        """End both."""
+        self.dedicated.close()
+        self.shared.close()
+
+
+def nothing() -> None:
+    """What a process does first that has nothing to compile."""
 
 
 def new_process(prepare: Callable[[], None]) -> ProcessPoolExecutor:

@@ -23,7 +23,7 @@ from service.store import (
     open_store,
 )
 from service.worker.cluster_bound import ClusterBound, surplus_sentence
-from service.worker.forecast_process import ForecastProcess
+from service.worker.forecast_process import ForecastProcess, ForecastProcesses, nothing
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
@@ -79,7 +79,7 @@ class Worker:
         writer: commits completions and predictions.
         recorder: takes predictions that were answered.
         tuning: runs rounds of tuning.
-        forecasts: the process in which queues are played forward.
+        forecasts: the processes in which queues are played forward.
     """
 
     def __init__(
@@ -123,7 +123,10 @@ class Worker:
         )
         self.write_probe = WriteProbe(self.store)
         self.reloading = Reloading(settings)
-        self.forecasts = ForecastProcess(settings.forecast_seconds)
+        self.forecasts = ForecastProcesses(
+            dedicated=ForecastProcess(settings.forecast_seconds),
+            shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
+        )
         self._owns_process = owns_process
         self._history_length = 0
         self._held_clusters = 0

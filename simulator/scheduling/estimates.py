@@ -1,22 +1,27 @@
 """The sources of a simulated scheduler's estimates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import floor
 from typing import Self
+
+import numpy as np
 
 from predictors.accuracy_groups import Accuracies
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
 from simulator.engine.state import State
 from simulator.replay.loop import InProcess, Player
 from simulator.replay.method_spec import MethodSpec
+from simulator.replay.predictions_file import read_predictions
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import completions
 from simulator.traces.trace import Integers
 
 EXACT = "exact"
 REQUESTED = "requested"
+FILE = "file:"
+"""Begins the name of a source that is a file of predictions, as in ``file:PATH#METHOD``."""
 
 ROUNDING = 1e-6
 """Seconds by which a prediction may miss a whole second through rounding errors alone."""
@@ -27,24 +32,29 @@ class Estimates:
     """A source of estimates.
 
     Attributes:
-        name: name of the source as the user wrote it.
-        player: the method, which is asked at each submission and learns from each end; None where
-            all estimates are known beforehand.
-        cluster: the cluster of the simulated history.
+        name: as the user wrote it.
+        player: what is asked at each submission and told of each end; None where all estimates
+            are known beforehand.
+        cluster: whose history the simulation makes.
+        predictions: known beforehand, in seconds by the log's number of the job; a job that has
+            none is estimated by its request.
     """
 
     name: str
     player: Player | None = None
     cluster: str = DEFAULT_CLUSTER
+    predictions: Mapping[int, float] | None = None
 
     @classmethod
     def named(cls, text: str) -> Self:
-        """``exact``, ``requested``, or a method as ``MethodSpec`` reads it.
+        """``exact``, ``requested``, ``file:`` and a path, or a method as ``MethodSpec`` reads it.
 
         Raises:
             UnknownMethodError: there is no such method.
-            ValueError: a parameter is unknown or out of range.
+            ValueError: a parameter is unknown or out of range, or a file has no predictions.
         """
+        if text.startswith(FILE):
+            return cls(text, predictions=predictions_of(text.removeprefix(FILE)))
         if text in {EXACT, REQUESTED}:
             return cls(text)
         return cls(text, InProcess({text: MethodSpec.parse(text).predictor()}))
@@ -53,7 +63,27 @@ class Estimates:
         """The estimates of all jobs, if they do not depend on the simulation."""
         if self.player is not None:
             return None
+        if self.predictions is not None:
+            return _estimated(workload, self.predictions)
         return workload.runtime if self.name == EXACT else workload.request
+
+
+def predictions_of(text: str) -> Mapping[int, float]:
+    """What is read from ``PATH`` or ``PATH#METHOD``.
+
+    Raises:
+        PredictionsFileError: it is no file of predictions, or the method is not clear.
+    """
+    path, _, method = text.partition("#")
+    return read_predictions(path, method or None)
+
+
+def _estimated(workload: Workload, predictions: Mapping[int, float]) -> Integers:
+    """Predictions in whole seconds, at most the requests."""
+    requests = workload.request.tolist()
+    found = map(predictions.get, workload.trace.job.tolist(), requests)
+    pairs = zip(found, requests, strict=True)
+    return np.array([min(whole_seconds(each), request) for each, request in pairs], np.int64)
 
 
 class EstimateFeed:

@@ -136,6 +136,20 @@ def prepare(
     )
 
 
+def with_requests(trace: Trace, predictions: Mapping[int, float]) -> Trace:
+    """The trace with predictions in the place of its requests, as who writes them there.
+
+    A job without a prediction keeps its request.
+
+    Args:
+        trace: as it was read.
+        predictions: in seconds, by the log's number of the job.
+    """
+    requests = zip(trace.job.tolist(), trace.requested_time.tolist(), strict=True)
+    replaced = [predictions.get(job, request) for job, request in requests]
+    return replace(trace, requested_time=np.array(replaced, dtype=np.float64))
+
+
 def first_jobs(trace: Trace, limit: int | None, *, processors: int | None = None) -> Trace:
     """The lines of ``trace`` up to the last of the first ``limit`` jobs that can be simulated.
 

@@ -1,43 +1,104 @@
 """Nodes of one CPU that parallel tasks and local users share."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from simulator.shared_nodes.jobs import Contention, Run
+from simulator.shared_nodes.jobs import MILLION, Contention, Run, SharedJob, millionths
+
+
+@dataclass(slots=True)
+class Room:
+    """What is taken of a node, and by how many.
+
+    Attributes:
+        parallel_tasks: MPL_paral(n).
+        local_tasks: MPL_local(n).
+        wanted: CPU_paral(n) + CPU_local(n), millionths of a CPU that all tasks would use alone.
+        used_memory: KiB that all tasks take.
+        memory: KiB that the node has; None if nobody knows, and then it is enough.
+    """
+
+    parallel_tasks: int
+    local_tasks: int
+    wanted: int
+    used_memory: int
+    memory: int | None
+
+    def take(self, job: SharedJob) -> None:
+        """A task of the job is started."""
+        self.parallel_tasks += 1
+        self.wanted += job.wanted
+        self.used_memory += job.memory
+
+    def give_back(self, job: SharedJob) -> None:
+        """A task of the job ends."""
+        self.parallel_tasks -= 1
+        self.wanted -= job.wanted
+        self.used_memory -= job.memory
 
 
 class Node:
-    """What runs on a node.
+    """A node of one CPU.
+
+    Args:
+        number: its place in the cluster, from 0.
+        local_tasks: of local users.
+        local_cpu: CPUs that local users want.
+        memory: KiB, if it is known.
+        local_memory: KiB of these that local users take.
 
     Attributes:
-        number: its place in the cluster, from 0.
         runs: of parallel jobs, one task each, in the order in which they were started.
-        tasks: MPL_paral(n) + MPL_local(n).
-        cpu: CPU_paral(n) + CPU_local(n), the CPUs that its tasks would use in isolation.
+        room: what these and the local users take.
     """
 
-    __slots__ = ("_local_cpu", "_local_tasks", "cpu", "number", "runs", "tasks")
+    __slots__ = ("_without_runs", "local_cpu", "number", "room", "runs")
 
-    def __init__(self, number: int, *, local_tasks: int = 0, local_cpu: float = 0.0) -> None:
+    def __init__(
+        self,
+        number: int,
+        *,
+        local_tasks: int = 0,
+        local_cpu: float = 0.0,
+        memory: int | None = None,
+        local_memory: int = 0,
+    ) -> None:
         self.number = number
+        self.local_cpu = local_cpu
         self.runs: list[Run] = []
-        self._local_tasks = local_tasks
-        self._local_cpu = local_cpu
-        self.count()
+        self.room = Room(0, local_tasks, millionths(local_cpu), local_memory, memory)
+        self._without_runs = replace(self.room)
 
     @property
-    def local_cpu(self) -> float:
-        """CPU_local(n)."""
-        return self._local_cpu
+    def tasks(self) -> int:
+        """MPL_paral(n) + MPL_local(n)."""
+        return self.room.local_tasks + self.room.parallel_tasks
+
+    @property
+    def cpu(self) -> float:
+        """CPU_paral(n) + CPU_local(n), in CPUs."""
+        return self.room.wanted / MILLION
 
     def without_runs(self) -> "Node":
         """A node with the same local load and nothing else."""
-        return Node(self.number, local_tasks=self._local_tasks, local_cpu=self._local_cpu)
+        local = self._without_runs
+        return Node(
+            self.number,
+            local_tasks=local.local_tasks,
+            local_cpu=self.local_cpu,
+            memory=local.memory,
+            local_memory=local.used_memory,
+        )
 
-    def count(self) -> None:
-        """Count tasks and CPUs anew: sums that were kept would drift."""
-        self.tasks = self._local_tasks + len(self.runs)
-        self.cpu = self._local_cpu + sum(run.job.cpu_share for run in self.runs)
+    def add(self, run: Run) -> None:
+        """Put a task of the run there."""
+        self.runs.append(run)
+        self.room.take(run.job)
+
+    def remove(self, run: Run) -> None:
+        """Take the run's task away."""
+        self.runs.remove(run)
+        self.room.give_back(run.job)
 
 
 class Cluster:
@@ -64,20 +125,18 @@ class Cluster:
         """Put a task of the run on each of its nodes."""
         self.runs.append(run)
         for number in run.nodes:
-            self.nodes[number].runs.append(run)
+            self.nodes[number].add(run)
         self._changed(run)
 
     def end(self, run: Run) -> None:
         """Take the run off its nodes."""
         self.runs.remove(run)
         for number in run.nodes:
-            self.nodes[number].runs.remove(run)
+            self.nodes[number].remove(run)
         self._changed(run)
 
     def _changed(self, run: Run) -> None:
         """Renew the contention of every run that has a node in common with this one."""
-        for number in run.nodes:
-            self.nodes[number].count()
         for neighbour in {id(run): run for n in run.nodes for run in self.nodes[n].runs}.values():
             nodes = [self.nodes[number] for number in neighbour.nodes]
             neighbour.contention = Contention(

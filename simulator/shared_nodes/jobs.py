@@ -23,6 +23,13 @@ SHORTEST = 1.0
 RESOLUTION = 1e-6
 """Seconds within which things happen at once: rounding must not tell them apart."""
 
+MILLION = 1_000_000
+
+
+def millionths(cpus: float) -> int:
+    """CPUs as a whole number of millionths, whose sums are exact in any order."""
+    return round(cpus * MILLION)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedJob:
@@ -32,7 +39,8 @@ class SharedJob:
         job_id: unique among the jobs that are looked at.
         tasks: how many nodes it takes, one task on each.
         execution_time: ExeTime_tot, in isolation.
-        cpu_time: CPUtime_tot, what a task uses of its CPU in that time; at most that long.
+        cpu_share: CPU(J), the fraction of a CPU that a task uses in isolation.
+        memory: KiB that each task takes of its node.
         predicted_runtime: what history says of its runtime on shared nodes, where it does.
         requested_walltime: the limit to which an outlived prediction is prolonged.
     """
@@ -40,14 +48,20 @@ class SharedJob:
     job_id: str
     tasks: int
     execution_time: float
-    cpu_time: float
+    cpu_share: float
+    memory: int = 0
     predicted_runtime: float | None = None
     requested_walltime: float | None = None
 
     @cached_property
-    def cpu_share(self) -> float:
-        """CPU(J): the fraction of a CPU that a task uses in isolation."""
-        return self.cpu_time / self.execution_time
+    def cpu_time(self) -> float:
+        """CPUtime_tot: what a task uses of its CPU in isolation, in seconds."""
+        return self.execution_time * self.cpu_share
+
+    @cached_property
+    def wanted(self) -> int:
+        """Millionths of a CPU that a task uses in isolation."""
+        return millionths(self.cpu_share)
 
     def times(self, factor: float) -> Self:
         """The same application with so much more, or less, to do, within its request."""
@@ -57,7 +71,6 @@ class SharedJob:
         return replace(
             self,
             execution_time=execution_time,
-            cpu_time=execution_time * self.cpu_share,
             predicted_runtime=predicted and min(limit, max(SHORTEST, factor * predicted)),
         )
 

@@ -12,9 +12,10 @@ Placement = Callable[[SharedJob, Sequence[Node], Cluster], tuple[int, ...]]
 def normal(job: SharedJob, open_nodes: Sequence[Node], _cluster: Cluster) -> tuple[int, ...]:
     """The nodes of which least is wanted, so that no local user is crowded out.
 
-    By CPUs wanted, then number of tasks, then number of the node.
+    By CPUs wanted, then number of tasks, then number of the node. CPUs are whole millionths, so
+    that nodes of which the same is wanted are equal however the sum came about.
     """
-    least_used = sorted(open_nodes, key=lambda node: (node.cpu, node.tasks, node.number))
+    least_used = sorted(open_nodes, key=lambda node: (node.room.wanted, node.tasks, node.number))
     return tuple(sorted(node.number for node in least_used[: job.tasks]))
 
 

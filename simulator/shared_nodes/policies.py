@@ -1,15 +1,26 @@
 """Scheduling policies of shared nodes: which waiting job is started next, and where."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
-from simulator.shared_nodes.cluster import Cluster, Node
-from simulator.shared_nodes.jobs import RESOLUTION, Run, SharedJob
+from simulator.shared_nodes.cluster import Cluster, Node, Room
+from simulator.shared_nodes.jobs import RESOLUTION, Run, SharedJob, millionths
 from simulator.shared_nodes.placement import Placement, normal, uniform
 from simulator.shared_nodes.remaining_time import cpu as expected_remaining_time
 
 PARALLEL_MPL = 4
-"""The paper lets no node have more parallel tasks than this."""
+"""The paper lets no node have more parallel tasks than this, however little they want."""
+
+CPU_LIMIT = 1.15
+"""CPUs that may be wanted of a node of one CPU, local users included, when a task is started.
+
+The paper names no number. Its nodes take a parallel task as long as that does not overload them
+in detriment of the local user, and it ran all of its jobs, each alone on its nodes (Basic), also
+where all nodes had a local user at 15% of the CPU. So a task that wants a whole CPU is taken
+beside such a user, which makes 1.15 the lowest limit that lets the paper's experiment happen;
+two tasks share a node where together they want no more than that.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,22 +31,41 @@ class SharedPolicy:
         selects: the job selection.
         places: the node selection.
         parallel_mpl: how many parallel tasks a node may have at most.
+        cpu_limit: CPUs that may be wanted of a node, local users included.
     """
 
     selects: "Selection"
     places: Placement
     parallel_mpl: int
+    cpu_limit: float = CPU_LIMIT
 
     def next_start(self, queue: Sequence[SharedJob], cluster: Cluster) -> Run | None:
         """The run to start now, if any; to be asked again until there is none."""
         return self.selects(self, queue, cluster)
 
-    def open_nodes(self, cluster: Cluster) -> list[Node]:
-        """The nodes that take another parallel task."""
-        return [node for node in cluster.nodes if len(node.runs) < self.parallel_mpl]
+    def admits(self, job: SharedJob, room: Room) -> bool:
+        """Whether a node of which so much is taken takes a task of the job too.
 
-    def fit(self, job: SharedJob, open_nodes: Sequence[Node], cluster: Cluster) -> Run | None:
-        """The run of the job on these nodes, if they are enough."""
+        Only while fewer than ``parallel_mpl`` parallel tasks are there and what is wanted stays
+        within ``cpu_limit`` and the node's memory: so the MPL depends on the node's state.
+        """
+        return (
+            room.parallel_tasks < self.parallel_mpl
+            and room.wanted + job.wanted <= millionths(self.cpu_limit)
+            and (room.memory is None or room.used_memory + job.memory <= room.memory)
+        )
+
+    def open_nodes(self, job: SharedJob, cluster: Cluster) -> list[Node]:
+        """The nodes that take a task of the job."""
+        return [node for node in cluster.nodes if self.admits(job, node.room)]
+
+    def can_ever_run(self, job: SharedJob, idle: Cluster) -> bool:
+        """Whether enough nodes of a cluster on which only local users are take the job."""
+        return len(self.open_nodes(job, idle)) >= job.tasks
+
+    def fit(self, job: SharedJob, cluster: Cluster) -> Run | None:
+        """The run of the job on nodes that take it, if they are enough."""
+        open_nodes = self.open_nodes(job, cluster)
         if len(open_nodes) < job.tasks:
             return None
         return Run(job=job, nodes=self.places(job, open_nodes, cluster))
@@ -46,7 +76,7 @@ Selection = Callable[[SharedPolicy, Sequence[SharedJob], Cluster], Run | None]
 
 def fcfs(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster) -> Run | None:
     """The job at the head of the queue."""
-    return policy.fit(queue[0], policy.open_nodes(cluster), cluster) if queue else None
+    return policy.fit(queue[0], cluster) if queue else None
 
 
 def backfilling(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster) -> Run | None:
@@ -58,33 +88,41 @@ def backfilling(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Clust
     if not queue:
         return None
     head, *others = queue
-    open_nodes = policy.open_nodes(cluster)
-    fits = [job for job in others if job.tasks <= len(open_nodes)]
-    if head.tasks <= len(open_nodes) or not fits:
-        return policy.fit(head, open_nodes, cluster)
-    reserved = _seconds_until_open(policy, head.tasks, cluster)
-    for job in fits:
-        run = Run(job=job, nodes=policy.places(job, open_nodes, cluster))
+    if run := policy.fit(head, cluster):
+        return run
+    open_nodes: dict[tuple[int, int], list[Node]] = {}
+    reserved: float | None = None
+    for job in others:
+        wants = (job.wanted, job.memory)
+        if wants not in open_nodes:
+            open_nodes[wants] = policy.open_nodes(job, cluster)
+        if len(open_nodes[wants]) < job.tasks:
+            continue
+        if reserved is None:
+            reserved = _seconds_until_open(policy, head, cluster)
+        run = Run(job=job, nodes=policy.places(job, open_nodes[wants], cluster))
         cluster.start(run)
-        delayed = _seconds_until_open(policy, head.tasks, cluster) > reserved + RESOLUTION
+        delayed = _seconds_until_open(policy, head, cluster) > reserved + RESOLUTION
         cluster.end(run)
         if not delayed:
             return run
     return None
 
 
-def _seconds_until_open(policy: SharedPolicy, wanted: int, cluster: Cluster) -> float:
-    """When so many nodes will take another parallel task, if running jobs end as expected."""
-    counts = [len(node.runs) for node in cluster.nodes]
-    is_open = sum(count < policy.parallel_mpl for count in counts)
-    ends = sorted((expected_remaining_time(run), run.nodes) for run in cluster.runs)
-    for seconds, nodes in ends:
-        for number in nodes:
-            counts[number] -= 1
-            is_open += counts[number] == policy.parallel_mpl - 1
-        if is_open >= wanted:
+def _seconds_until_open(policy: SharedPolicy, head: SharedJob, cluster: Cluster) -> float:
+    """When enough nodes will take the head, if running jobs end as expected; never is infinite."""
+    rooms = [replace(node.room) for node in cluster.nodes]
+    is_open = {number for number, room in enumerate(rooms) if policy.admits(head, room)}
+    ends = sorted((expected_remaining_time(run), place) for place, run in enumerate(cluster.runs))
+    for seconds, place in ends:
+        run = cluster.runs[place]
+        for number in run.nodes:
+            rooms[number].give_back(run.job)
+            if policy.admits(head, rooms[number]):
+                is_open.add(number)
+        if len(is_open) >= head.tasks:
             return seconds
-    raise ValueError(f"A job of {wanted} tasks does not fit on {len(counts)} nodes.")
+    return inf
 
 
 SHARED_POLICIES: Mapping[str, SharedPolicy] = {

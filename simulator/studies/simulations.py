@@ -49,13 +49,15 @@ class Run:
     least_processors: int = 1
     group: str = ""
 
-    def workload(self) -> Workload:
-        """The jobs that are simulated."""
+    def jobs(self) -> Trace:
+        """The jobs of the log that are meant, as they were read."""
         trace = first_jobs(_log(self.trace), self.limit, processors=self.processors)
         trace = trace.select(trace.processors >= self.least_processors)
-        if self.year is not None:
-            trace = trace.select(_years(trace) == self.year)
-        workload = prepare(trace, processors=self.processors)
+        return trace if self.year is None else trace.select(_years(trace) == self.year)
+
+    def workload(self) -> Workload:
+        """The jobs that are simulated."""
+        workload = prepare(self.jobs(), processors=self.processors)
         if self.days is None:
             return workload
         chosen = workload.trace.select(_stretch(workload, self.days * 86400, self.load))

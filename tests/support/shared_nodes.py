@@ -6,9 +6,11 @@ from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import SharedJob
 
 
-def job(name, tasks=1, seconds=100.0, share=0.5):
+def job(name, tasks=1, seconds=100.0, share=0.5, memory=0):
     """A job that alone runs so long with such a share of a CPU."""
-    return SharedJob(job_id=name, tasks=tasks, execution_time=seconds, cpu_time=seconds * share)
+    return SharedJob(
+        job_id=name, tasks=tasks, execution_time=seconds, cpu_share=share, memory=memory
+    )
 
 
 def nodes(count, local=()):

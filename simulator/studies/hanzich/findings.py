@@ -108,6 +108,14 @@ def _pessimistic(cell: Cell) -> Comparison:
     return lambda scores: [each.signed for each in scores[cell]]
 
 
+def _execution_worse(worse: Cell, better: Cell) -> Comparison:
+    def differences(scores: Scores) -> list[float]:
+        pairs = zip(scores[worse], scores[better], strict=True)
+        return [one.execution - other.execution for one, other in pairs]
+
+    return differences
+
+
 _ESTIMATORS = tuple(f"{remaining}-{used}" for remaining, used in product(ANALYTIC, USED))
 _BACKFILLING = ("normal-backfilling", "uniform-backfilling")
 
@@ -141,6 +149,17 @@ FINDINGS: Mapping[str, Sequence[Comparison]] = {
     "Under backfilling more local load means less deviation": [
         _worse(Cell(policy, min(LOCAL_SHARES), name), Cell(policy, max(LOCAL_SHARES), name))
         for policy, name in product(_BACKFILLING, ("mpl-mpl", "cpu-cpu"))
+    ],
+    "Basic deviates more than Normal or Uniform (in some cases)": [
+        _worse(Cell("basic", share, name), Cell(other, share, name))
+        for share, name, other in product(LOCAL_SHARES, _ESTIMATORS, ("normal", "uniform"))
+    ],
+    "Under Basic with 25% local load CPU-CPU is pessimistic": [
+        _pessimistic(Cell("basic", min(LOCAL_SHARES), "cpu-cpu"))
+    ],
+    "History errs less in execution times than the formulas (37% against 41%)": [
+        _execution_worse(Cell(policy, share, name), Cell(policy, share, "hybrid-cpu"))
+        for policy, share, name in product(SHARED_POLICIES, LOCAL_SHARES, _ESTIMATORS)
     ],
 }
 """Each finding as the comparisons that it makes."""

@@ -2,9 +2,11 @@
 
 From Hanzich et al. 2005, section 4: 30 jobs of CG, IS, MG and BT with 2, 4 or 8 tasks, balanced
 between computation and communication, arriving as a Poisson process with a mean of 15 s; local
-users take 15% of the CPU of 25, 50 or 100% of the nodes. The paper does not say how long the
-benchmarks run or how much CPU they use: ``CHARACTERISTICS`` is our supposition (minutes, as the
-paper says; the more tasks, the shorter and the more communication), and so is ``VARIATION``.
+users take 15% of the CPU and 35% of the memory of 25, 50 or 100% of the nodes, which have 512 MB.
+Their 0.5 KB/s are 0.004% of a Fast Ethernet and are left out. The paper does not say how long the
+benchmarks run or how much CPU and memory they use: ``CHARACTERISTICS`` is our supposition
+(minutes, as the paper says; the more tasks, the shorter and the more communication), and so is
+``VARIATION``.
 """
 
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import log, sqrt
 from random import Random
+from typing import NamedTuple
 
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import SharedJob
@@ -19,28 +22,48 @@ from simulator.shared_nodes.jobs import SharedJob
 NODES = 16
 JOBS = 30
 SECONDS_BETWEEN_ARRIVALS = 15.0
+MEGABYTE = 1024
+"""In KiB."""
+
+MEMORY = 512 * MEGABYTE
 LOCAL_CPU = 0.15
+LOCAL_MEMORY = round(0.35 * MEMORY)
 LOCAL_SHARES = (0.25, 0.5, 1.0)
 """Fractions of the nodes that have a local user."""
 
 VARIATION = 0.1
 """Standard deviation of what a run needs over what its application is known for, about 1."""
 
-CHARACTERISTICS: Mapping[tuple[str, int], tuple[float, float]] = {
-    ("BT", 2): (600.0, 0.90),
-    ("BT", 4): (330.0, 0.85),
-    ("BT", 8): (190.0, 0.75),
-    ("MG", 2): (180.0, 0.75),
-    ("MG", 4): (110.0, 0.65),
-    ("MG", 8): (75.0, 0.55),
-    ("CG", 2): (240.0, 0.45),
-    ("CG", 4): (160.0, 0.40),
-    ("CG", 8): (120.0, 0.30),
-    ("IS", 2): (150.0, 0.35),
-    ("IS", 4): (110.0, 0.30),
-    ("IS", 8): (90.0, 0.20),
+
+class Characteristic(NamedTuple):
+    """What an application is known for, with so many tasks.
+
+    Attributes:
+        seconds: in isolation.
+        cpu_share: fraction of a CPU that each task uses.
+        megabytes: that each task takes.
+    """
+
+    seconds: float
+    cpu_share: float
+    megabytes: int
+
+
+CHARACTERISTICS: Mapping[tuple[str, int], Characteristic] = {
+    ("BT", 2): Characteristic(600.0, 0.90, 150),
+    ("BT", 4): Characteristic(330.0, 0.85, 75),
+    ("BT", 8): Characteristic(190.0, 0.75, 40),
+    ("MG", 2): Characteristic(180.0, 0.75, 220),
+    ("MG", 4): Characteristic(110.0, 0.65, 110),
+    ("MG", 8): Characteristic(75.0, 0.55, 55),
+    ("CG", 2): Characteristic(240.0, 0.45, 100),
+    ("CG", 4): Characteristic(160.0, 0.40, 60),
+    ("CG", 8): Characteristic(120.0, 0.30, 40),
+    ("IS", 2): Characteristic(150.0, 0.35, 80),
+    ("IS", 4): Characteristic(110.0, 0.30, 45),
+    ("IS", 8): Characteristic(90.0, 0.20, 25),
 }
-"""(benchmark, tasks) -> seconds in isolation, fraction of a CPU that each task uses."""
+"""By benchmark and tasks."""
 
 BENCHMARKS = tuple(sorted({name for name, _ in CHARACTERISTICS}))
 SIZES = tuple(sorted({tasks for _, tasks in CHARACTERISTICS}))
@@ -82,11 +105,16 @@ def workload(seed: int, *, scale: float = 1.0) -> list[Arrival]:
 
 def _arrival(job_id: str, benchmark: str, time: float, scale: float, random: Random) -> Arrival:
     tasks = random.choice(SIZES)
-    alone, share = CHARACTERISTICS[benchmark, tasks]
-    seconds = alone * scale
+    known = CHARACTERISTICS[benchmark, tasks]
     spread = sqrt(log(1 + VARIATION**2))
     factor = random.lognormvariate(-(spread**2) / 2, spread)
-    job = SharedJob(job_id=job_id, tasks=tasks, execution_time=seconds, cpu_time=seconds * share)
+    job = SharedJob(
+        job_id=job_id,
+        tasks=tasks,
+        execution_time=known.seconds * scale,
+        cpu_share=known.cpu_share,
+        memory=known.megabytes * MEGABYTE,
+    )
     return Arrival(time=time, job=job, benchmark=benchmark, needed_cpu_time=factor * job.cpu_time)
 
 
@@ -96,7 +124,15 @@ def idle_cluster(local_share: float, seed: int) -> Cluster:
     local = set(random.sample(range(NODES), round(local_share * NODES)))
     return Cluster(
         [
-            Node(number, local_tasks=1, local_cpu=LOCAL_CPU) if number in local else Node(number)
+            Node(
+                number,
+                local_tasks=1,
+                local_cpu=LOCAL_CPU,
+                memory=MEMORY,
+                local_memory=LOCAL_MEMORY,
+            )
+            if number in local
+            else Node(number, memory=MEMORY)
             for number in range(NODES)
         ]
     )

@@ -12,7 +12,7 @@ from predictors.methods.knn import Knn
 from simulator.shared_nodes.jobs import SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import PARALLEL_MPL, SHARED_POLICIES, SharedPolicy
-from simulator.shared_nodes.simulation import SharedSimulation, forecast
+from simulator.shared_nodes.simulation import SharedSimulation, Span, forecast
 from simulator.studies.hanzich.nas import Arrival, idle_cluster, workload
 
 SCORED = (*(name for name in ESTIMATORS if not name.startswith("hybrid")), "hybrid-cpu")
@@ -23,6 +23,10 @@ WORKLOADS_OF_HISTORY = 5
 
 FIRST_SEED_OF_HISTORY = 10**9
 """Apart from the seeds of the workloads that are scored."""
+
+
+Estimates = defaultdict[str, list[Span]]
+"""When a job was told to run, at each arrival from its own on, by job id."""
 
 
 class Setting(NamedTuple):
@@ -49,11 +53,14 @@ class Deviation:
         at_arrival: absolute, of the estimate that a job gets when it arrives.
         signed: of the same estimate, positive where it is pessimistic.
         adjusted: absolute, of the estimate at the last arrival before the job ended.
+        execution: absolute, of the time between start and end that a job gets when it arrives,
+            in % of the true one.
     """
 
     at_arrival: float
     signed: float
     adjusted: float
+    execution: float
 
 
 def score(setting: Setting, seeds: Iterable[int]) -> list[Mapping[str, Deviation]]:
@@ -90,15 +97,15 @@ def _score_workload(setting: Setting, seed: int, history: Predictor) -> Mapping[
     arrivals = workload(seed, scale=setting.scale)[: setting.jobs]
     policy = SHARED_POLICIES[setting.policy]
     truth = _truth(setting, seed, arrivals)
-    estimates: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in SCORED}
+    estimates: dict[str, Estimates] = {name: defaultdict(list) for name in SCORED}
     for arrival in arrivals:
         truth.run(arrival.time)
         truth.submit(_with_prediction(arrival, history))
         for name in SCORED:
-            for job_id, end in _estimated_ends(truth, policy, name).items():
-                estimates[name][job_id].append(end)
+            for job_id, span in _estimated(truth, policy, name).items():
+                estimates[name][job_id].append(span)
     truth.run()
-    return {name: _deviation(arrivals, truth, ends) for name, ends in estimates.items()}
+    return {name: _deviation(arrivals, truth, spans) for name, spans in estimates.items()}
 
 
 def _truth(setting: Setting, seed: int, arrivals: Sequence[Arrival]) -> SharedSimulation:
@@ -107,9 +114,12 @@ def _truth(setting: Setting, seed: int, arrivals: Sequence[Arrival]) -> SharedSi
     return SharedSimulation(cluster, [], SHARED_POLICIES[setting.policy], ProcessorSharing(needed))
 
 
-def _estimated_ends(truth: SharedSimulation, policy: SharedPolicy, name: str) -> dict[str, float]:
+def _estimated(truth: SharedSimulation, policy: SharedPolicy, name: str) -> dict[str, Span]:
     spans = forecast(truth.cluster, truth.queue, policy, ESTIMATORS[name])
-    return {job_id: truth.now + span.end for job_id, span in spans.items()}
+    return {
+        job_id: replace(span, start=truth.now + span.start, end=truth.now + span.end)
+        for job_id, span in spans.items()
+    }
 
 
 def _with_prediction(arrival: Arrival, history: Predictor) -> SharedJob:
@@ -132,15 +142,19 @@ def _submission(arrival: Arrival, *, time: float) -> Submission:
 
 
 def _deviation(
-    arrivals: Sequence[Arrival], truth: SharedSimulation, ends: Mapping[str, Sequence[float]]
+    arrivals: Sequence[Arrival], truth: SharedSimulation, estimates: Mapping[str, Sequence[Span]]
 ) -> Deviation:
-    first, last = [], []
+    first, last, executions = [], [], []
     for arrival in arrivals:
-        name = arrival.job.job_id
-        end = truth.spans[name].end
-        turnaround = end - arrival.time
-        first.append(100 * (ends[name][0] - end) / turnaround)
-        last.append(100 * (ends[name][-1] - end) / turnaround)
+        true = truth.spans[arrival.job.job_id]
+        spans = estimates[arrival.job.job_id]
+        turnaround, execution = true.end - arrival.time, true.end - true.start
+        first.append(100 * (spans[0].end - true.end) / turnaround)
+        last.append(100 * (spans[-1].end - true.end) / turnaround)
+        executions.append(100 * (spans[0].end - spans[0].start - execution) / execution)
     return Deviation(
-        at_arrival=fmean(map(abs, first)), signed=fmean(first), adjusted=fmean(map(abs, last))
+        at_arrival=fmean(map(abs, first)),
+        signed=fmean(first),
+        adjusted=fmean(map(abs, last)),
+        execution=fmean(map(abs, executions)),
     )

@@ -16,7 +16,7 @@ from simulator.reports.replay_pictures import (
     REQUEST_COLOUR,
     STYLE,
 )
-from simulator.studies.xu.study import STEPS, TUNED, TuningComparison
+from simulator.studies.xu.comparison import STEPS, TUNED, TuningComparison
 
 Curves = Mapping[str, Sequence[float]]
 """By method."""

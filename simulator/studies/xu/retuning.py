@@ -12,7 +12,7 @@ from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import Batch, batch_of
 from predictors.tuning.exhaustive import Survey, exhaustive, survey
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import SEARCHES, judge
+from predictors.tuning.round import SEARCHES, Divided, judge
 from predictors.tuning.search import Found
 
 Seconds = NDArray[np.float64]
@@ -43,15 +43,16 @@ class Retuning:
 
     Args:
         runs: the log, in any order.
+        unsearched: how features are scaled and compared; by default as untuned knn does.
     """
 
-    def __init__(self, runs: Sequence[Completion]) -> None:
+    def __init__(self, runs: Sequence[Completion], unsearched: KnnParameters | None = None) -> None:
         ends = np.array([run.end_time for run in runs])
         self._order = np.argsort(ends, kind="stable")
         ordered = [runs[job] for job in self._order]
         self._ends = ends[self._order]
         self._submits = np.array([run.submission.submit_time for run in ordered])
-        self._batch = batch_of(ordered, ordered)
+        self._batch = batch_of(ordered, ordered, unsearched=unsearched)
         self._surveys: dict[tuple[int, int, tuple[str, ...]], Survey] = {}
 
     def rounds(self, plan: TuningPlan) -> range:
@@ -80,15 +81,16 @@ class Retuning:
             last_round: no round after so many ended jobs; None goes on to the end of the log.
             progress: called after each round.
         """
-        in_force = KnnParameters()
+        in_force = self._batch.unsearched
         predicted = self._batch.predictions(in_force)
         history: list[KnnParameters] = []
         adopted = 0
         for ended in self.rounds(plan):
             if last_round is not None and ended > last_round:
                 break
-            training, test = self._divided(plan, ended)
-            done = judge(self._searched(plan, ended, training), training, test, in_force, plan)
+            jobs = self._divided(plan, ended)
+            found = self._searched(plan, ended, jobs.training)
+            done = judge(found, jobs, jobs, in_force, plan)
             if done.adopted:
                 adopted += 1
                 in_force = done.parameters
@@ -99,10 +101,51 @@ class Retuning:
                 progress()
         return Retuned(self._in_log_order(predicted), history, adopted)
 
+    def as_published(
+        self, plan: TuningPlan, *, progress: Callable[[], object] | None = None
+    ) -> Retuned:
+        """Predictions as Xu et al. 2019 make them (section 2.3): whatever a round finds is used.
+
+        After h + t1 jobs have ended and then after every t2, the parameters are searched on the
+        newest t1 jobs and are in force, without having to beat any others, until the next round.
+        Jobs before the first round have the predictions of parameters that stay.
+
+        Args:
+            plan: of every round.
+            progress: called after each round.
+        """
+        predicted = self._batch.predictions(self._batch.unsearched)
+        history: list[KnnParameters] = []
+        rounds = self.published_rounds(plan)
+        for ended in rounds:
+            training = self._batch.select(slice(ended - plan.training, ended))
+            history.append(SEARCHES[plan.search](training, plan).parameters)
+            later = self._submitted_from(ended)
+            if ended + plan.test in rounds:
+                later &= ~self._submitted_from(ended + plan.test)
+            chosen = np.flatnonzero(later)
+            predicted[chosen] = self._batch.select(chosen).predictions(history[-1])
+            if progress:
+                progress()
+        return Retuned(self._in_log_order(predicted), history, len(history))
+
+    def published_rounds(self, plan: TuningPlan) -> range:
+        """After how many ended jobs there is a round of ``as_published``."""
+        return range(plan.history + plan.training, len(self._ends), plan.test)
+
+    def published_scored(self, plan: TuningPlan) -> NDArray[np.bool_]:
+        """The jobs that were submitted after the first of these, in the order of the log."""
+        return self._in_log_order(self._submitted_from(plan.history + plan.training))
+
+    def _submitted_from(self, ended: int) -> NDArray[np.bool_]:
+        """The jobs submitted once so many jobs had ended, in order of their end."""
+        later: NDArray[np.bool_] = self._submits >= self._ends[ended - 1]
+        return later
+
     def _searched(self, plan: TuningPlan, ended: int, training: Batch) -> Found:
         """The search of one round; its survey is remembered for other penalties."""
         if plan.search != "exhaustive":
-            return SEARCHES[plan.search](training, plan.penalty, seed=plan.seed)
+            return SEARCHES[plan.search](training, plan)
 
         def surveyor(batch: Batch, template: tuple[str, ...]) -> Survey:
             known = self._surveys.get((ended, len(batch), template))
@@ -111,14 +154,14 @@ class Retuning:
                 self._surveys[ended, len(batch), template] = known
             return known
 
-        return exhaustive(training, plan.penalty, surveyor=surveyor)
+        return exhaustive(training, plan, surveyor=surveyor)
 
-    def _divided(self, plan: TuningPlan, ended: int) -> tuple[Batch, Batch]:
+    def _divided(self, plan: TuningPlan, ended: int) -> Divided:
         """Training and test jobs of the round after ``ended`` jobs."""
         seen = min(ended, plan.jobs)
         training_from, test_from = plan.divide(seen)
         first = ended - seen
-        return (
+        return Divided(
             self._batch.select(slice(first + training_from, first + test_from)),
             self._batch.select(slice(first + test_from, ended)),
         )

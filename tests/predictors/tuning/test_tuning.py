@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from predictors.jobs import Completion, Submission
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.batch import batch_of
 from predictors.tuning.exhaustive import exhaustive
-from predictors.tuning.genetic import GENERATIONS, GENES, IMPROVEMENT, PATIENCE, decode, genetic
+from predictors.tuning.genetic import GENES, IMPROVEMENT, PATIENCE, decode, genetic
 from predictors.tuning.objective import Errors
-from predictors.tuning.plan import FEWEST_JOBS, TooShortHistoryError, TuningPlan
+from predictors.tuning.plan import FEWEST_JOBS, GENERATIONS, TooShortHistoryError, TuningPlan
 from predictors.tuning.round import tune
 from predictors.tuning.search import templates
 
@@ -89,15 +89,24 @@ parameter_sets = st.builds(
 
 
 @pytest.mark.parametrize("missing", [(), ("application", "requested_memory"), TEMPLATE_ATTRIBUTES])
-def test_fitness_is_that_of_the_real_predictor(missing):
+@pytest.mark.parametrize(
+    "unsearched",
+    [
+        KnnParameters(scaling=150),
+        KnnParameters(scaling=150, distance="manhattan", weights=(2.0, 0.5, 0.0)),
+    ],
+)
+def test_fitness_is_that_of_the_real_predictor(missing, unsearched):
     completions = history(500, missing=missing, runtime=anything)
     trials = completions[300:]
-    batch = batch_of(completions, trials, longest_history=400, scaling=150)
+    batch = batch_of(completions, trials, longest_history=400, unsearched=unsearched)
     runtimes = np.array([trial.runtime for trial in trials])
 
     @settings(max_examples=40, deadline=None)
     @given(parameter_sets)
-    def check(parameters):
+    def check(drawn):
+        like = {"distance": unsearched.distance, "weights": unsearched.weights}
+        parameters = replace(drawn, **like)
         expected = replayed(completions, trials, parameters)
         errors = batch.errors(parameters)
         mae = float(np.abs(expected - runtimes).mean())
@@ -121,13 +130,50 @@ def test_cost_prices_underestimated_jobs():
     errors = Errors(mean_absolute_error=100.0, underestimation_rate=0.5)
     assert errors.cost(0.0) == 100.0
     assert errors.cost(4.0) == 300.0
+    assert errors.cost(4.0, "sum") == 100.0 + 4.0 * 0.5 * 3600.0
+
+
+def test_the_searches_make_small_what_the_plan_wants():
+    """In a sum a share costs the same at any error, so the best set is another one."""
+    completions = history(600)
+    batch = batch_of(completions, completions[300:])
+    for search in (exhaustive, genetic):
+        for fitness in ("product", "sum"):
+            plan = TuningPlan(penalty=2.0, fitness=fitness, generations=5)
+            found = search(batch, plan)
+            assert found.cost == pytest.approx(batch.errors(found.parameters).cost(2.0, fitness))
+
+
+def test_population_and_generations_say_how_many_sets_are_tried():
+    completions = history(400)
+    batch = batch_of(completions, completions[300:])
+    found = genetic(batch, TuningPlan(population=12, generations=3))
+    assert (len(found.costs), found.evaluations) == (3, 36)
+
+
+@pytest.mark.parametrize("search", ["exhaustive", "genetic"])
+def test_a_round_compares_features_as_the_plan_says(search):
+    completions = history(900)
+    plan = TuningPlan(
+        history=300, training=400, test=200, search=search, distance="manhattan", weights=(3, 1, 0)
+    )
+    done = tune(completions, KnnParameters(), replace(plan, generations=3))
+    assert done.before.parameters == KnnParameters()
+    assert done.after.parameters.distance == "manhattan"
+    assert done.after.parameters.weights == (3, 1, 0)
+    live = Knn(**asdict(done.after.parameters))
+    ordered = sorted(completions, key=lambda run: run.end_time)[-900:]
+    batch = batch_of(ordered, ordered[300:], unsearched=done.after.parameters)
+    test = batch.select(slice(400, None))
+    assert test.errors(done.after.parameters) == done.after.test
+    assert live.parameters["distance"] == "manhattan"
 
 
 @pytest.mark.parametrize("search", [exhaustive, genetic])
 def test_a_search_finds_the_attribute_that_decides(search):
     completions = history(900, runtime=by_application)
     batch = batch_of(completions, completions[500:])
-    found = search(batch, 0.0)
+    found = search(batch, TuningPlan(penalty=0.0))
     assert "application" in found.parameters.template
     assert found.cost == pytest.approx(batch.errors(found.parameters).cost(0.0), rel=1e-9)
     assert found.cost < 0.5 * batch.errors(KnnParameters()).cost(0.0)
@@ -139,7 +185,7 @@ def test_a_higher_penalty_underestimates_fewer_jobs():
     completions = history(600)
     batch = batch_of(completions, completions[300:])
     shares = [
-        batch.errors(exhaustive(batch, penalty).parameters).underestimation_rate
+        batch.errors(exhaustive(batch, TuningPlan(penalty=penalty)).parameters).underestimation_rate
         for penalty in (0, 4, 40)
     ]
     assert shares == sorted(shares, reverse=True)
@@ -150,7 +196,7 @@ def test_a_higher_penalty_underestimates_fewer_jobs():
 def test_an_attribute_that_no_job_has_is_never_in_the_template(search):
     completions = history(500, missing=("group", "application"))
     batch = batch_of(completions, completions[300:])
-    assert set(search(batch, 1.0).parameters.template) <= {"user", "queue"}
+    assert set(search(batch, TuningPlan()).parameters.template) <= {"user", "queue"}
     assert templates(batch) == [(), ("user",), ("queue",), ("user", "queue")]
 
 
@@ -162,7 +208,7 @@ def test_the_genetic_search_is_seeded_and_touches_no_other_random_numbers():
     completions = history(400)
     batch = batch_of(completions, completions[200:])
     states = global_random_states()
-    runs = [genetic(batch, 1.0, seed=seed, generations=8) for seed in (3, 3, 4)]
+    runs = [genetic(batch, TuningPlan(seed=seed, generations=8)) for seed in (3, 3, 4)]
     assert runs[0] == runs[1]
     assert runs[0].costs != runs[2].costs
     assert states == global_random_states()
@@ -171,9 +217,9 @@ def test_the_genetic_search_is_seeded_and_touches_no_other_random_numbers():
 def test_the_genetic_search_ends_after_its_generations_or_when_it_has_converged():
     completions = history(400)
     batch = batch_of(completions, completions[300:])
-    assert len(genetic(batch, 1.0, generations=7).costs) == 7
+    assert len(genetic(batch, TuningPlan(generations=7)).costs) == 7
     steps = []
-    found = genetic(batch, 1.0, report=steps.append)
+    found = genetic(batch, TuningPlan(), report=steps.append)
     assert PATIENCE < len(found.costs) < GENERATIONS
     assert found.costs[-1] > (1 - IMPROVEMENT) * found.costs[-1 - PATIENCE]
     assert [step.cost for step in steps] == list(found.costs)
@@ -235,7 +281,9 @@ def test_a_short_history_is_divided_in_proportion_and_a_tiny_one_refused():
     assert FEWEST_JOBS == 1000
 
 
-@pytest.mark.parametrize("wrong", [{"training": 0}, {"penalty": -1}, {"search": "luck"}])
+@pytest.mark.parametrize(
+    "wrong", [{"training": 0}, {"penalty": -1}, {"search": "luck"}, {"weights": (1, 2)}]
+)
 def test_a_senseless_plan_is_refused_by_name(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         TuningPlan(**wrong)

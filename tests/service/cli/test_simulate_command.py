@@ -215,3 +215,47 @@ def test_malformed_lines_are_named_and_may_be_skipped(walltimed, log):
     code, out, _ = walltimed("simulate", log, "--on-error", "skip")
     assert code == 3
     assert "Malformed lines: 1: 6" in out
+
+
+def test_estimates_come_from_a_file_of_predictions(walltimed, longer_log, tmp_path):
+    """What a replay writes down is what a simulation with the same wisdom takes."""
+    file = tmp_path / "predictions.tsv.gz"
+    code, _, _ = walltimed(
+        "replay", longer_log, "--in-process", "--method", "requested", "--method", "last-two",
+        "--predictions", file,
+    )  # fmt: skip
+    assert code == 0
+    code, out, _ = walltimed(
+        "simulate", longer_log, "--estimates", f"file:{file}#requested",
+        "--estimates", "requested", "--estimates", f"file:{file}#last-two", "--json",
+    )  # fmt: skip
+    assert code == 0
+    from_file, requested, guessed = json.loads(out)["simulations"]
+    assert from_file["wait"] == requested["wait"]
+    assert guessed["corrected"] > 0
+    code, _, complaint = walltimed("simulate", longer_log, "--estimates", f"file:{file}")
+    assert code == 2
+    assert "say which, as #METHOD" in complaint
+
+
+def test_predictions_in_the_place_of_requests_are_what_the_log_says(walltimed, log, tmp_path):
+    """Job 2 of 5 s is predicted at 3 s, as pyss swaps it: 3 s of work, and 2 s are gone."""
+    file = tmp_path / "predictions.tsv"
+    file.write_text("job_id\tmethod\tpredicted\n2\tours\t3.0\n")
+    schedule = tmp_path / "schedule.swf"
+    code, _, _ = walltimed(
+        "simulate", log, "--requests", file, "--overrun", "swap", "--output", schedule
+    )
+    assert code == 0
+    found = read_swf(schedule)
+    assert found.run.tolist() == [10, 3, 8, 9]
+    assert found.requested_time.tolist() == [10, 5, 8, 9]
+
+
+@pytest.mark.parametrize("text", ["", "job\tmethod\n", "job_id\tmethod\tpredicted\n2\tx\t-3\n"])
+def test_what_is_no_file_of_predictions_is_refused(walltimed, log, tmp_path, text):
+    file = tmp_path / "predictions.tsv"
+    file.write_text(text)
+    code, _, complaint = walltimed("simulate", log, "--estimates", f"file:{file}")
+    assert code == 2
+    assert str(file.name) in complaint.replace("\n", "")

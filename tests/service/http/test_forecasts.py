@@ -132,7 +132,7 @@ def test_intervals_are_ranges_of_futures_drawn_from_past_errors(service):
 
 def test_on_shared_nodes_jobs_slow_each_other_down(service):
     queue = {
-        "machine": {"nodes": NODES},
+        "machine": {"nodes": NODES, "cpu_limit": 2},
         "running": [
             running(
                 "old", nodes=["n1"], execution_time=100, cpu_share=0.5, used_cpu_time=25, elapsed=70
@@ -151,11 +151,40 @@ def test_on_shared_nodes_jobs_slow_each_other_down(service):
     assert starts(forecast(service, policy="basic", **queue))["wide"] == pytest.approx(50)
 
 
+def test_nobody_is_started_beside_a_local_user_who_wants_the_node(service):
+    """Of four jobs that compute only two are started at once, one on each node left to them."""
+    nodes = [{"name": "n0", "local_tasks": 1, "local_cpu": 0.99}, {"name": "n1"}, {"name": "n2"}]
+    queue = [waiting(n, execution_time=100, cpu_share=0.9) for n in range(4)]
+    answer = forecast(service, machine={"nodes": nodes}, policy="normal", waiting=queue)
+    assert [job["nodes"] for job in answer.json()["jobs"]] == [["n1"], ["n2"], ["n1"], ["n2"]]
+    assert list(starts(answer).values()) == [0, 0, 100, 100]
+    machine = {"nodes": nodes, "cpu_limit": 4}
+    crowded = starts(forecast(service, machine=machine, policy="normal", waiting=queue))
+    assert set(crowded.values()) == {0}
+    refused = forecast(
+        service,
+        machine={"nodes": nodes},
+        policy="normal",
+        waiting=[waiting("wide", 3, cpu_share=0.9)],
+    )
+    assert refused.json()["field"] == "waiting.0.cpu_share"
+
+
+def test_tasks_on_shared_nodes_wait_for_memory(service):
+    nodes = [{"name": "n0", "memory": 512_000, "local_memory": 180_000}]
+    job = {"execution_time": 100, "cpu_share": 0.1}
+    queue = [waiting(n, requested_memory=200_000, **job) for n in range(2)]
+    assert starts(forecast(service, machine={"nodes": nodes}, policy="normal", waiting=queue)) == {
+        0: 0,
+        1: 100,
+    }
+
+
 def shared_queue(**of_each):
     """Two jobs that share a node, and one that waits for it."""
     used = {"nodes": ["n1"], "used_cpu_time": 50, "elapsed": 60, "predicted_walltime": 200}
     return {
-        "machine": {"nodes": NODES[:1], "parallel_mpl": 2},
+        "machine": {"nodes": NODES[:1], "parallel_mpl": 2, "cpu_limit": 2},
         "policy": "normal",
         "running": [running("x", **used, **of_each), running("y", **used, **of_each)],
         "waiting": [waiting("z", predicted_walltime=300, **of_each)],
@@ -305,8 +334,8 @@ def test_a_pinned_job_keeps_the_start_that_was_planned_by_requests(service, pinn
 
 def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(serve, sqlite_url):
     service = serve(sqlite_url)
-    forecast(service, **QUEUE)  # so that its process is there
-    service.worker.forecasts.limit = 0.05
+    forecast(service, **shared_queue())  # so that its process is there
+    service.worker.forecasts.shared.limit = 0.05
     many = [waiting(n, 1 + n % 4, request=1000 + n) for n in range(3000)]
     long = forecast(
         service,
@@ -317,12 +346,12 @@ def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(ser
     assert long.status_code == 503
     assert long.json()["error"] == "ForecastTooLongError"
     assert long.headers["retry-after"] == "1"
-    service.worker.forecasts.limit = 60.0
-    assert forecast(service, **QUEUE).status_code == 200
+    service.worker.forecasts.shared.limit = 60.0
+    assert forecast(service, **shared_queue()).status_code == 200
 
 
 def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monkeypatch):
-    monkeypatch.setattr(service.worker.forecasts, "waiting", 8)
+    monkeypatch.setattr(service.worker.forecasts.dedicated, "waiting", 8)
     answer = forecast(service, **QUEUE)
     assert answer.status_code == 503
     assert answer.json()["error"] == "ForecastsBusyError"
@@ -331,7 +360,7 @@ def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monk
 def test_predictions_are_answered_while_a_forecast_is_made(serve, sqlite_url):
     """On the event loop the forecast would let one in, or none."""
     service = serve(sqlite_url, forecast_seconds=60)
-    forecast(service, **QUEUE)  # so that its process is there
+    forecast(service, **shared_queue())  # so that its process is there
     long = {
         "machine": {"nodes": [{"name": f"{n}"} for n in range(50)]},
         "policy": "uniform-backfilling",
@@ -339,9 +368,9 @@ def test_predictions_are_answered_while_a_forecast_is_made(serve, sqlite_url):
     }
     with ThreadPoolExecutor(1) as elsewhere:
         played = elsewhere.submit(forecast, service, **long)
-        service.wait_until(lambda: service.worker.forecasts.waiting)
+        service.wait_until(lambda: service.worker.forecasts.shared.waiting)
         answered = 0
-        while service.worker.forecasts.waiting:
+        while service.worker.forecasts.shared.waiting:
             service.predict(user="ada")
             answered += 1
     assert played.result().status_code == 200

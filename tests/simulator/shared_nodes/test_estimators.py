@@ -13,7 +13,7 @@ from simulator.shared_nodes.pace import ESTIMATORS
 
 @pytest.fixture
 def job():
-    return SharedJob(job_id="a", tasks=2, execution_time=100.0, cpu_time=50.0)
+    return SharedJob(job_id="a", tasks=2, execution_time=100.0, cpu_share=0.5)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_cpu_multiplies_by_wanted_over_feasible(run):
 
 def test_hybrid_takes_the_prediction_less_what_has_passed(run, job):
     run.job = SharedJob(
-        job_id="a", tasks=2, execution_time=100.0, cpu_time=50.0, predicted_runtime=190.0
+        job_id="a", tasks=2, execution_time=100.0, cpu_share=0.5, predicted_runtime=190.0
     )
     assert remaining_time.hybrid(run) == 150.0
     run.job = job
@@ -66,7 +66,7 @@ def test_an_outlived_prediction_is_doubled_up_to_the_request(run, request_, left
         job_id="a",
         tasks=2,
         execution_time=100.0,
-        cpu_time=50.0,
+        cpu_share=0.5,
         predicted_runtime=30.0,
         requested_walltime=request_,
     )
@@ -80,7 +80,7 @@ def test_a_run_that_used_more_than_it_is_known_for_ends_now(run, name):
         job_id="a",
         tasks=2,
         execution_time=100.0,
-        cpu_time=50.0,
+        cpu_share=0.5,
         predicted_runtime=30.0,
         requested_walltime=40.0,
     )

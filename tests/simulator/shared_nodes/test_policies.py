@@ -1,9 +1,16 @@
-from shared_nodes import job, nodes
+from dataclasses import replace
 
-from simulator.shared_nodes.cluster import Cluster
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared_nodes import idle_clusters, job, nodes, shared_jobs
+
+from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.pace import ProcessorSharing
 from simulator.shared_nodes.placement import normal, uniform
 from simulator.shared_nodes.policies import SHARED_POLICIES
+from simulator.shared_nodes.simulation import SharedSimulation
 
 
 def chosen(name, queue, cluster):
@@ -64,17 +71,101 @@ def test_basic_lets_no_jobs_share_a_node():
     assert chosen("normal", [job("b", tasks=2)], cluster) == ("b", (0, 1))
 
 
-def test_a_node_takes_four_parallel_tasks_besides_local_ones():
-    cluster = Cluster(nodes(1, local=[0]), [Run(job=job(f"{n}"), nodes=(0,)) for n in range(3)])
-    run = SHARED_POLICIES["normal"].next_start([job("fourth")], cluster)
+def test_a_node_takes_four_parallel_tasks_besides_local_ones_however_little_they_want():
+    runs = [Run(job=job(f"{n}", share=0.1), nodes=(0,)) for n in range(3)]
+    cluster = Cluster(nodes(1, local=[0]), runs)
+    run = SHARED_POLICIES["normal"].next_start([job("fourth", share=0.1)], cluster)
     cluster.start(run)
-    assert SHARED_POLICIES["normal"].next_start([job("fifth")], cluster) is None
+    assert SHARED_POLICIES["normal"].next_start([job("fifth", share=0.1)], cluster) is None
+
+
+@pytest.mark.parametrize(("there", "fits"), [(0.5, True), (0.51, False)])
+@pytest.mark.parametrize("policy", ["normal", "uniform", "normal-backfilling"])
+def test_a_task_is_taken_only_within_the_limit_of_what_is_wanted(policy, there, fits):
+    """0.15 for the local user, 0.5 for the task: 1.15 is the limit."""
+    cluster = Cluster(nodes(1, local=[0]), [Run(job=job("old", share=there), nodes=(0,))])
+    assert (chosen(policy, [job("new", share=0.5)], cluster) == ("new", (0,))) is fits
+
+
+def test_the_multiprogramming_level_follows_from_what_is_wanted():
+    """Beside a local user a node takes one heavy task, two middling ones or four light ones."""
+    for share, most in [(0.9, 1), (0.5, 2), (0.33, 3), (0.25, 4), (0.05, 4)]:
+        cluster = Cluster(nodes(1, local=[0]))
+        simulation = SharedSimulation(
+            cluster,
+            [job(f"{n}", share=share) for n in range(6)],
+            SHARED_POLICIES["normal"],
+            ProcessorSharing(),
+        )
+        simulation.run(until=0.0)
+        assert len(cluster.runs) == most
+
+
+def test_nobody_computes_beside_a_local_user_who_wants_the_whole_node():
+    busy = Node(0, local_tasks=1, local_cpu=0.99)
+    cluster = Cluster([busy, Node(1)])
+    policy = SHARED_POLICIES["normal"]
+    assert chosen("normal", [job("wide", tasks=2, share=0.9)], cluster) is None
+    assert not policy.can_ever_run(job("wide", tasks=2, share=0.9), cluster)
+    assert policy.can_ever_run(job("wide", tasks=2, share=0.16), cluster)
+    assert chosen("normal", [job("narrow", share=0.9)], cluster) == ("narrow", (1,))
+
+
+def test_a_limit_of_its_own_lets_a_machine_take_more():
+    cluster = Cluster(nodes(1), [Run(job=job("old", share=1.0), nodes=(0,))])
+    generous = replace(SHARED_POLICIES["normal"], cpu_limit=2.0)
+    assert chosen("normal", [job("new", share=1.0)], cluster) is None
+    assert generous.next_start([job("new", share=1.0)], cluster).nodes == (0,)
+
+
+def test_a_task_is_taken_only_where_its_memory_is_left():
+    used = Node(0, local_tasks=1, memory=512, local_memory=180)
+    cluster = Cluster([used, Node(1, memory=512)])
+    assert chosen("normal", [job("a", tasks=2, share=0.1, memory=332)], cluster) == ("a", (0, 1))
+    assert chosen("normal", [job("a", tasks=2, share=0.1, memory=333)], cluster) is None
+    assert chosen("normal", [job("a", tasks=1, share=0.1, memory=333)], cluster) == ("a", (1,))
+
+
+def test_of_nodes_of_which_the_same_is_wanted_the_lower_number_is_taken():
+    """Alone both jobs want 0.9 of a CPU, however long they run: no sum of times may tell."""
+    for first, second in [(8.0, 9.0), (9.0, 8.0), (7.0, 7.0)]:
+        runs = [
+            Run(job=job("a", seconds=first, share=0.9), nodes=(0,)),
+            Run(job=job("b", seconds=second, share=0.9), nodes=(1,)),
+        ]
+        cluster = Cluster(nodes(2), runs)
+        assert normal(job("new", share=0.1), cluster.nodes, cluster) == (0,)
+
+
+@given(order=st.permutations([0.1, 0.2, 0.3, 0.7]), other=st.permutations([0.1, 0.2, 0.3, 0.7]))
+def test_what_is_wanted_does_not_depend_on_the_order_of_starts(order, other):
+    runs = [
+        Run(job=job(f"{n}-{place}", share=share), nodes=(n,))
+        for n, shares in enumerate((order, other))
+        for place, share in enumerate(shares)
+    ]
+    cluster = Cluster(nodes(2), runs)
+    assert cluster.nodes[0].room.wanted == cluster.nodes[1].room.wanted == 1_300_000
+    assert normal(job("new"), cluster.nodes, cluster) == (0,)
+
+
+@pytest.mark.parametrize("policy", SHARED_POLICIES)
+@settings(max_examples=30)
+@given(cluster=idle_clusters(), jobs=shared_jobs(max_size=20))
+def test_no_start_leaves_a_node_with_a_local_user_above_the_limit(policy, cluster, jobs):
+    rules = SHARED_POLICIES[policy]
+    truth = SharedSimulation(cluster, jobs, rules, ProcessorSharing())
+    while truth.queue or cluster.runs:
+        for node in cluster.nodes:
+            assert node.cpu <= rules.cpu_limit
+            assert node.tasks - bool(node.local_cpu) <= rules.parallel_mpl
+        truth.run(until=truth.now + 37.0)
 
 
 def full_but_one():
-    """Node 0 is free until the four jobs of node 1 end, in 200 s as four share a CPU."""
+    """Node 0 is free until the four jobs of node 1 end, in 100 s as they want a CPU together."""
     return Cluster(
-        nodes(2), [Run(job=job(f"{n}", seconds=100, share=0.5), nodes=(1,)) for n in range(4)]
+        nodes(2), [Run(job=job(f"{n}", seconds=100, share=0.25), nodes=(1,)) for n in range(4)]
     )
 
 

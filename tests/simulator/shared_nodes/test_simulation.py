@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +14,10 @@ from simulator.shared_nodes.simulation import SharedSimulation, forecast
 
 def spans(found):
     return {name: (span.start, span.end, span.nodes) for name, span in found.items()}
+
+
+CROWDED = replace(SHARED_POLICIES["normal"], cpu_limit=2.0)
+"""Of a machine on whose nodes more is wanted than they have."""
 
 
 def half_done():
@@ -35,20 +41,20 @@ def test_on_unshared_nodes_jobs_follow_each_other():
 
 def test_on_shared_nodes_the_end_of_one_job_speeds_up_the_others():
     """By MPL: both at half speed. ``old`` ends after 100 s, then ``wide`` has 10 s to go alone."""
-    found = forecast(half_done(), QUEUE[:1], SHARED_POLICIES["normal"], ESTIMATORS["mpl-mpl"])
+    found = forecast(half_done(), QUEUE[:1], CROWDED, ESTIMATORS["mpl-mpl"])
     assert spans(found) == {"old": (-70.0, 100.0, (0,)), "wide": (0.0, 110.0, (0, 1))}
 
 
 def test_by_cpu_jobs_are_slowed_down_by_what_is_wanted():
     """1.5 CPUs are wanted of node 0: ``old`` ends after 75 s, of 60 s ``wide`` has done 50 s."""
-    found = forecast(half_done(), QUEUE[:1], SHARED_POLICIES["normal"], ESTIMATORS["cpu-cpu"])
+    found = forecast(half_done(), QUEUE[:1], CROWDED, ESTIMATORS["cpu-cpu"])
     assert found["old"].end == pytest.approx(75.0)
     assert found["wide"].end == pytest.approx(85.0)
 
 
 def test_in_truth_a_light_job_is_not_slowed_down():
     """Of node 0 each gets 0.5 of a CPU: ``old`` ends as alone, ``wide`` has done 25 s by then."""
-    found = forecast(half_done(), QUEUE[:1], SHARED_POLICIES["normal"], ProcessorSharing())
+    found = forecast(half_done(), QUEUE[:1], CROWDED, ProcessorSharing())
     assert found["old"].end == pytest.approx(50.0)
     assert found["wide"].end == pytest.approx(85.0)
 

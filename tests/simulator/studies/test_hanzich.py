@@ -6,10 +6,12 @@ from statistics import fmean
 import pytest
 
 from simulator.studies.hanzich import findings
+from simulator.studies.hanzich.exhibits import figure_of, table_of
 from simulator.studies.hanzich.findings import Cell, Verdict, mean, verdicts
 from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
+from simulator.studies.hanzich.parts import PAPER, parts, play, scores_of
 from simulator.studies.hanzich.scoring import SCORED, Deviation, Setting, score
-from simulator.studies.hanzich.study import PAPER, parts, play, scores_of, tables
+from simulator.studies.hanzich.study import tables
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +37,10 @@ def test_the_mix_is_that_of_the_paper():
 def test_applications_are_characterised_in_isolation_and_need_about_that():
     arrivals = [arrival for seed in range(50) for arrival in workload(seed, scale=2.0)]
     for arrival in arrivals:
-        seconds, share = CHARACTERISTICS[arrival.benchmark, arrival.job.tasks]
-        assert arrival.job.execution_time == 2 * seconds
-        assert arrival.job.cpu_share == pytest.approx(share)
+        known = CHARACTERISTICS[arrival.benchmark, arrival.job.tasks]
+        assert arrival.job.execution_time == 2 * known.seconds
+        assert arrival.job.cpu_share == known.cpu_share
+        assert arrival.job.memory == 1024 * known.megabytes
     factors = [arrival.needed_cpu_time / arrival.job.cpu_time for arrival in arrivals]
     assert fmean(factors) == pytest.approx(1.0, abs=0.01)
     assert fmean((factor - 1) ** 2 for factor in factors) ** 0.5 == pytest.approx(0.1, abs=0.01)
@@ -48,6 +51,9 @@ def test_local_users_are_on_their_share_of_the_nodes(share, nodes):
     cluster = idle_cluster(share, seed=3)
     assert [node.cpu for node in cluster.nodes].count(0.15) == nodes
     assert sum(node.tasks for node in cluster.nodes) == nodes
+    assert {node.room.memory for node in cluster.nodes} == {512 * 1024}
+    used = [node.room.used_memory / node.room.memory for node in cluster.nodes]
+    assert sum(used) == pytest.approx(0.35 * nodes, rel=1e-5)
 
 
 def test_scores_can_be_repeated_and_seeds_are_independent():
@@ -78,7 +84,7 @@ def made_up(uniform, normal):
     """Scores in which only Uniform and Normal differ, each by seed."""
     return {
         Cell(policy, share, name): [
-            Deviation(at_arrival=value, signed=-value, adjusted=value)
+            Deviation(at_arrival=value, signed=-value, adjusted=value, execution=value)
             for value in (uniform if policy.startswith("uniform") else normal)
         ]
         for policy in ("uniform", "normal", "uniform-backfilling", "normal-backfilling", "basic")
@@ -118,3 +124,36 @@ def test_the_margin_is_that_of_95_percent():
     found = mean([1.0, 2.0, 3.0, 4.0])
     assert found.value == 2.5
     assert found.margin == pytest.approx(1.96 * 1.2910 / 2, abs=1e-3)
+
+
+def test_the_papers_main_finding_has_its_sign():
+    """FCFS deviates less than backfilling, since nodes take only what they can bear."""
+    seeds = range(12)
+    worse = score(Setting("normal-backfilling", 0.25), seeds)
+    better = score(Setting("normal", 0.25), seeds)
+    differences = [
+        one["cpu-cpu"].at_arrival - other["cpu-cpu"].at_arrival
+        for one, other in zip(worse, better, strict=True)
+    ]
+    assert mean(differences).value > mean(differences).margin > 0
+
+
+def test_the_error_of_execution_times_is_that_between_start_and_end(scores):
+    """Where no nodes are shared it is only the variation of runs that no formula knows."""
+    execution = fmean(d.execution for d in scores[Cell("basic", 0.25, "cpu-cpu")])
+    assert 4 < execution < 12
+    assert execution < fmean(d.execution for d in scores[Cell("normal", 0.25, "mpl-mpl")])
+
+
+def test_figure_and_table_have_the_papers_numbers_in_their_places(scores):
+    [panel] = figure_of(scores).panels
+    places = dict(zip(panel.places, range(5), strict=True))
+    by_name = {series.name: series for series in panel.series}
+    assert set(by_name) == set(SCORED)
+    assert by_name["cpu-cpu"].paper[places["uniform"]] == 8.67
+    assert by_name["mpl-mpl"].paper[places["normal-backfilling"]] == 144.33
+    assert set(by_name["proportional-cpu"].paper) == {None}
+    table = table_of(scores)
+    assert [panel.title[:4] for panel in table.panels] == ["25% ", "50% ", "100%"]
+    drawn = [value for panel in table.panels for one in panel.series for value in one.paper]
+    assert sorted(drawn) == sorted(value for values in PAPER.values() for value in values)

@@ -9,18 +9,31 @@ from typer.testing import CliRunner
 
 from predictors.jobs import Completion, Submission
 from predictors.methods.knn import Knn, KnnParameters
+from predictors.tuning.batch import batch_of
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import tune
+from predictors.tuning.round import SEARCHES, tune
 from service.cli import app
 from simulator.replay.tradeoff import Point, curve_of, point_of
-from simulator.studies.xu.retuning import Retuning
-from simulator.studies.xu.study import (
+from simulator.scheduling.semantics import Semantics
+from simulator.studies.simulations import Run
+from simulator.studies.xu.comparison import (
     compare,
     error_quantiles,
     running_error,
     shares_within,
     tables,
 )
+from simulator.studies.xu.published import (
+    WINDOW,
+    best_window,
+    share_within,
+    tuned_predictions,
+)
+from simulator.studies.xu.retuning import Retuning
+from simulator.studies.xu_schedules import Part as SimulatedPart
+from simulator.studies.xu_schedules import play, predictions
+from simulator.traces.swf import write_swf
+from simulator.traces.synth import Workload, synthesise
 
 PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
 
@@ -134,3 +147,94 @@ def test_the_command_prints_the_study_of_a_trace(tmp_path):
         assert "<svg" in (tmp_path / f"small-{kind}.svg").read_text()
     refused = CliRunner().invoke(app, [*command, "--year", "1971"])
     assert "only 0 jobs" in str(refused.exception)
+
+
+def by_hand_as_published(runs, plan):
+    """The last round before each submission, by the searches themselves; no round is refused."""
+    ended = sorted(runs, key=lambda run: run.end_time)
+    knn, told, predicted = Knn(), 0, {}
+    for run in sorted(runs, key=lambda run: run.submission.submit_time):
+        while told < len(ended) and ended[told].end_time <= run.submission.submit_time:
+            knn.observe(ended[told])
+            told += 1
+            first = plan.history + plan.training
+            if told >= first and (told - first) % plan.test == 0:
+                batch = batch_of(ended[:told], ended[told - plan.training : told])
+                knn = knn.retuned(SEARCHES[plan.search](batch, plan).parameters)
+        predicted[run.submission.job_id] = knn.predict(run.submission).predicted_walltime
+    return np.array([predicted[run.submission.job_id] for run in runs])
+
+
+def test_as_published_every_round_is_used_until_the_next():
+    runs = log(1500)
+    plan = TuningPlan(history=300, training=300, test=250, search="exhaustive")
+    retuning = Retuning(runs)
+    found = retuning.as_published(plan)
+    assert found.adopted == len(retuning.published_rounds(plan)) == 4
+    assert found.predicted == pytest.approx(by_hand_as_published(runs, plan), rel=1e-9)
+
+
+def test_the_published_comparison_counts_windows_and_shares():
+    actual = np.zeros(WINDOW + 2)
+    predicted = np.zeros(WINDOW + 2)
+    predicted[:2] = 5_000.0
+    assert best_window(predicted, actual) == 1.0
+    assert share_within(predicted, actual) == WINDOW / (WINDOW + 2)
+    assert best_window(predicted[:10], actual[:10]) == 0.8
+
+
+def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
+    file = tmp_path / "log.swf"
+    write_swf(synthesise(Workload(jobs=900, seed=2)), file)
+    given = [str(file), "--as-published", "--history", "200", "--training", "200", "--test", "200"]
+    small = [*given, "--generations", "2", "--population", "4", "--processes", "1"]
+    printed = CliRunner().invoke(app, ["experiment", "xu", *small])
+    assert printed.exit_code == 0, printed.output
+    assert "knn, tuned (genetic)" in printed.output
+    assert "at most 2 generations of 4" in printed.output
+    assert "43% on HPC2N04" in printed.output
+    made = CliRunner().invoke(
+        app,
+        ["experiment", "xu", *small, "--figure", "2", "--table", "4", "--output", str(tmp_path)],
+    )
+    assert made.exit_code == 0, made.output
+    assert (tmp_path / "xu-figure-2.png").stat().st_size > 5_000
+    rows = (tmp_path / "xu-figure-2.csv").read_text().splitlines()
+    assert any(row.endswith(",0.8") and ',"1,000 s",' in row for row in rows)
+    assert (tmp_path / "xu-table-4.csv").exists()
+
+
+@pytest.fixture(scope="module")
+def small_log(tmp_path_factory):
+    file = tmp_path_factory.mktemp("logs") / "log.swf"
+    write_swf(synthesise(Workload(jobs=600, seed=2)), file)
+    return str(file)
+
+
+def played(small_log, estimates, *, as_pyss):
+    semantics = Semantics(policy="easy", events="sequential")
+    run = Run(trace=small_log, semantics=semantics, estimates=estimates, limit=600)
+    return play(SimulatedPart(run, as_pyss)).schedule
+
+
+def test_predictions_in_the_log_take_work_away_and_predictions_beside_requests_do_not(small_log):
+    requested = played(small_log, "requested", as_pyss=False).workload
+    beside = played(small_log, "last-two", as_pyss=False).workload
+    assert beside.runtime.tolist() == requested.runtime.tolist()
+    in_the_log = played(small_log, "last-two", as_pyss=True).workload
+    known = predictions(small_log, None, 600, "last-two")
+    expected = [
+        min(np.ceil(run), np.ceil(known[job]))
+        for job, run in zip(requested.trace.job, requested.trace.run, strict=True)
+    ]
+    assert in_the_log.runtime.tolist() == expected
+    assert in_the_log.runtime.sum() < requested.runtime.sum()
+
+
+def test_tuned_predictions_begin_with_the_first_round():
+    runs = log(1200)
+    plan = TuningPlan(history=300, training=300, test=250, search="exhaustive")
+    predicted = tuned_predictions(runs, plan)
+    scored = Retuning(runs).published_scored(plan)
+    assert set(predicted[~scored]) == {3600.0}
+    assert predicted[scored].mean() < 3600.0
