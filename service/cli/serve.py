@@ -57,7 +57,7 @@ def serve(
         config=file,
     )
     check_parameters(settings)
-    with ready(settings, upgrade=upgrade) as store:
+    with ready(settings, upgrade=upgrade, silent=True) as store:
         store.history_length()  # a damaged file is told here, in a sentence
 
     from service.http.server import run

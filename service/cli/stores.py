@@ -3,6 +3,8 @@
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
+
 from service import places
 from service.cli.console import CommandError, ExitCode, err
 from service.settings import Settings
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(settings: Settings) -> "Iterator[Store]":
+def opened(settings: Settings, *, silent: bool = False) -> "Iterator[Store]":
     """The store that the settings name, closed at the end; its schema is not checked.
+
+    Its name is printed on standard error, unless ``silent``.
 
     Raises:
         CommandError: the database URL names no store.
@@ -33,7 +37,8 @@ def opened(settings: Settings) -> "Iterator[Store]":
         )
     except (ArgumentError, ValueError) as error:
         raise CommandError(f"The database URL is refused: {error}", ExitCode.USAGE) from error
-    err.print(f"History: {store.name}", style="dim", soft_wrap=True)
+    if not silent:
+        err.print(escape(f"History: {store.name}"), style="dim", soft_wrap=True)
     try:
         yield store
     finally:
@@ -53,7 +58,9 @@ def make_default_place(settings: Settings) -> None:
 
 
 @contextmanager
-def ready(settings: Settings, *, upgrade: bool | None = None) -> "Iterator[Store]":
+def ready(
+    settings: Settings, *, upgrade: bool | None = None, silent: bool = False
+) -> "Iterator[Store]":
     """The store with a current schema.
 
     An embedded SQLite file belongs to this machine alone and is upgraded on the way; a
@@ -62,7 +69,7 @@ def ready(settings: Settings, *, upgrade: bool | None = None) -> "Iterator[Store
     Raises:
         SchemaOutdatedError: the schema is not current and was not to be upgraded.
     """
-    with opened(settings) as store:
+    with opened(settings, silent=silent) as store:
         if (is_embedded(settings) if upgrade is None else upgrade) and store.upgrade():
             err.print("The history is new and empty.", style="dim")
         store.check()

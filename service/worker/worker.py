@@ -249,7 +249,13 @@ class Worker:
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)
-        log.info("ready", seconds=round(time.perf_counter() - started, 3))
+        log.info(
+            "ready",
+            seconds=round(time.perf_counter() - started, 3),
+            history=self.store.name,
+            runs=self._history_length,
+            clusters=len(self.live.names),
+        )
         await self.follower.run()
 
     async def _fold_until_it_works(self) -> tuple[LiveState, LogReader]:

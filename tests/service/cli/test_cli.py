@@ -64,7 +64,10 @@ def test_the_template_holds_every_default(walltimed):
     _, printed, _ = walltimed("config", "--toml")
     uncommented = re.sub(r"^# (\w+ = )", r"\1", printed, flags=re.MULTILINE)
     values = {name: value for name, value in tomllib.loads(uncommented).items() if value != ""}
+    # Where the history is depends on who asks; the template says it for the service.
+    assert values.pop("database_url") == "sqlite:////var/lib/walltimed/walltimed.sqlite3"
     assert Settings(**values) == Settings()
+    values["database_url"] = ""
     assert Settings.model_fields.keys() - values.keys() == {
         "config",
         "pseudonym_key_file",
@@ -128,7 +131,7 @@ def test_a_store_that_cannot_be_reached_is_exit_code_4(walltimed, tmp_path):
     url = f"postgresql+psycopg://nobody@/none?host={tmp_path}"
     code, _, complained = walltimed("db", "check", "-d", url)
     assert code == 4
-    assert complained.count("\n") == 1
+    assert [line.partition(":")[0] for line in complained.splitlines()] == ["History", "error"]
 
 
 def test_check_fails_until_the_schema_is_upgraded(walltimed, empty_store_url):
