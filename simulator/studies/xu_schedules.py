@@ -60,8 +60,7 @@ pyss takes the longer of run time and estimate for the estimate and the shorter 
 (_job_input_to_job in its base/prototype.py), so a job that is predicted too short ends at its
 prediction, and the rest of its work vanishes: use falls with it. That this is what the paper
 measured is our inference: it says no more than that predictions were used as estimates in pyss.
-But it has the paper's gains on SDSC04, and gains on all logs under both policies. A scheduler that
-kills jobs at their predicted times gains as much; their users lose what was not yet done.
+Beside a gain look at the use: what it lost against the requests is work that was not done.
 """
 
 HEADS = ("log, policy", "estimates", "AVEwait", "gain", "AVEbsld", "gain", "outlived", "use")
