@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from predictors.base import COLD_START, SHORTEST, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
 from predictors.memory.columns import Floats
-from predictors.memory.job_table import LATE_JOBS, JobTable
+from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
 from predictors.methods import attention_search
 from predictors.methods.attention_atoms import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
@@ -165,6 +165,8 @@ class Attention:
     def _question(self, submission: Submission) -> tuple[Names, Question]:
         submission = recognised(submission)
         user, group, _, _ = self._recent.ids_of(submission)
+        if user == UNKNOWN:
+            user = NEW  # runs of nobody in particular are not this user's
         queue, application = self._recent.alike(submission)
         memory = submission.requested_memory
         question = (

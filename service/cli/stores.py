@@ -70,7 +70,8 @@ def ready(
         SchemaOutdatedError: the schema is not current and was not to be upgraded.
     """
     with opened(settings, silent=silent) as store:
-        if (is_embedded(settings) if upgrade is None else upgrade) and store.upgrade():
+        wanted = is_embedded(settings) if upgrade is None else upgrade
+        if wanted and store.upgrade() and not silent:
             err.print("The history is new and empty.", style="dim")
         store.check()
         yield store

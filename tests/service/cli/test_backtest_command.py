@@ -30,7 +30,7 @@ def test_the_page_needs_no_other_file_and_says_what_there_is_to_gain(walltimed, 
     assert not re.search(r'(src|href)="(?!data:)', page)
     for heading in ("In short", "Requests and predictions", "The schedule under your policy"):
         assert f"<h2>{heading}</h2>" in page
-    assert re.search(r"Requests are wrong by .* on average, max-usage would be by", out)
+    assert re.search(r"Requests are wrong by .* on average, predictions of max-usage by", out)
     assert re.search(r"Of \d+ users with at least 10 jobs \d+ would wait less", out)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["log.swf.gz", "page.html"]
 

@@ -84,7 +84,7 @@ def test_a_schedule_is_a_table_for_other_programs_too(walltimed, log, tmp_path):
     assert [int(row["promised_wait"]) for row in rows] == [0, 9, 0, 12]
     assert [row["backfilled"] for row in rows] == ["0", "0", "1", "0"]
     walltimed("simulate", log, "--output", tmp_path / "easy.csv")
-    assert "2,1,4,1,10,15,9,5,5,5,0,0,\n" in (tmp_path / "easy.csv").read_text()
+    assert "2,1,4,1,10,15,9,5,5,5,0,0,0,\n" in (tmp_path / "easy.csv").read_text()
 
 
 def test_a_log_without_jobs_is_said_to_be_one(walltimed, tmp_path):

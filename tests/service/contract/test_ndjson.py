@@ -94,10 +94,12 @@ def test_bad_lines_can_be_skipped_and_are_listed(service):
     assert service.metric("walltimed_completions_total", result="rejected") == 2
 
 
-def test_of_many_bad_lines_the_first_thousand_are_listed(service):
-    answer = stream(service, b"{\n" * 1500, on_error="skip").json()
-    assert answer["rejected"] == 1500
+def test_every_bad_line_is_listed_up_to_the_bound_at_which_a_stream_is_given_up(service):
+    answer = stream(service, b"{\n" * 1000, on_error="skip").json()
+    assert answer["rejected"] == 1000
     assert [each["line"] for each in answer["rejections"]] == list(range(1, 1001))
+    refused = stream(service, b"{\n" * 1001, on_error="skip")
+    assert (refused.status_code, refused.json()["error"]) == (422, "TooManyBadLinesError")
 
 
 def test_a_line_that_never_ends_is_not_held_in_memory(service):
