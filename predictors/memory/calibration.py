@@ -61,10 +61,12 @@ class Calibration:
         self._rank = rank
         self._ranked = (0, 0)
         self._counted = [(0, 0) for _ in WINDOWS]
-        self._counts: Counts = np.zeros((len(_KINDS), len(WINDOWS), _BINS + _COARSE), np.int32)
+        self._counts: Counts = np.zeros((len(_KINDS), len(WINDOWS), 0), np.int32)
 
     def at(self, submission: Submission) -> Counts:
         """How the runs that had ended when a job was submitted are spread over the levels."""
+        if not self._counts.shape[-1]:  # a cluster that is never asked about takes no room
+            self._counts = np.zeros((*self._counts.shape[:2], _BINS + _COARSE), np.int32)
         self._forget_changes()
         table = self._recent
         first, stop, time, _ = table.window(submission)

@@ -69,6 +69,7 @@ def test_too_short_a_history_a_senseless_plan_and_a_running_round_are_said(store
 def test_follow_runs_what_is_due_until_it_is_told_to_end(store):
     command = [sys.executable, "-m", "service.cli", "tune", "--follow"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline().startswith("History: ")
         assert process.stderr.readline().startswith("Following the history")
         InProcess.wait_until(store.tunings.in_force)
         process.send_signal(signal.SIGTERM)

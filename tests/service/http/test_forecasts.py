@@ -326,9 +326,14 @@ def test_nodes_are_pinned_on_machines_of_a_size_that_there_is(service):
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(("pinning", "start"), [(60, 600), (4000, 3500)])
-def test_a_pinned_job_keeps_the_start_that_was_planned_by_requests(service, pinning, start):
-    answer = forecast(service, policy="fcfs-pinned", pinning=pinning, **QUEUE)
+@pytest.mark.parametrize(
+    ("pinning", "pinned", "start"),
+    [(60, "start", 600), (4000, "start", 3500), (4000, "nodes", 600)],
+)
+def test_a_pinned_job_keeps_its_nodes_or_also_the_start_planned_by_requests(
+    service, pinning, pinned, start
+):
+    answer = forecast(service, policy="fcfs-pinned", pinning=pinning, pinned=pinned, **QUEUE)
     assert starts(answer)["head"] == start
 
 

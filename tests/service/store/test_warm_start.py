@@ -139,14 +139,16 @@ def a_long_log():
             user=f"u{int(chance.paretovariate(0.7)) % 60}",
             cluster="north" if chance.random() < 0.9 else "south",
         )
-        for job in range(9000)
+        for job in range(14_000)
     ]
     return sorted(runs, key=lambda run: run.end_time)
 
 
 @pytest.mark.parametrize("method", ["max-usage", "knn", "least-cost", "percentile"])
 def test_a_service_knows_after_a_warm_start_what_it_knew(store, method):
-    settings = Settings(method=method, predictors={"least-cost": {"history": 5000}})
+    settings = Settings(
+        method=method, predictors={name: {"history": 1000} for name in ("least-cost", "attention")}
+    )
     whole, warm = LiveState(settings, Metrics()), LiveState(settings, Metrics())
     log = a_long_log()
     whole.apply(log)
