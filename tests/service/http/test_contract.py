@@ -6,6 +6,7 @@ import pytest
 import schemathesis
 from asgi_client import NOW
 from hypothesis import HealthCheck, settings
+from schemathesis.core.failures import FailureGroup
 from schemathesis.python.asgi import shutdown_lifespans
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
@@ -19,6 +20,7 @@ BEYOND_SCHEMA = (
     "Either start_time or runtime is needed.",
     "The run would have ",
     "No prediction is longer than the request.",
+    "max-usage gives no intervals; ",
     "Line ",
     "It must be the same as requested_walltime.",
     "There must be at most 20 in one request.",
@@ -88,4 +90,9 @@ def test_every_answer_is_documented(case, token):
         excluded.append(negative_data_rejection)  # they take whatever resource managers send
     if case.media_type == NDJSON:
         excluded.append(negative_data_rejection)  # a generated object is a line of JSON too
-    case.validate_response(answer, excluded_checks=excluded, headers=headers)
+    try:
+        case.validate_response(answer, excluded_checks=excluded, headers=headers)
+    except FailureGroup as failures:
+        # A case that is meant to lack its token gets ours all the same, and is right to be taken.
+        if any("(was Authorization)" not in str(each) for each in failures.exceptions):
+            raise

@@ -12,7 +12,7 @@ from asgi_client import NOW, run_of
 from predictors.methods.knn import KnnParameters
 from service.worker.tuning import keeper
 
-PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0}
+PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0, "search": "exhaustive"}
 JOBS = 800
 
 
