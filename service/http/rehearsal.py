@@ -20,6 +20,9 @@ SHORT_SECONDS = 0.02
 PATIENCE_SECONDS = 10.0
 """How long a busy machine may take to come to them."""
 
+TIMED_OUT = (b"408", b"")
+"""What a connection is answered whose time has passed: in a head or body, or before any byte."""
+
 NO_LOG = logging.getLogger("walltimed.rehearsal")
 NO_LOG.disabled = True
 
@@ -95,16 +98,23 @@ async def _rehearse(kind: type[HttpToolsProtocol]) -> None:
         (b"", []),
     )
     wires = await asyncio.gather(
-        *(_play(_hasty(kind), sent, closes=status != b"200") for status, sent in scenes)
+        *(
+            _play(_hasty(kind, hurries=status in TIMED_OUT), sent, closes=status != b"200")
+            for status, sent in scenes
+        )
     )
     for (status, sent), wire in zip(scenes, wires, strict=True):
         if wire.status != status or wire.is_closed != (status != b"200"):
             raise NotAsSupposedError(f"{b''.join(sent)[:40]!r} is answered {wire.written[:40]!r}")
 
 
-def _hasty(kind: type[HttpToolsProtocol]) -> type[HttpToolsProtocol]:
-    """The protocol with short time limits, and silent: what it refuses here is of no interest."""
-    times = dict.fromkeys(("head_seconds", "silent_seconds", "lingering_seconds"), SHORT_SECONDS)
+def _hasty(kind: type[HttpToolsProtocol], *, hurries: bool) -> type[HttpToolsProtocol]:
+    """The protocol, silent as nobody wants its refusals logged, with short limits if it hurries.
+
+    On a busy machine a short limit would pass before a head has come that is to be refused.
+    """
+    limits = ("head_seconds", "silent_seconds", "lingering_seconds")
+    times = dict.fromkeys(limits, SHORT_SECONDS if hurries else PATIENCE_SECONDS)
     return type("Hasty", (kind,), {**times, "report_silence": lambda *_: None})
 
 

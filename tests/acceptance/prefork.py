@@ -40,4 +40,5 @@ def main() -> None:
             os._exit(0)
 
 
-main()
+if __name__ == "__main__":  # the processes of forecasts import this module again
+    main()

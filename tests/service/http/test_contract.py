@@ -20,7 +20,7 @@ BEYOND_SCHEMA = (
     "Either start_time or runtime is needed.",
     "The run would have ",
     "No prediction is longer than the request.",
-    "max-usage gives no intervals; ",
+    " gives no intervals; ",
     "Line ",
     "It must be the same as requested_walltime.",
     "There must be at most 20 in one request.",
