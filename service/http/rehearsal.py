@@ -113,9 +113,11 @@ def _hasty(kind: type[HttpToolsProtocol], *, hurries: bool) -> type[HttpToolsPro
 
     On a busy machine a short limit would pass before a head has come that is to be refused.
     """
-    limits = ("head_seconds", "silent_seconds", "lingering_seconds")
-    times = dict.fromkeys(limits, SHORT_SECONDS if hurries else PATIENCE_SECONDS)
-    return type("Hasty", (kind,), {**times, "report_silence": lambda *_: None})
+    times = dict.fromkeys(
+        ("head_seconds", "silent_seconds"), SHORT_SECONDS if hurries else PATIENCE_SECONDS
+    )
+    lingering = {"lingering_seconds": SHORT_SECONDS}
+    return type("Hasty", (kind,), {**times, **lingering, "report_silence": lambda *_: None})
 
 
 async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes], *, closes: bool) -> Wire:
