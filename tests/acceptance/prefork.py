@@ -14,6 +14,7 @@ from service.http.app import create_app
 from service.http.server import run
 from service.metrics import Metrics
 from service.settings import Settings
+from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import LiveState
 
 
@@ -26,6 +27,8 @@ def warm_up() -> None:
     """What is compiled, described and collected now is so in every child."""
     create_app(Settings())
     LiveState(Settings(), Metrics()).rehearse()
+    # No life asks for a forecast, and starting its processes takes longer than a life.
+    ForecastProcess.start = lambda _self: None
     gc.collect()
     gc.freeze()
 
