@@ -3,6 +3,7 @@
 import signal
 import subprocess
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from private_slurm import reason_to_skip
@@ -14,6 +15,7 @@ pytestmark = [
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
     pytest.mark.xdist_group("slurm"),
 ]
+HOUR = timedelta(hours=1)
 WHOLE_MACHINE = ("-N2", "-n16")
 
 
@@ -62,9 +64,22 @@ def submit(site, *arguments):
     return site.slurm.sbatch(*WHOLE_MACHINE, *arguments)
 
 
+def use_up_a_request(site):
+    """Complete a job that needs all of its request, so that max-usage predicts requests.
+
+    Tests before may have ended a job in its first second: all later ones would be predicted short.
+    """
+    now = datetime.now(UTC)
+    job = {"job_id": "used-up", "cluster": CLUSTER, "user": site.slurm.run("id", "-un").strip()}
+    times = {"submit_time": now - HOUR, "start_time": now - HOUR, "end_time": now}
+    job |= {name: instant.isoformat() for name, instant in times.items()}
+    job |= {"runtime": HOUR.total_seconds(), "requested_walltime": HOUR.total_seconds()}
+    site.client.post("/v1/completions", json={"completions": [job]}).raise_for_status()
+
+
 def test_waiting_jobs_get_predictions_and_their_turn(busy):
     slurm = busy.slurm
-    # Much longer, so that it stays so whatever share of it is predicted.
+    use_up_a_request(busy)
     long = submit(busy, "-p", "long", "-t", "5000", "-J", "lengthy")
     short = submit(busy, "-t", "5", "-J", 'a|b, "c" ü')
     array = submit(busy, "-t", "20", "--array=1-9:4%1", "-J", "sweep")
