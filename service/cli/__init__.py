@@ -16,10 +16,10 @@ from service.cli.db import db
 from service.cli.demo import demo
 from service.cli.experiments import experiment
 from service.cli.failures import exit_code_of, sentence
-from service.cli.forgetting import forget
+from service.cli.forget import forget
 from service.cli.importing import import_
 from service.cli.learn import learn
-from service.cli.reconciling import reconcile
+from service.cli.reconcile import reconcile
 from service.cli.replay import replay
 from service.cli.serve import serve
 from service.cli.simulate import simulate

@@ -33,7 +33,7 @@ from service.settings import Settings
 from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.futures import LADDER, coverage
+from simulator.scheduling.futures import LADDER, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
@@ -274,7 +274,7 @@ class Ranges:
     """
 
     def __init__(self, futures: Sequence[Times], now: float) -> None:
-        self._coverage = coverage(len(futures))
+        self._coverage = nominal_coverage(len(futures))
         self._lower = now + np.min(futures, axis=0) if futures else None
         self._upper = now + np.max(futures, axis=0) if futures else None
 

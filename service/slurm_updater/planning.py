@@ -6,7 +6,7 @@ from math import ceil, log10
 
 from msgspec import Struct
 
-from service.adapters.slurm.fields import MINUTE, prediction_id_of
+from service.adapters.slurm.slurm_fields import MINUTE, prediction_id_of
 from service.slurm_updater.queue import QueuedJob
 
 LARGEST_SITE_FACTOR = 2_147_483_645

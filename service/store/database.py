@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.store.errors import RefusedRecordError, StoreError, StoreUnavailableError
 from service.store.log import LogReader
+from service.store.store_errors import RefusedRecordError, StoreError, StoreUnavailableError
 
 
 class Database(ABC):

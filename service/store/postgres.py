@@ -8,7 +8,9 @@ import psycopg
 from sqlalchemy import URL, Connection, create_engine, event
 
 from service.store.database import Database
-from service.store.errors import (
+from service.store.log import LogReader
+from service.store.postgres_log import CHANNEL, PostgresLogReader
+from service.store.store_errors import (
     EncodingError,
     NotOursError,
     RefusedRecordError,
@@ -17,8 +19,6 @@ from service.store.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from service.store.log import LogReader
-from service.store.postgres_log import CHANNEL, PostgresLogReader
 
 # A server that vanished without a word is noticed within seconds, not TCP's quarter of an hour.
 _CONNECTING: dict[str, Any] = {

@@ -15,7 +15,9 @@ from sqlalchemy.exc import DisconnectionError
 
 from service.store import sqlite_backup
 from service.store.database import Database
-from service.store.errors import (
+from service.store.log import LogReader
+from service.store.sqlite_log import SqliteLogReader, file_identity
+from service.store.store_errors import (
     RefusedRecordError,
     SchemaOutdatedError,
     StoreDamagedError,
@@ -23,8 +25,6 @@ from service.store.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from service.store.log import LogReader
-from service.store.sqlite_log import SqliteLogReader, file_identity
 
 _BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536

@@ -12,13 +12,13 @@ from predictors.base import Memory
 from predictors.jobs import Completion
 from service.store import forgetting, schema, scoring, tokens, warm_start, writing
 from service.store.database import Database
-from service.store.errors import StoreUnavailableError
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
 from service.store.sqlite import SqliteDatabase
+from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
-from service.store.tunings import Tunings
+from service.store.tuning_records import Tunings
 from service.store.types import (
     Ingested,
     MethodScore,

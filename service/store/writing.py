@@ -10,10 +10,10 @@ from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
 from service.store.batches import BatchStatement, Rows
-from service.store.errors import RefusedRecordError
 from service.store.matching import Match, find_matches
 from service.store.rows import COMPLETION, PREDICTION, completion_row, prediction_row
 from service.store.scoring import score
+from service.store.store_errors import RefusedRecordError
 from service.store.tables import erasures
 from service.store.tables import predictions as table
 from service.store.types import Ingested, RecordedPrediction, ReportedCompletion

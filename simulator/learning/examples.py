@@ -11,7 +11,7 @@ from predictors.jobs import Completion
 from predictors.methods.attention import Attention
 from predictors.methods.attention_atoms import ATOMS, CONTEXT, FEATURES
 from predictors.methods.attention_weights import NOTHING_LEARNED
-from simulator.replay.loop import steps
+from simulator.replay.trace_replay import steps
 
 Halves = NDArray[np.float16]
 Singles = NDArray[np.float32]

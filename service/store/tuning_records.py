@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Row, case, func, literal, select, text
 from predictors.jobs import Completion
 from predictors.tuning.plan import TuningPlan
 from service.store.database import Database
-from service.store.errors import TuningLostError
 from service.store.rows import COMPLETION, completion_of
+from service.store.store_errors import TuningLostError
 from service.store.tables import completions, parameters, tunings
 from service.store.types import Tuning, TuningState
 

@@ -30,8 +30,8 @@ from simulator.replay.percentile_schemes import (
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.studies.exhibits import Exhibits, Make, Sources
 from simulator.studies.study import Played, runs_of
-from simulator.studies.tang.months import MONTH, MonthRun
-from simulator.studies.tang.paper import (
+from simulator.studies.tang.months import MONTH, MonthSimulation
+from simulator.studies.tang.tang_paper import (
     ACCURACIES,
     BEST_ACCURACY,
     GAINS,
@@ -40,8 +40,8 @@ from simulator.studies.tang.paper import (
     TRACE,
     USAGES,
 )
-from simulator.studies.tang.runs import INTREPID, LOGS, RULES, Readings, month_runs
-from simulator.studies.tang.runs import PERCENTILES as ADJUSTED
+from simulator.studies.tang.tang_simulations import INTREPID, LOGS, RULES, Readings, month_runs
+from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
 
 CLASSES = {
     "not_adjusted": "NA",
@@ -309,7 +309,7 @@ def simulated(number: int) -> Make:
             )
             if (run.order, run.adjustment) == (order, adjustment)
         ]
-        return _simulated(number, sources.play(MonthRun.play, runs))
+        return _simulated(number, sources.play(MonthSimulation.play, runs))
 
     return make
 
