@@ -62,7 +62,7 @@ class _Announcement(numba_event.Listener):
 
 
 _announcement = _Announcement()
-numba_event.register("numba:compile", _announcement)
+numba_event.register("numba:compile", _announcement)  # type: ignore[no-untyped-call]
 
 
 def compilations() -> int:
