@@ -155,7 +155,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.argv[1:] == ["--version"]:  # asked by many, and worth no import
         sys.stdout.write(f"{installed_version()}\n")
-        return
+        sys.exit()
     try:
         app()
     except Exception as error:
