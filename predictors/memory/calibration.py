@@ -43,6 +43,9 @@ Counts = NDArray[np.int32]
 """Ranked runs of the last window, by kind of rank, window and bin; behind the bins they are
 counted once more in coarser ones."""
 
+NONE: Counts = np.zeros((len(_KINDS), len(WINDOWS), _BINS + _COARSE), np.int32)
+"""Nothing was counted; shared, and never written to."""
+
 Rank = Callable[[int, int], None]
 """Ranks the rows from the first on and before the second: writes LEVEL and SPREAD, -1 where
 nothing was predicted."""
@@ -61,10 +64,18 @@ class Calibration:
         self._rank = rank
         self._ranked = (0, 0)
         self._counted = [(0, 0) for _ in WINDOWS]
-        self._counts: Counts = np.zeros((len(_KINDS), len(WINDOWS), _BINS + _COARSE), np.int32)
+        self._counts: Counts = NONE
 
     def at(self, submission: Submission) -> Counts:
-        """How the runs that had ended when a job was submitted are spread over the levels."""
+        """How the runs that had ended when a job was submitted are spread over the levels.
+
+        Of a cluster with fewer runs than would correct anything nothing is counted: a count takes
+        more room than all of its runs.
+        """
+        if len(self._recent) < ENOUGH:
+            return NONE
+        if self._counts is NONE:
+            self._counts = NONE.copy()
         self._forget_changes()
         table = self._recent
         first, stop, time, _ = table.window(submission)
