@@ -1,4 +1,4 @@
-"""What a child process does: a queue in, starts and ends out, all picklable."""
+"""The work of a forecast's child process: a queue in, starts and ends out, all picklable."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ def _other_jobs(
 
 
 def _spent(run: RunningJob, queue: SharedQueue) -> float:
-    """How much of its job a run has behind it, in units of what is predicted."""
+    """The part of its job that a run has behind it, as a multiple of the predicted runtime."""
     if queue.by_history and run.job.predicted_runtime is not None:
         return run.elapsed / run.job.predicted_runtime
     return run.cpu_time / run.job.cpu_time

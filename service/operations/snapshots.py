@@ -56,7 +56,7 @@ def check_queue(body: ForecastRequest, now: float) -> None:
 
 
 def processors_of(machine: MachineBody) -> int:
-    """How many there are."""
+    """The number of processors and nodes."""
     if isinstance(machine, PoolBody):
         return machine.processors
     return sum(node.cores for node in machine.nodes)
@@ -135,7 +135,7 @@ class JobEstimate:
 
 
 JobEstimates = Mapping[JobName, JobEstimate]
-"""By job id, as it was sent."""
+"""The parts of the body, by job id."""
 
 
 def dedicated(body: ForecastRequest, now: float, estimates: JobEstimates) -> Snapshot:

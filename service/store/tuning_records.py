@@ -118,7 +118,7 @@ class Tunings:
             _give_back(connection, _held(tuning), now)
 
     def give_back_silent(self, now: float, silent_since: float) -> int:
-        """Let others take running rounds of which nothing was heard since; says how many."""
+        """Give silent running rounds back to the waiting ones; returns their number."""
         with self._database.writing() as connection:
             return _give_back(connection, _silent(silent_since), now)
 

@@ -45,7 +45,7 @@ _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEN
 def write(
     connection: Connection, groups: Groups, predictions: Sequence[RecordedPrediction]
 ) -> list[Ingested]:
-    """Do all of it within the transaction that ``connection`` is in."""
+    """Write predictions and completions within the transaction that ``connection`` is in."""
     _record(connection, predictions)
     _drop_erased(connection, predictions)
     owners, reported = _first_reports(groups)
@@ -134,7 +134,7 @@ def _append(connection: Connection, runs: Sequence[Completion]) -> list[bool]:
 
 
 def _places(connection: Connection, count: int) -> Sequence[int]:
-    """Growing sequence numbers that nobody else has."""
+    """Reserve growing sequence numbers."""
     if connection.dialect.name == "sqlite":
         last = connection.exec_driver_sql(_LAST_PLACE).scalar_one()
         return range(last + 1, last + 1 + count)

@@ -119,7 +119,7 @@ def examples_of(
 
 
 def note(examples: Examples, place: int, table: Attention, run: Completion) -> bool:
-    """Write one job down, unless nothing is known of it; tells whether it was."""
+    """Write one job down unless nothing is known of it; returns whether it was written."""
     features, values, context = table.atoms(run.submission)
     count = len(values)
     if count < 2:

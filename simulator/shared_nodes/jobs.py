@@ -64,7 +64,7 @@ class SharedJob:
         return millionths(self.cpu_share)
 
     def times(self, factor: float) -> Self:
-        """The same application with so much more, or less, to do, within its request."""
+        """The same application, its execution time multiplied by ``factor``, within its request."""
         limit = inf if self.requested_walltime is None else self.requested_walltime
         execution_time = min(limit, max(SHORTEST_EXECUTION, factor * self.execution_time))
         predicted = self.predicted_runtime

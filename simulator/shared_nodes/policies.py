@@ -44,7 +44,7 @@ class SharedPolicy:
         return self.selects(self, queue, cluster)
 
     def admits(self, job: SharedJob, room: Room) -> bool:
-        """Whether a node of which so much is taken takes a task of the job too.
+        """Whether a node with this load takes a task of the job too.
 
         Only while fewer than ``parallel_mpl`` parallel tasks are there and what is wanted stays
         within ``cpu_limit`` and the node's memory: so the MPL depends on the node's state.
