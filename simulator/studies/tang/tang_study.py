@@ -12,7 +12,8 @@ from simulator.reports.exhibit_pictures import draw
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, Takes, write_text
 from simulator.studies.tang.months import MEASURES, Months, MonthSimulation
-from simulator.studies.tang.tang_exhibits import EXHIBITS, simulated_figures
+from simulator.studies.tang.tang_exhibits import EXHIBITS
+from simulator.studies.tang.tang_gains import simulated_figures
 from simulator.studies.tang.tang_paper import GAINS
 from simulator.studies.tang.tang_simulations import (
     INTREPID,
