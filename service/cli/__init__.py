@@ -156,6 +156,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # asked by many, and worth no import
         sys.stdout.write(f"{installed_version()}\n")
         sys.exit()
+    if "--json" in sys.argv:
+        from service.cli.json_errors import run_for_machines
+
+        sys.exit(run_for_machines(app))
     try:
         app()
     except Exception as error:

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.completions import RecordedLog
 
+CARD = {"EstimatesAct": "Estimates act on"}
+"""Names of rules that the page says otherwise."""
+
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
 
@@ -242,7 +245,7 @@ def facts_of(tested: "Backtest", log: "RecordedLog") -> dict[str, str]:
     site = tested.site
     facts = {
         "In force": f"{tested.in_force}, profile {tested.profile}",
-        **site.semantics.card(),
+        **{CARD.get(name, name): text for name, text in site.semantics.card().items()},
         "Estimates": "whole seconds, at least 1; running jobs that outlive theirs get a longer one",
         "Machine": "; ".join(
             f"{each.name}: {each.processors:,} processors" for each in site.partitions

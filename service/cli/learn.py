@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from service.cli.console import out, progress_bar
+from service.cli.outputs import check_file
 
 
 def learn(
@@ -31,6 +32,7 @@ def learn(
     from simulator.learning.training import Recipe, steps_of
     from simulator.learning.training import learn as learn_weights
 
+    check_file(output)
     recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
     found, origins = [], []
     with progress_bar("jobs") as bar:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, Limit, err, print_json, progress_bar
 from service.cli.importing import OnError
+from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def replay(
     from simulator.replay.predictions_file import write_predictions
     from simulator.reports.method_summary import summarise
 
+    check_file(predictions)
+    check_directory(report)
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
     played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)

@@ -22,6 +22,7 @@ from service.cli.console import (
     progress_bar,
 )
 from service.cli.importing import LISTED, OnError
+from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ def simulate(
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
+    check_file(output)
+    check_directory(report)
     rules = {
         "order": order,
         "events": events,

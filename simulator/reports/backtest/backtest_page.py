@@ -27,6 +27,18 @@ from simulator.scheduling.estimates import EXACT, REQUESTED
 LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}
 """Number of the largest gains, and of the largest losses, that are listed of each kind."""
 
+HEADS: Mapping[str, str] = {
+    "users": "user",
+    "accounts": "account",
+    "queues": "queue",
+    "job sizes": "processors",
+    "months": "month",
+}
+"""What stands above the names of each kind of group."""
+
+ROOMY = frozenset({0, 2, 4, 5, 6})
+"""Places of the figures of a method for which there is no room in a narrow window."""
+
 RULES: Mapping[str, str] = {
     "never-ran": "never ran",
     "zero-run": "ran for 0 s",
@@ -94,7 +106,7 @@ def _sections(tested: Backtest, name: str, facts: Mapping[str, str]) -> Iterator
     yield _figures(drawings(tested))
     yield _heading("What else there is to say", "".join(map(_paragraph, remarks(tested))))
     yield _heading("All methods", _methods(tested))
-    if tested.changes:
+    if tested.changes and tested.somebody_waits:
         yield _heading("Who gains, who loses", _winners(tested))
     belief = _paragraph(tested.believed.sentence()) + _figures(belief_drawings(tested))
     yield _heading("Can this be believed?", belief)
@@ -132,7 +144,7 @@ def _card(
         f'<span class="value"><i>{show(before.mean)} →</i> {show(after.mean)}</span>'
         f'<span class="change">{escape(margin.strip())}{"; " if margin else ""}'
         f'<span style="display:inline" class="{_tone(gained)}">'
-        f"{escape(less_or_more(gained.mean))} than today</span></span></div>"
+        f"{escape(less_or_more(gained.mean))} today</span></span></div>"
     )
 
 
@@ -164,8 +176,15 @@ def _paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
+def _extra(head: str) -> str:
+    """Columns with a star are left out where there is no room."""
+    return ' class="extra"' if head.endswith("*") else ""
+
+
 def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    cells = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    cells = "".join(
+        f'<th scope="col"{_extra(head)}>{escape(head.rstrip("*"))}</th>' for head in heads
+    )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
         f'<div class="scroll"><table>{title}<thead><tr>{cells}</tr></thead>'
@@ -176,13 +195,13 @@ def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
 def _methods(tested: Backtest) -> str:
     heads = (
         "method",
-        "mean wait",
-        "change",
-        "bounded slowdown",
-        "change",
-        "9 of 10 wait at most",
-        "longest wait",
-        "mean error",
+        "mean wait*",
+        "change of wait",
+        "bounded slowdown*",
+        "change of slowdown",
+        "9 of 10 wait at most*",
+        "longest wait*",
+        "mean error*",
         "run longer than told",
     )
     names = (REQUESTED, *tested.methods, EXACT)
@@ -211,13 +230,25 @@ def _method_row(tested: Backtest, name: str) -> str:
     ]
     force = ' class="force"' if name == tested.in_force else ""
     mark = f'<b style="--mark:var(--method-{name_of_method(name)})"></b>'
-    shown = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f"<tr{force}><td>{mark}{escape(label)}</td>{shown}</tr>"
+    shown = "".join(
+        f'<td class="extra">{cell}</td>' if place in ROOMY else f"<td>{cell}</td>"
+        for place, cell in enumerate(cells)
+    )
+    return f"<tr{force}><td>{mark}{_method_name(label)}</td>{shown}</tr>"
+
+
+def _method_name(label: str) -> str:
+    """The method, and its parameters small below it."""
+    name, _, parameters = label.partition(":")
+    below = f"<small>{escape(parameters.replace(',', ', '))}</small>" if parameters else ""
+    return f"{escape(name)}{below}"
 
 
 def _change(gained: Interval) -> str:
     """The mean change and its range, coloured where it is more than chance."""
-    text = f"{-gained.mean:+.0%} ({-100 * gained.high:+.0f} to {-100 * gained.low:+.0f})"
+    mean, low, high = (round(-100 * each) for each in (gained.mean, gained.high, gained.low))
+    spread = f"({low:+d} to {high:+d})" if (mean, low, high) != (0, 0, 0) else ""
+    text = f'{mean:+d}% <span class="range">{spread}</span>' if spread else "0%"
     return f'<span class="{_tone(gained)}">{text.replace("-", chr(0x2212))}</span>'
 
 
@@ -225,7 +256,7 @@ def _winners(tested: Backtest) -> str:
     sentences = "".join(
         _paragraph(each.sentence()) for each in tested.changes if each.kind in {"users", "accounts"}
     )
-    tables = "".join(_changes(each) for each in tested.changes)
+    tables = "".join(_changes(each) for each in tested.changes if each.largest(1))
     sentences += _paragraph(
         "Mean waits, and hours of waiting saved over all jobs of a row. Green: less in every "
         "repetition; red: more in every repetition; grey: may be chance."
@@ -234,7 +265,7 @@ def _winners(tested: Backtest) -> str:
 
 
 def _changes(found: Changes) -> str:
-    heads = (found.kind.removesuffix("s"), "jobs", "wait today", "predicted", "hours saved")
+    heads = (HEADS[found.kind], "jobs", "wait today", "predicted", "hours saved")
     listed = found.largest(LISTED[found.kind])
     if found.kind == "job sizes":
         listed = found.changes
@@ -266,14 +297,9 @@ def _computed(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
         "Jobs left out or changed": _treated(tested),
     }
     listed = "".join(
-        f"<dt>{escape(key)}</dt><dd{_long(value)}>{escape(value)}</dd>"
-        for key, value in rows.items()
+        f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in rows.items()
     )
     return f"<dl>{listed}</dl>"
-
-
-def _long(value: str) -> str:
-    return ' class="long"' if len(value) > 60 else ""
 
 
 def _repetitions(tested: Backtest) -> str:

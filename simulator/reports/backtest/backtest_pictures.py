@@ -69,6 +69,14 @@ def drawings(tested: Backtest) -> list[Drawing]:
     """The pictures of what would change."""
     name, today = tested.in_force, "today's requests"
     chance = f"over {tested.repetitions} plays" if tested.repetitions > 1 else "of one play"
+    run_times = Drawing(
+        "Run times: asked for, predicted and real",
+        "Share of the jobs that are no longer than the time below. It compares distributions: "
+        "the nearer to the real line, the less is asked for in vain.",
+        _drawn("times", 2.6, lambda figure: _run_times(figure, tested)),
+    )
+    if not tested.somebody_waits:
+        return [run_times]
     found = [
         Drawing(
             "Every method against today's requests",
@@ -82,12 +90,7 @@ def drawings(tested: Backtest) -> list[Drawing]:
             "A lower line is better.",
             _drawn("waits", 2.6, lambda figure: _waits(figure, tested)),
         ),
-        Drawing(
-            "Run times: asked for, predicted and real",
-            "Share of the jobs that are no longer than the time below. It compares distributions: "
-            "the nearer to the real line, the less is asked for in vain.",
-            _drawn("times", 2.6, lambda figure: _run_times(figure, tested)),
-        ),
+        run_times,
     ]
     if _months_of(tested):
         found.append(
@@ -226,7 +229,7 @@ def _finish_waits(axes: Axes, plays: Sequence[Play], also: Values | None = None)
     axes.set_ylim(0, min(1.0, 1.15 * waiting + 0.01))
     axes.set_xlabel("wait")
     axes.set_ylabel("share of jobs that wait longer")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.legend(loc="upper right")
 
 

@@ -41,11 +41,13 @@ th,td{{text-align:right;padding:.22rem 0 .22rem .9rem;border-bottom:1px solid va
 th{{font-weight:500;color:var(--quiet);vertical-align:bottom}}
 td{{white-space:nowrap}}
 th:first-child,td:first-child{{text-align:left;padding-left:0;white-space:normal;
- overflow-wrap:anywhere}}
+ min-width:5rem;overflow-wrap:break-word}}
+small{{display:block;font-size:.78em;color:var(--quiet);font-weight:400;margin-left:1.1rem}}
 tr.force td{{font-weight:650}}
 td:first-child b{{display:inline-block;width:.65rem;height:.65rem;border-radius:50%;
  margin-right:.45rem;background:var(--mark)}}
-dl{{display:grid;grid-template-columns:11rem 1fr;gap:.25rem 1rem;font-size:.88rem;margin:.6rem 0}}
+dl{{font-size:.88rem;margin:.6rem 0}}
+dl div{{display:grid;grid-template-columns:11rem 1fr;gap:0 1rem;margin-bottom:.25rem}}
 dd{{margin:0;overflow-wrap:anywhere}}
 code{{font:.92em ui-monospace,monospace}}
 @media (max-width:60rem){{.pictures,.tables{{grid-template-columns:1fr}}}}
@@ -53,7 +55,8 @@ code{{font:.92em ui-monospace,monospace}}
  body{{padding:1rem .9rem 3rem}}
  .numbers{{grid-template-columns:1fr}}
  .verdict{{padding:.9rem 1rem}} .verdict strong{{font-size:1.6rem}} .verdict p{{font-size:1.05rem}}
- dl{{grid-template-columns:1fr;gap:0}} dd{{margin-bottom:.5rem}}
+ dl div{{grid-template-columns:1fr;margin-bottom:.5rem}}
+ .extra{{display:none}} .range{{display:block}}
  table{{font-size:.8rem}} th,td{{padding-left:.55rem}}}}
 @media print{{
  @page{{size:A4;margin:9mm 10mm}}
@@ -65,12 +68,15 @@ code{{font:.92em ui-monospace,monospace}}
  .verdict p.details{{font-size:7.8pt}}
  .numbers{{gap:3mm;margin-top:2.5mm}} .numbers div{{padding:2mm 3mm;print-color-adjust:exact}}
  .numbers .value{{font-size:14pt}} .numbers .change{{font-size:7.6pt}}
- .pictures{{grid-template-columns:1fr 1fr;gap:2mm 6mm;margin-top:2mm}}
+ .pictures{{grid-template-columns:1fr 1fr;gap:2mm 9mm;margin-top:2mm}}
+ section:nth-of-type(n+6) .pictures{{padding:0 12mm}} p.quiet{{font-size:7.3pt}}
+ small{{display:inline;margin-left:1mm}}
  .tables{{grid-template-columns:repeat(3,1fr);gap:2.5mm 5mm}}
- th,td{{padding:.25mm 0 .25mm 1.4mm}} td{{white-space:normal}}
- .screen{{display:none}}
+ table{{font-size:6.9pt}} th,td{{padding:.2mm 0 .2mm 1.2mm;line-height:1.25}}
+ th:first-child,td:first-child{{white-space:nowrap}} h3+table{{margin:0}}
  h3{{font-size:8pt;margin:0}}
- dl{{grid-template-columns:24mm 1fr 24mm 1fr;gap:.3mm 2.5mm}}
- dl .long{{grid-column:span 3}}
+ dl{{columns:2;column-gap:6mm;margin:1mm 0}}
+ dl div{{grid-template-columns:24mm 1fr;gap:0 2mm;margin:0 0 .3mm;break-inside:avoid}}
+ th:first-child,td:first-child{{min-width:0}}
  td b{{print-color-adjust:exact}}}}
 """

@@ -7,6 +7,7 @@ from math import exp, log
 
 import numpy as np
 
+from predictors.measures import Flags
 from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
 from simulator.reports.backtest.site import Site
 from simulator.reports.backtest.words import duration
@@ -122,7 +123,7 @@ def compare(site: Site, today: Play) -> Believability:
     )
 
 
-def _by_month(site: Site, workloads: Sequence[Workload], waits: Values, known: Values) -> Values:
+def _by_month(site: Site, workloads: Sequence[Workload], waits: Values, known: Flags) -> Values:
     months = next((each for each in site.groupings if each.kind == "months"), None)
     if months is None:
         return np.zeros(0)

@@ -46,4 +46,4 @@ def _row(tested: Backtest, name: str) -> tuple[str, ...]:
 def _range(gained: Interval, name: str) -> str:
     if name == REQUESTED:
         return ""
-    return f"{-100 * gained.high:+.0f}..{-100 * gained.low:+.0f}%"
+    return f"{round(-100 * gained.high):+d}..{round(-100 * gained.low):+d}%"

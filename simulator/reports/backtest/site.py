@@ -144,9 +144,9 @@ def _sizes(trace: Trace) -> Grouping:
 def _size_name(number: int) -> str:
     least = SIZES[number]
     if number + 1 == len(SIZES):
-        return f"{least:,} processors or more"
+        return f"{least:,} or more"
     most = SIZES[number + 1] - 1
-    return "1 processor" if most == 1 else f"{least:,} to {most:,} processors"
+    return "1" if most == 1 else f"{least:,} to {most:,}"
 
 
 def _months(trace: Trace) -> Grouping:
@@ -157,5 +157,6 @@ def _months(trace: Trace) -> Grouping:
         return Grouping("months", names, codes.astype(np.int32))
     days, of_jobs = np.unique((trace.submit + trace.unix_start) // 86400, return_inverse=True)
     months = [datetime.fromtimestamp(86400 * day, UTC).strftime("%Y-%m") for day in days.tolist()]
-    names, of_days = np.unique(months, return_inverse=True)
-    return Grouping("months", names.tolist(), of_days[of_jobs].astype(np.int32))
+    names = sorted(set(months))
+    of_days = np.array([names.index(month) for month in months], np.int32)
+    return Grouping("months", names, of_days[of_jobs] if len(trace) else of_days)

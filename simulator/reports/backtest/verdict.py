@@ -96,6 +96,11 @@ class Backtest:
         return [self.in_force, *others]
 
     @property
+    def somebody_waits(self) -> bool:
+        """Whether there is any wait that could change."""
+        return any(play.wait >= 1 for play in (*self.today, *self.predicted))
+
+    @property
     def repetitions(self) -> int:
         """How often the log was played with each source of estimates."""
         return len(self.today)
@@ -192,14 +197,15 @@ def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
     after = gains.of(tested.predicted, lambda play: play.wait)
     return (
         f"With {tested.in_force} jobs would wait {duration(after.mean)} on average instead of "
-        f"{duration(before.mean)}: {less_or_more(wait.mean)} ({_between(wait)}). The slowdown "
-        f"would be {_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
+        f"{duration(before.mean)}: {less_or_more(wait.mean)} today ({_between(wait)}). The "
+        f"slowdown would be {_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
     )
 
 
 def _between(gained: Interval) -> str:
     """The interval, the lower gain first."""
-    return f"{-gained.high:+.0%} to {-gained.low:+.0%} in the repetitions".replace("-", "\u2212")
+    low, high = (round(-100 * each) for each in (gained.high, gained.low))
+    return f"{low:+d}% to {high:+d}% in the repetitions".replace("-", "\u2212")
 
 
 def _smaller_or_larger(gained: float) -> str:

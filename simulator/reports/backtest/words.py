@@ -21,10 +21,10 @@ def share(part: float) -> str:
 
 
 def less_or_more(gained: float) -> str:
-    """Such as ``12% less`` or ``6.1% more``."""
+    """Such as ``12% less than``, ``6.1% more than`` or ``as much as``."""
     if abs(gained) < 0.0005:
-        return "as much"
-    return f"{share(gained)} less" if gained > 0 else f"{share(-gained)} more"
+        return "as much as"
+    return f"{share(gained)} less than" if gained > 0 else f"{share(-gained)} more than"
 
 
 def one_in(part: float) -> str:
