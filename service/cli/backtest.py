@@ -240,7 +240,7 @@ def site_of(
 
 def facts_of(tested: "Backtest", log: "RecordedLog") -> dict[str, str]:
     """What belongs under "How this was computed" beside the figures of the log."""
-    from simulator.reports.backtest.words import big
+    from simulator.reports.words import big
 
     site = tested.site
     facts = {

@@ -9,7 +9,16 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import AsJson, CommandError, ExitCode, Limit, err, print_json, progress_bar
+from service.cli.console import (
+    AsJson,
+    CommandError,
+    ExitCode,
+    Limit,
+    Wide,
+    err,
+    print_json,
+    progress_bar,
+)
 from service.cli.importing import OnError
 from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
@@ -60,6 +69,7 @@ def replay(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Play a log in simulated time, and measure every method's predictions.
@@ -96,7 +106,7 @@ def replay(
     if report:
         result.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    print_json(result.as_data()) if as_json else result.show()
+    print_json(result.as_data()) if as_json else result.show(wide=wide)
     if log.rejected:
         raise typer.Exit(ExitCode.PARTIAL)
 

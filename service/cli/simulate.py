@@ -16,6 +16,7 @@ from service.cli.console import (
     CommandError,
     ExitCode,
     Limit,
+    Wide,
     err,
     out,
     print_json,
@@ -123,6 +124,7 @@ def simulate(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
@@ -194,7 +196,7 @@ def simulate(
     elif output != "-":
         for name, fact in facts_of(log, workload, outcomes).items():
             out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(escape(f"\n{tables(outcomes)}"), soft_wrap=True, end="")
+        out.print(escape(f"\n{tables(outcomes, wide=wide)}"), soft_wrap=True, end="")
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from simulator.reports.tables import text_table
+from simulator.reports.words import duration
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.measures import Measures, measure
 from simulator.scheduling.semantics import Semantics
@@ -99,6 +100,35 @@ def table(outcomes: Sequence[Outcome]) -> str:
         "used", "outlived", "jobs/s",
     )  # fmt: skip
     return text_table(heads, [_line(each) for each in outcomes])
+
+
+def narrow_table(outcomes: Sequence[Outcome]) -> str:
+    """A line for every combination in 80 columns, with times as people say them."""
+    heads = ("policy", "estimates", "wait", "median", "bounded", "backfilled", "used", "outlived")
+    lines = [
+        (
+            each.schedule.semantics.policy,
+            each.schedule.estimates[:NARROW_NAME],
+            duration(each.measures.wait),
+            duration(each.measures.median_wait),
+            f"{each.measures.bounded_slowdown:,.2f}",
+            f"{each.measures.backfilled:.1%}",
+            f"{each.measures.utilisation:.1%}",
+            f"{each.measures.corrected:.1%}",
+        )
+        for each in outcomes
+    ]
+    return text_table(heads, lines)
+
+
+NARROW_NAME = 18
+"""Longest name of an estimate in 80 columns."""
+
+NARROW_LEGEND = """\
+wait, median: mean and median wait; bounded: bounded slowdown (10 s); backfilled: jobs
+that passed a waiting one; used: processor time of the makespan; outlived: jobs that
+outlived an estimate. All columns, in seconds: --wide.
+"""
 
 
 def _line(each: Outcome) -> tuple[str, ...]:

@@ -85,9 +85,13 @@ def write_report(
     (directory / "index.html").write_text(page(title, facts, sections), encoding="utf-8")
 
 
-def tables(outcomes: Sequence[Outcome]) -> str:
-    """All tables that are not empty, with their legends."""
-    parts = [comparison.table(outcomes), comparison.LEGEND]
+def tables(outcomes: Sequence[Outcome], *, wide: bool = True) -> str:
+    """All tables that are not empty, with their legends; narrow ones fit 80 columns."""
+    parts = (
+        [comparison.table(outcomes), comparison.LEGEND]
+        if wide
+        else [comparison.narrow_table(outcomes), comparison.NARROW_LEGEND]
+    )
     if predictability := comparison.predictability_table(outcomes):
         parts += [predictability, comparison.PREDICTABILITY_LEGEND]
     if outcomes[0].shaken:

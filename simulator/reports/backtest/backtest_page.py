@@ -20,8 +20,8 @@ from simulator.reports.backtest.verdict import (
     users_of,
 )
 from simulator.reports.backtest.winners import Change, Changes
-from simulator.reports.backtest.words import big, duration, less_or_more, share
 from simulator.reports.palette import name_of_method
+from simulator.reports.words import big, duration, less_or_more, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
 
 LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}

@@ -10,7 +10,7 @@ import numpy as np
 from predictors.measures import Flags
 from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
 from simulator.reports.backtest.site import Site
-from simulator.reports.backtest.words import duration
+from simulator.reports.words import duration
 from simulator.scheduling.workload import Workload
 
 SLACK = 300.0

@@ -5,8 +5,8 @@ from textwrap import fill
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.gains import Interval
 from simulator.reports.backtest.verdict import HEADLINES, Backtest, judge, remarks
-from simulator.reports.backtest.words import duration, share
 from simulator.reports.tables import text_table
+from simulator.reports.words import duration, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
 
 WIDTH = 80

@@ -9,7 +9,7 @@ import numpy as np
 from simulator.reports.backtest.believability import Believability, Quality
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import Site
-from simulator.reports.backtest.words import duration, share
+from simulator.reports.words import duration, share
 from simulator.scheduling.workload import Workload
 
 Verdict = Literal["turn-on", "observe", "not-worth-it", "too-little-data"]

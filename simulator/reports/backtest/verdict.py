@@ -18,7 +18,7 @@ from simulator.reports.backtest.repetitions import Play, Plays
 from simulator.reports.backtest.site import Site
 from simulator.reports.backtest.special_logs import SpecialLog, Verdict, unusual
 from simulator.reports.backtest.winners import Changes, changes_of
-from simulator.reports.backtest.words import duration, less_or_more, one_in, share
+from simulator.reports.words import duration, less_or_more, one_in, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
 
