@@ -32,7 +32,7 @@ LINES_BYTES = 1 << 14
 """How much of an accounting log is read at a time, so that other requests pass in between."""
 
 REFUSED = "the database refuses it"
-"""Why a record is dropped that tells of a run; the other reasons are the adapters'."""
+"""The reason for dropping a record whose run is refused; adapters give all other reasons."""
 
 Outcome = ReportedCompletion | SkippedError
 """What a record tells of: a run, or why it is none."""
@@ -94,7 +94,7 @@ class Adapting:
         )
 
     def _admitted(self, outcome: Outcome) -> Outcome:
-        """The same, or why it is not let in."""
+        """The completion under pseudonyms, or the reason why it is refused."""
         if isinstance(outcome, SkippedError):
             return outcome
         try:
