@@ -49,7 +49,7 @@ def config(
         raise CommandError("Choose --toml or --json, not both.", ExitCode.USAGE)
     settings = list(settings_in_force(load_settings(config=file)))
     if as_json:
-        print_json(settings)
+        print_json({"settings": settings})
     elif as_toml:
         typer.echo("\n".join(template(settings)))
     else:

@@ -25,7 +25,7 @@ def learn(
 
     For example:
 
-        walltimed learn SDSC-SP2-1998-4.2-cln.swf.gz CTC-SP2-1996-3.1-cln.swf.gz -o weights.npz
+        walltimed learn sdsc.swf.gz ctc.swf.gz hpc2n.swf.gz -o weights.npz
     """
     from simulator.learning.examples import examples_of, together
     from simulator.learning.logs import read_log

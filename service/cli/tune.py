@@ -65,7 +65,7 @@ def tune(
 
         walltimed tune
         walltimed tune --penalty 4 --search genetic --json
-        walltimed tune --follow -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed tune --follow -d postgresql+psycopg://walltimed@db/walltimed
     """
     settings = load_settings(database_url=database_url, config=file)
     plan = plan_of(
@@ -111,7 +111,7 @@ def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool
         raise CommandError(str(error)) from error
     parts = {"neighbours": training, "training": test - training, "test": looked_at - test}
     if as_json:
-        print_json({"schema": 1, "cluster": cluster, "jobs": jobs, **parts, "plan": plan})
+        print_json({"cluster": cluster, "jobs": jobs, **parts, "plan": plan})
         return
     out.print(
         f"A round for {cluster}, which has {jobs:,} runs, would search on {parts['training']:,} "

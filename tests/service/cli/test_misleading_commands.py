@@ -4,11 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 
+from service.cli import app
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
 DATA = Path(__file__).parents[2] / "data"
+
+LONGEST_NAME = 20
+"""Characters of an option that help in 80 columns shows whole."""
+
+LONGEST_EXAMPLE = 76
+"""Characters of an example that stays on one line, so that it can be copied."""
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +169,25 @@ def test_errors_under_json_are_json(walltimed, arguments, code, error):
     assert document["schema"] == 1
     assert document["error"] == error
     assert document["detail"]
+
+
+def commands():
+    """Every command with its words."""
+    for name, command in typer.main.get_command(app).commands.items():
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield (name,), command
+        else:
+            yield from (((name, each), below) for each, below in inner.items())
+
+
+@pytest.mark.parametrize(("words", "command"), commands())
+def test_help_in_80_columns_shows_whole_options_and_whole_examples(words, command):
+    names = [name for parameter in command.params for name in parameter.opts]
+    secondary = [name for parameter in command.params for name in parameter.secondary_opts]
+    if "experiment" not in words:
+        assert all(len(name) <= LONGEST_NAME for name in names), names
+        assert all(len(name) <= LONGEST_NAME for name in secondary), secondary
+    for line in (command.help or "").splitlines():
+        if line.startswith("    walltimed"):
+            assert len(line.strip()) <= LONGEST_EXAMPLE, line
