@@ -74,6 +74,7 @@ def check_parameters(settings: "Settings") -> None:
     """
     from predictors.registry import create
     from predictors.tuning.plan import TuningPlan
+    from predictors.tuning.search import check_available
 
     names_of(settings)
     for method in {settings.method, *settings.predictors}:
@@ -82,6 +83,8 @@ def check_parameters(settings: "Settings") -> None:
         except ValueError as error:
             raise CommandError(f"Method {method}: {error}", ExitCode.USAGE) from error
     try:
-        TuningPlan(**settings.tuning_plan)
+        plan = TuningPlan(**settings.tuning_plan)
     except (TypeError, ValueError) as error:
         raise CommandError(f"Setting tuning_plan: {error}", ExitCode.USAGE) from error
+    if settings.tuning != "elsewhere":
+        check_available(plan.search)

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, Limit, err, print_json, progress_bar
+from service.cli.extras import need
 from service.cli.importing import OnError
 from service.cli.players import opened
 
@@ -73,6 +74,7 @@ def replay(
         walltimed replay ANL-Intrepid-2009-1.swf.gz --in-process --sweep
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
+    need("matplotlib", for_=report)
     from service.cli.replay_result import ReplayResult
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.predictions_file import write_predictions

@@ -64,6 +64,8 @@ def tune(
         walltimed tune --penalty 4 --search genetic --json
         walltimed tune --follow -d postgresql+psycopg://walltimed@db.example/walltimed
     """
+    from predictors.tuning.search import check_available
+
     settings = load_settings(database_url=database_url, config=file)
     plan = plan_of(
         settings,
@@ -76,6 +78,7 @@ def tune(
         distance=distance,
         weights=weights,
     )
+    check_available(plan.search)
     with ready(settings) as store:
         if follow:
             follow_rounds(store, settings, plan)
