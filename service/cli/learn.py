@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from service.cli.console import out, progress_bar
+from service.cli.extras import need
 from service.cli.outputs import check_file
 
 
@@ -21,12 +22,13 @@ def learn(
     """Learn what makes runs alike from logs, all together and shuffled.
 
     Writes the file that attention weighs by. Jobs of users whom a log does not name teach nothing.
-    Needs PyTorch (pip install --group learning); serving does not.
+    Needs PyTorch (pip install 'walltimed[learning]'); serving does not.
 
     For example:
 
         walltimed learn sdsc.swf.gz ctc.swf.gz hpc2n.swf.gz -o weights.npz
     """
+    need("torch")
     from simulator.learning.examples import examples_of, together
     from simulator.learning.logs import read_log
     from simulator.learning.training import Recipe, steps_of

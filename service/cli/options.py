@@ -115,6 +115,7 @@ def check_parameters(settings: "Settings") -> None:
     """
     from predictors.registry import create
     from predictors.tuning.plan import TuningPlan
+    from predictors.tuning.search import check_available
 
     names_of(settings)
     for method in {settings.method, *settings.predictors}:
@@ -124,9 +125,11 @@ def check_parameters(settings: "Settings") -> None:
             raise CommandError(f"Method {method}: {error}", ExitCode.USAGE) from error
     check_plan(settings)
     try:
-        TuningPlan(**settings.tuning_plan)
+        plan = TuningPlan(**settings.tuning_plan)
     except (TypeError, ValueError) as error:
         raise CommandError(f"Setting tuning_plan: {error}", ExitCode.USAGE) from error
+    if settings.tuning != "elsewhere":
+        check_available(plan.search)
 
 
 def check_plan(settings: "Settings") -> None:

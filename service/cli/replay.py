@@ -19,6 +19,7 @@ from service.cli.console import (
     print_json,
     progress_bar,
 )
+from service.cli.extras import need
 from service.cli.importing import OnError
 from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
@@ -84,6 +85,7 @@ def replay(
         walltimed replay ANL-Intrepid-2009-1.swf.gz --in-process --sweep
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
+    need("matplotlib", for_=report)
     from service.cli.replay_result import ReplayResult
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.predictions_file import write_predictions

@@ -23,6 +23,7 @@ from service.cli.console import (
     print_json,
     progress_bar,
 )
+from service.cli.extras import need
 from service.cli.importing import LISTED, OnError
 from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
@@ -156,8 +157,8 @@ def simulate(
         walltimed simulate log.swf --policy easy --shake 60 --repeat 50
         walltimed simulate log.swf --output easy.swf.gz
     """
-    from simulator.reports.comparison import Shaking
-    from simulator.reports.schedule_report import tables, write_report
+    need("matplotlib", for_=report)
+    from simulator.reports.comparison import Shaking, tables
     from simulator.scheduling.estimates import predictions_of
     from simulator.scheduling.schedule_file import write_csv, write_result
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
@@ -200,6 +201,8 @@ def simulate(
         write = write_csv if ".csv" in Path(output).suffixes else write_result
         write(outcomes[0].schedule, output)
     if report:
+        from simulator.reports.schedule_report import write_report  # loads matplotlib
+
         write_report(
             report, f"Simulation of {name_of(trace)}", facts_of(log, workload, outcomes), outcomes
         )

@@ -67,6 +67,8 @@ def tune(
         walltimed tune --penalty 4 --search genetic --json
         walltimed tune --follow -d postgresql+psycopg://walltimed@db/walltimed
     """
+    from predictors.tuning.search import check_available
+
     settings = load_settings(database_url=database_url, config=file)
     plan = plan_of(
         settings,
@@ -79,6 +81,7 @@ def tune(
         distance=distance,
         weights=weights,
     )
+    check_available(plan.search)
     with ready(settings) as store:
         if dry_run:
             show_plan(store, cluster, plan, as_json=as_json)

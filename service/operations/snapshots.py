@@ -125,8 +125,8 @@ class JobEstimate:
     Attributes:
         runtime: predicted at its submission, in seconds, at most the request.
         priority: of its user's accuracy group.
-        ladder: runtimes at the levels ``LADDER``, in seconds, of a running job those of jobs that
-            ran as long; None where the method tells none.
+        ladder: runtimes at the levels ``LADDER``, in seconds, by what has ended until now; of a
+            running job those of jobs that ran as long; None where the method tells none.
     """
 
     runtime: float

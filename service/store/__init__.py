@@ -18,6 +18,8 @@ from service.store.tuning_records import Tunings
 from service.store.types import (
     Ingested,
     MethodScore,
+    Promise,
+    RecentScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
@@ -33,6 +35,8 @@ __all__ = [
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "Promise",
+    "RecentScore",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",

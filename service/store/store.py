@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, make_url, select
 
 from predictors.base import Memory
 from predictors.jobs import Completion
-from service.store import forgetting, schema, scoring, tokens, warm_start, writing
+from service.store import forgetting, recent_scores, schema, scoring, tokens, warm_start, writing
 from service.store.database import Database
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
@@ -22,6 +22,7 @@ from service.store.tuning_records import Tunings
 from service.store.types import (
     Ingested,
     MethodScore,
+    RecentScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
@@ -135,6 +136,11 @@ class Store:
         """The scores of the methods on this cluster, by name."""
         with self._database.reading() as connection:
             return scoring.read_scores(connection, cluster)
+
+    def recent_scores(self, cluster: str) -> list[RecentScore]:
+        """How each method did on the last jobs of this cluster that ended, by name."""
+        with self._database.reading() as connection:
+            return recent_scores.read_recent_scores(connection, cluster)
 
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""

@@ -217,3 +217,13 @@ def _noise_line(each: Outcome, first: Outcome) -> tuple[str, ...]:
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
+
+
+def tables(outcomes: Sequence[Outcome], *, wide: bool = True) -> str:
+    """All tables that are not empty, with their legends; narrow ones fit 80 columns."""
+    parts = [table(outcomes), LEGEND] if wide else [narrow_table(outcomes), NARROW_LEGEND]
+    if predictability := predictability_table(outcomes):
+        parts += [predictability, PREDICTABILITY_LEGEND]
+    if outcomes[0].shaken:
+        parts.append(noise_table(outcomes))
+    return "\n".join(parts)

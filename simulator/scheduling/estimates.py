@@ -7,6 +7,7 @@ from math import floor, inf
 from typing import Self
 
 import numpy as np
+from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
@@ -14,6 +15,7 @@ from simulator.engine.state import State
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
 from simulator.replay.trace_replay import InProcess, Player
+from simulator.scheduling.ladders import LADDER, Ladder
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import completions
 from simulator.traces.trace import Integers
@@ -131,6 +133,7 @@ class EstimateFeed:
         self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
         self._priority = state.jobs["priority"]
         self._finished = state.clock["finished"]
+        self._now = state.clock["now"]
         self._submitted, self._wanted = state.clock["submitted"], state.clock["wanted"]
 
     def give(self) -> None:
@@ -166,6 +169,24 @@ class EstimateFeed:
         if self.accuracies is not None:
             for job, submission in enumerate(submissions, first):
                 self._priority[job] = self._priority_of(submission)
+
+    def ladders(self, jobs: Integers, elapsed: Integers | None = None) -> list[Ladder]:
+        """What jobs that have not ended may take, by what has ended until now.
+
+        Args:
+            jobs: their places in the workload.
+            elapsed: seconds that each has been running; None for jobs that wait.
+        """
+        if not isinstance(self._player, InProcess):
+            return [None] * len(jobs)
+        now = float(self._begin + self._now.item())
+        ran = [None] * len(jobs) if elapsed is None else [float(each) for each in elapsed]
+        return [
+            self._player.quantiles(
+                self._method, replace(self._logged[job].submission, submit_time=now), LADDER, each
+            )
+            for job, each in zip(jobs.tolist(), ran, strict=True)
+        ]
 
     def _submissions(self, first: int, behind: int) -> list[Submission]:
         logged = list(islice(self._upcoming, behind - first))
