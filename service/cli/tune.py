@@ -200,11 +200,13 @@ def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> N
 
 def show(found: "Round") -> None:
     """Print the former parameters, those that were found, and which are in force now."""
-    heads = ("", "template", "N", "K", "alpha", "beta", "train MAE", "under", "test MAE", "under")
+    heads = ("", "N", "K", "alpha", "beta", "train error", "under", "test error", "under")
     table = Table(*heads, box=None, header_style="bold")
     for name, trial in (("before", found.before), ("after", found.after)):
         table.add_row(name, *cells(trial))
     out.print(table)
+    for name, trial in (("before", found.before), ("after", found.after)):
+        out.print(f"template {name}: {'+'.join(trial.parameters.template) or 'none'}")
     verdict = "adopted" if found.adopted else "not adopted: no better on the test jobs"
     out.print(
         f"{verdict}; {found.evaluations:,} sets of parameters on {found.training_jobs:,} jobs, "
@@ -214,15 +216,16 @@ def show(found: "Round") -> None:
 
 def cells(trial: "Trial") -> list[str]:
     """Parameters and errors as a row of the table."""
+    from simulator.reports.words import duration
+
     given, training, test = trial.parameters, trial.training, trial.test
     return [
-        "+".join(given.template) or "none",
         f"{given.history}",
         f"{given.neighbours}",
         f"{given.alpha:.3g}",
         f"{given.beta:.3g}",
-        f"{training.mean_absolute_error:,.0f}",
+        duration(training.mean_absolute_error),
         f"{training.underestimation_rate:.1%}",
-        f"{test.mean_absolute_error:,.0f}",
+        duration(test.mean_absolute_error),
         f"{test.underestimation_rate:.1%}",
     ]
