@@ -94,7 +94,7 @@ class Commands(LazyGroup):
         "backtest": LazyCommand(
             "service.cli.backtest:backtest",
             STUDIES,
-            "Write a page that shows what a site would gain, from its own accounting log.",
+            "Say whether a site should turn predictions on, and why, from its own accounting log.",
         ),
         "synth": LazyCommand(
             "service.cli.synth:synth",
@@ -156,6 +156,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # asked by many, and worth no import
         sys.stdout.write(f"{installed_version()}\n")
         sys.exit()
+    if "--json" in sys.argv:
+        from service.cli.json_errors import run_for_machines
+
+        sys.exit(run_for_machines(app))
     try:
         app()
     except Exception as error:

@@ -17,6 +17,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.replay.predictions_file.PredictionsFileError": ExitCode.USAGE,
     "simulator.scheduling.semantics.SemanticsError": ExitCode.USAGE,
     "simulator.scheduling.workload.WorkloadError": ExitCode.USAGE,
+    "simulator.traces.partitions.PartitionsError": ExitCode.USAGE,
     "simulator.scheduling.schedule_file.NoResultError": ExitCode.USAGE,
     "simulator.replay.remote.AddressError": ExitCode.USAGE,
     "simulator.replay.remote.RemoteError": ExitCode.FAILED,

@@ -8,6 +8,7 @@ import typer
 
 from service.cli.console import out, progress_bar
 from service.cli.extras import need
+from service.cli.outputs import check_file
 
 
 def learn(
@@ -33,6 +34,7 @@ def learn(
     from simulator.learning.training import Recipe, steps_of
     from simulator.learning.training import learn as learn_weights
 
+    check_file(output)
     recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
     found, origins = [], []
     with progress_bar("jobs") as bar:

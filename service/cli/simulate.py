@@ -16,6 +16,7 @@ from service.cli.console import (
     CommandError,
     ExitCode,
     Limit,
+    Wide,
     err,
     out,
     print_json,
@@ -23,6 +24,7 @@ from service.cli.console import (
 )
 from service.cli.extras import need
 from service.cli.importing import LISTED, OnError
+from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ def simulate(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
@@ -149,6 +152,8 @@ def simulate(
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
+    check_file(output)
+    check_directory(report)
     rules = {
         "order": order,
         "events": events,
@@ -194,7 +199,7 @@ def simulate(
     elif output != "-":
         for name, fact in facts_of(log, workload, outcomes).items():
             out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(escape(f"\n{tables(outcomes)}"), soft_wrap=True, end="")
+        out.print(escape(f"\n{tables(outcomes, wide=wide)}"), soft_wrap=True, end="")
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
 

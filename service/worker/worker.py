@@ -11,6 +11,7 @@ import structlog
 
 from service.auth import Guard
 from service.contract.answers import HealthAnswer, Status
+from service.logs import is_for_people
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
@@ -53,6 +54,12 @@ NEVER = -1
 
 LISTED = 20
 """Clusters that a record of the log names."""
+
+
+def ready_sentence(runs: int, clusters: int, seconds: float) -> str:
+    """That the history is read, for people."""
+    of = "1 cluster" if clusters == 1 else f"{clusters:,} clusters"
+    return f"ready, {runs:,} runs of {of}, {seconds:.1f} s"
 
 
 class Worker:
@@ -248,12 +255,15 @@ class Worker:
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)
+        seconds, clusters = time.perf_counter() - started, len(self.live.names)
         log.info(
-            "ready",
-            seconds=round(time.perf_counter() - started, 3),
+            ready_sentence(self._history_length, clusters, seconds)
+            if is_for_people(self.settings)
+            else "ready",
+            seconds=round(seconds, 3),
             history=self.store.name,
             runs=self._history_length,
-            clusters=len(self.live.names),
+            clusters=clusters,
         )
         await self.follower.run()
 
