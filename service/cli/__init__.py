@@ -14,6 +14,7 @@ from service.cli.config import config
 from service.cli.console import ExitCode, err
 from service.cli.db import db
 from service.cli.demo import demo
+from service.cli.doctor import doctor
 from service.cli.experiments import experiment
 from service.cli.failures import exit_code_of, sentence
 from service.cli.forgetting import forget
@@ -44,6 +45,7 @@ app.command(rich_help_panel=SERVICE)(serve)
 app.command(rich_help_panel=SERVICE)(demo)
 app.command(rich_help_panel=SERVICE)(config)
 app.command(rich_help_panel=SERVICE)(check_config)
+app.command(rich_help_panel=SERVICE)(doctor)
 app.command("slurm-updater", rich_help_panel=SERVICE)(slurm_updater)
 app.add_typer(token, rich_help_panel=SERVICE)
 

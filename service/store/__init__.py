@@ -13,6 +13,7 @@ from service.store.errors import (
 )
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.tunings import Tunings
 from service.store.types import (
@@ -26,6 +27,7 @@ from service.store.types import (
 )
 
 __all__ = [
+    "ClusterSigns",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
@@ -37,6 +39,7 @@ __all__ = [
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
+    "Shift",
     "Store",
     "StoreDamagedError",
     "StoreError",
