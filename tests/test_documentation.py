@@ -141,7 +141,7 @@ def call(service: InProcess, command: str) -> object:
 
 def masked(answer: object) -> str:
     """Without what differs from run to run."""
-    return re.sub(r'"prediction_id": "[^"]*"', '"prediction_id": "…"', json.dumps(answer))
+    return re.sub(r'"(prediction_id|history)": "[^"]*"', r'"\1": "…"', json.dumps(answer))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -27,7 +27,12 @@ CALLER_LEFT = 499
 """Counted, never sent: the caller went away before there was an answer."""
 
 
-OF_INTEREST = frozenset({b"host", b"origin", b"authorization", b"content-encoding"})
+OF_INTEREST = frozenset({b"host", b"origin", b"authorization", b"content-encoding", b"user-agent"})
+
+FILTERS_HOST = b"walltimed"
+"""The host that submit filters name, whatever the service's address is."""
+
+FILTERS_PATH = "/v1/predictions"
 
 NO_ENCODING = frozenset({b"", b"identity"})
 
@@ -39,12 +44,14 @@ class Endpoint:
     Attributes:
         app: the application behind it.
         is_open: whether the route needs no token.
+        is_for_filters: whether submit filters call it.
         scope: that a token must have; None if any valid one will do.
         metrics: where passages are counted.
     """
 
     app: ASGIApp
     is_open: bool
+    is_for_filters: bool
     scope: str | None
     metrics: RouteMetrics
 
@@ -92,7 +99,11 @@ class Gate:
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._templates: list[tuple[APIRoute, Endpoint]] = []
         self._elsewhere = Endpoint(
-            app=app, is_open=False, scope=None, metrics=metrics.route("none")
+            app=app,
+            is_open=False,
+            is_for_filters=False,
+            scope=None,
+            metrics=metrics.route("none"),
         )
         for route in routes:
             if isinstance(route, APIRoute):
@@ -104,6 +115,7 @@ class Gate:
         endpoint = Endpoint(
             app=route.bytes_app if isinstance(route, BytesRoute) and route.bytes_app else self._app,
             is_open=not security,
+            is_for_filters=route.path_format == FILTERS_PATH,
             scope=scopes[0] if scopes else None,
             metrics=self._metrics.route(route.path_format),
         )
@@ -139,6 +151,8 @@ class Gate:
             self._names.check(host, headers.get(b"origin"))
         if not endpoint.is_open:
             self._guard.admit(headers.get(b"authorization"), endpoint.scope)
+        if endpoint.is_for_filters and host == FILTERS_HOST:
+            self._metrics.asked_by(headers.get(b"user-agent", b""))
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
             raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
 

@@ -2,6 +2,7 @@
 
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.store_errors import (
     ForeignDatabaseError,
@@ -28,6 +29,7 @@ from service.store.types import (
 )
 
 __all__ = [
+    "ClusterSigns",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
@@ -41,6 +43,7 @@ __all__ = [
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
+    "Shift",
     "Store",
     "StoreDamagedError",
     "StoreError",

@@ -10,11 +10,21 @@ from sqlalchemy import delete, func, make_url, select
 
 from predictors.base import Memory
 from predictors.jobs import Completion
-from service.store import forgetting, recent_scores, schema, scoring, tokens, warm_start, writing
+from service.store import (
+    forgetting,
+    recent_scores,
+    schema,
+    scoring,
+    signs,
+    tokens,
+    warm_start,
+    writing,
+)
 from service.store.database import Database
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
+from service.store.signs import ClusterSigns
 from service.store.sqlite import SqliteDatabase
 from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
@@ -59,6 +69,16 @@ class Store:
     def check(self) -> None:
         """Raise SchemaOutdatedError unless the schema is this release's."""
         schema.check(self._database)
+
+    def fingerprint(self) -> str:
+        """A short text that is another for every history; a copy of a history has the same."""
+        with self._database.reading() as connection:
+            return schema.fingerprint(connection)
+
+    def signs(self, since: float, now: float) -> list[ClusterSigns]:
+        """What predictions and runs since ``since`` show of how each cluster is connected."""
+        with self._database.reading() as connection:
+            return signs.read(connection, since, now)
 
     def close(self) -> None:
         """Close all connections that are not in use."""

@@ -135,6 +135,7 @@ class Worker:
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
         )
         self._owns_process = owns_process
+        self._fingerprint: str | None = None
         self._history_length = 0
         self._held_clusters = 0
         self._failure: BaseException | None = None
@@ -156,6 +157,7 @@ class Worker:
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
+        self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.history_length)
         held = await asyncio.to_thread(self.store.active_clusters)
         self.cluster_bound.expect(held[: self.settings.max_clusters])
@@ -189,6 +191,7 @@ class Worker:
             lag=self.follower.lag() if self.follower.started else self._history_length,
             stale_seconds=self.follower.stale_seconds(),
             detail=self._why(),
+            history=self._fingerprint,
         )
 
     def _why(self) -> str | None:
