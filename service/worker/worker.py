@@ -29,6 +29,7 @@ from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process
+from service.worker.queues.queue_keeper import QueueKeeper
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -87,6 +88,7 @@ class Worker:
         recorder: takes predictions that were answered.
         tuning: runs rounds of tuning.
         forecasts: the processes in which queues are played forward.
+        queues: the live queues.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class Worker:
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
         )
+        self.queues = QueueKeeper()
         self._owns_process = owns_process
         self._fingerprint: str | None = None
         self._history_length = 0
