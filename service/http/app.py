@@ -16,6 +16,7 @@ from service.http.gate import Gate
 from service.http.host_names import HostNames
 from service.http.routes import (
     adapters,
+    applications,
     completions,
     forecasts,
     health,
@@ -24,6 +25,7 @@ from service.http.routes import (
     users,
 )
 from service.operations.adapting import Adapting
+from service.operations.characterising import Characterising
 from service.operations.completing import Completing
 from service.operations.forecasting import Forecasting
 from service.operations.predicting import Predicting
@@ -109,6 +111,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     )
     users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
+    applications.add(app.router, characterising_of(worker))
     tunings.add(
         app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
     )
@@ -154,6 +157,16 @@ def ranking_of(worker: Worker) -> Ranking:
     )
 
 
+def characterising_of(worker: Worker) -> Characterising:
+    """The operation that keeps what applications are when they run alone."""
+    return Characterising(
+        worker.store,
+        pseudonyms=worker.pseudonyms,
+        clock=worker.clock,
+        most=worker.settings.max_batch,
+    )
+
+
 def forecasting_of(worker: Worker) -> Forecasting:
     """The operation that plays queues forward."""
     return Forecasting(
@@ -161,6 +174,7 @@ def forecasting_of(worker: Worker) -> Forecasting:
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
         processes=worker.forecasts,
+        characterising=characterising_of(worker),
         clock=worker.clock,
     )
 

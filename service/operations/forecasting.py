@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from predictors.accuracy_groups import group_named
@@ -13,9 +14,11 @@ from service.contract.fields import unix_seconds
 from service.contract.forecast_answers import ForecastAnswer, JobForecastAnswer
 from service.contract.forecast_bodies import ForecastRequest, QueuedJobBody, RunningJobBody
 from service.errors import InvalidFieldError, QueueTooLargeError
+from service.operations.characterising import Characterised, Characterising
 from service.operations.node_notes import NodeNotes
 from service.operations.playing import SharedQueue, play_dedicated, play_shared
 from service.operations.snapshots import (
+    AnyJob,
     JobEstimate,
     JobEstimates,
     JobName,
@@ -30,6 +33,7 @@ from service.operations.snapshots import (
 )
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
+from service.store import Source, StoreUnavailableError
 from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
@@ -37,6 +41,8 @@ from simulator.scheduling.futures import LADDER, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
+
+log = structlog.get_logger()
 
 NODES_PER_JOB = 100
 """The largest number of nodes of a machine, per job that a forecast may have."""
@@ -55,19 +61,21 @@ Times = NDArray[np.int64] | NDArray[np.float64]
 class Forecasting:
     """Plays queues forward, in other processes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of the worker that it uses
         self,
         settings: Settings,
         *,
         follower: LogFollower,
         pseudonyms: Pseudonyms,
         processes: ForecastProcesses,
+        characterising: Characterising,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._follower = follower
         self._pseudonyms = pseudonyms
         self._processes = processes
+        self._characterising = characterising
         self._clock = clock
         self._notes = NodeNotes()
         self._default_priority = group_named(settings.default_group).priority
@@ -177,6 +185,7 @@ class Forecasting:
     async def _shared(
         self, body: ForecastRequest, now: float, estimates: JobEstimates
     ) -> list[JobForecastAnswer]:
+        body, characterised = await self._characterise(body)
         cluster, waiting_jobs = shared(body, now, estimates)
         queue = SharedQueue(
             cluster=cluster,
@@ -184,11 +193,7 @@ class Forecasting:
             rules=shared_rules(body),
             remaining_time=body.remaining_time,
             cpu_time=body.cpu_time,
-            characterised={
-                str(job.job_id)
-                for job in (*body.running, *body.waiting)
-                if job.execution_time is not None
-            },
+            characterised=characterised,
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
         )
         spans, futures = await self._processes.shared.run(play_shared, queue, *self._variety(body))
@@ -211,6 +216,36 @@ class Forecasting:
             answer.nodes = named(body, span.nodes)
             answers.append(answer)
         return answers
+
+    async def _characterise(self, body: ForecastRequest) -> tuple[ForecastRequest, set[str]]:
+        """The queue with what is known of its applications, and the ids of characterised jobs.
+
+        Those are jobs of which somebody has said how long they run alone: with the queue, or once
+        for the application. What comes from a run's CPU time is a prediction like any other.
+        """
+        jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
+        ids = {str(job.job_id) for job in jobs if job.execution_time is not None}
+        known = await self._known(body.cluster) if len(ids) < len(jobs) else {}
+
+        def told(job: AnyJob) -> AnyJob:
+            found = known.get(self._characterising.key_of(job.within(body.cluster)))
+            if found is None or job.execution_time is not None:
+                return job
+            if found.source is Source.POSTED:
+                ids.add(str(job.job_id))
+            share = found.cpu_share if job.cpu_share is None else job.cpu_share
+            time = min(found.execution_time, job.requested_walltime)
+            return job.model_copy(update={"execution_time": time, "cpu_share": share})
+
+        running, waiting = [told(job) for job in body.running], [told(job) for job in body.waiting]
+        return body.model_copy(update={"running": running, "waiting": waiting}), ids
+
+    async def _known(self, cluster: str) -> Characterised:
+        try:
+            return await self._characterising.of_cluster(cluster)
+        except StoreUnavailableError as error:
+            log.warning("applications are forecast as predicted", reason=str(error))
+            return {}
 
     def _note_nodes(
         self, body: ForecastRequest, now: float, answers: Sequence[JobForecastAnswer]

@@ -16,16 +16,19 @@ from service.store.store_errors import (
 )
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    Characterisation,
     Ingested,
     MethodScore,
     RecordedPrediction,
     ReportedCompletion,
+    Source,
     Token,
     Tuning,
     TuningState,
 )
 
 __all__ = [
+    "Characterisation",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
@@ -37,6 +40,7 @@ __all__ = [
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
+    "Source",
     "Store",
     "StoreDamagedError",
     "StoreError",
