@@ -1,13 +1,13 @@
 """What applications are when they run alone, for forecasts on shared nodes.
 
-Revision: 2026_11_22_characterisations, after 2026_11_22_administration
+Revision: 2026_11_22_characterisations, after 2026_11_22_queues
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "2026_11_22_characterisations"
-down_revision = "2026_11_22_administration"
+down_revision = "2026_11_22_queues"
 branch_labels = None
 depends_on = None
 

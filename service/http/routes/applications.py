@@ -37,7 +37,7 @@ def add(router: APIRouter, characterising: Characterising) -> None:
         "/v1/characterisations",
         tags=["forecasts"],
         responses=refusals(422, 503),
-        openapi_extra=needs(Scope.PREDICT),
+        openapi_extra=needs(Scope.PREDICT, Scope.READ),
     )
     async def known(of: Annotated[ClusterQuery, Query()]) -> CharacterisationsAnswer:
         """How the applications of a cluster run alone: posted, or from runs with a CPU time."""
