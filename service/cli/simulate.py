@@ -97,6 +97,12 @@ def simulate(
     cores_per_node: Annotated[
         int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
     ] = None,
+    scenario: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=6, help="Of Rocchetti et al., Table 4: sets --order and --estimates."
+        ),
+    ] = None,
     limit: Limit = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
@@ -148,6 +154,11 @@ def simulate(
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
+    if scenario:
+        from simulator.studies.rocchetti.stretches import SCENARIOS
+
+        source, order = SCENARIOS[scenario - 1]
+        estimates = [source]
     rules = {
         "order": order,
         "events": events,
