@@ -154,11 +154,7 @@ def simulate(
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
-    if scenario:
-        from simulator.studies.rocchetti.stretches import SCENARIOS
-
-        source, order = SCENARIOS[scenario - 1]
-        estimates = [source]
+    estimates, order = of_scenario(scenario, estimates, order)
     rules = {
         "order": order,
         "events": events,
@@ -205,6 +201,18 @@ def simulate(
         out.print(escape(f"\n{tables(outcomes)}"), soft_wrap=True, end="")
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def of_scenario(
+    scenario: int | None, estimates: list[str] | None, order: str
+) -> tuple[list[str] | None, str]:
+    """The estimates and the order of a scenario of Rocchetti et al. 2017, Table 4, if one is named."""
+    from simulator.studies.rocchetti.stretches import SCENARIOS
+
+    if scenario is None:
+        return estimates, order
+    source, order = SCENARIOS[scenario - 1]
+    return [source], order
 
 
 def semantics_of(
