@@ -206,7 +206,7 @@ def simulate(
 def of_scenario(
     scenario: int | None, estimates: list[str] | None, order: str
 ) -> tuple[list[str] | None, str]:
-    """The estimates and the order of a scenario of Rocchetti et al. 2017, Table 4, if one is named."""
+    """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named."""
     from simulator.studies.rocchetti.stretches import SCENARIOS
 
     if scenario is None:
