@@ -17,18 +17,21 @@ from service.store.store_errors import (
 )
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    Characterisation,
     Ingested,
     MethodScore,
     Promise,
     RecentScore,
     RecordedPrediction,
     ReportedCompletion,
+    Source,
     Token,
     Tuning,
     TuningState,
 )
 
 __all__ = [
+    "Characterisation",
     "ClusterSigns",
     "Erased",
     "Erasure",
@@ -44,6 +47,7 @@ __all__ = [
     "ReportedCompletion",
     "SchemaOutdatedError",
     "Shift",
+    "Source",
     "Store",
     "StoreDamagedError",
     "StoreError",

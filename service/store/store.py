@@ -11,6 +11,7 @@ from sqlalchemy import delete, func, make_url, select
 from predictors.base import Memory
 from predictors.jobs import Completion
 from service.store import (
+    characterisations,
     forgetting,
     recent_scores,
     schema,
@@ -30,6 +31,7 @@ from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    Characterisation,
     Ingested,
     MethodScore,
     RecentScore,
@@ -161,6 +163,21 @@ class Store:
         """How each method did on the last jobs of this cluster that ended, by name."""
         with self._database.reading() as connection:
             return recent_scores.read_recent_scores(connection, cluster)
+
+    def characterisations(self, cluster: str) -> list[Characterisation]:
+        """What applications of a cluster are when they run alone, by name and number of tasks."""
+        with self._database.reading() as connection:
+            return characterisations.read(connection, cluster)
+
+    def characterise(self, posted: Sequence[Characterisation]) -> None:
+        """Keep what somebody says of applications; runs do not change it any more."""
+        with self._database.writing() as connection:
+            characterisations.put(connection, posted)
+
+    def drop_characterisations(self, cluster: str, application: str) -> int:
+        """Forget an application; returns with how many numbers of tasks it was known."""
+        with self._database.writing() as connection:
+            return characterisations.remove(connection, cluster, application)
 
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""

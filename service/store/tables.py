@@ -255,6 +255,20 @@ erasures = Table(
     PrimaryKeyConstraint("erasure"),
 )
 
+# What applications are on a shared node: Hanzich et al. 2005 characterise each once, alone.
+characterisations = Table(
+    "characterisations",
+    metadata,
+    Column("cluster", Text),
+    Column("application", Text),
+    Column("tasks", BigInteger),
+    Column("execution_time", Double, nullable=False),  # seconds
+    Column("cpu_share", Double, nullable=False),  # of one CPU, by each task
+    Column("source", Text, nullable=False),  # 'posted' or 'accounting'
+    Column("recorded_at", Double, nullable=False),
+    PrimaryKeyConstraint("cluster", "application", "tasks"),
+)
+
 # What tuning put in force: the latest version of a cluster counts.
 parameters = Table(
     "parameters",

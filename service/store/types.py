@@ -54,6 +54,32 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
     recorded_at: float
 
 
+class Source(StrEnum):
+    """The origins of a characterisation."""
+
+    POSTED = "posted"
+    ACCOUNTING = "accounting"
+
+
+class Characterisation(Struct, frozen=True, kw_only=True):
+    """An application as it runs alone, with one number of tasks (Hanzich et al. 2005).
+
+    Attributes:
+        execution_time: ExeTime_tot, seconds in isolation.
+        cpu_share: CPU(J), the fraction of a CPU that each task uses in isolation.
+        source: whether it was posted, or comes from the CPU time of a run.
+        recorded_at: Unix seconds.
+    """
+
+    cluster: str
+    application: str
+    tasks: int
+    execution_time: float
+    cpu_share: float
+    source: Source
+    recorded_at: float
+
+
 class Ingested(Struct, frozen=True, kw_only=True):
     """The number of reported completions that were new, and of those that the store had already."""
 
