@@ -35,6 +35,12 @@ class Commands(LazyGroup):
             SERVICE,
             "Check whether `walltimed serve` would start, and change nothing.",
         ),
+        "doctor": LazyCommand(
+            "service.cli.doctor:doctor",
+            SERVICE,
+            "Say what does not fit between resource manager, service and history, and change "
+            "nothing.",
+        ),
         "slurm-updater": LazyCommand(
             "service.cli.slurm_updating:slurm_updater",
             SERVICE,

@@ -113,6 +113,12 @@ def simulate(
     cores_per_node: Annotated[
         int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
     ] = None,
+    scenario: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=6, help="Of Rocchetti et al., Table 4: sets --order and --estimates."
+        ),
+    ] = None,
     limit: Limit = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
@@ -167,6 +173,7 @@ def simulate(
 
     check_file(output)
     check_directory(report)
+    estimates, order = of_scenario(scenario, estimates, order)
     rules = {
         "order": order,
         "events": events,
@@ -215,6 +222,18 @@ def simulate(
         out.print(escape(f"\n{tables(outcomes, wide=wide)}"), soft_wrap=True, end="")
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def of_scenario(
+    scenario: int | None, estimates: list[str] | None, order: str
+) -> tuple[list[str] | None, str]:
+    """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named."""
+    from simulator.studies.rocchetti.stretches import SCENARIOS
+
+    if scenario is None:
+        return estimates, order
+    source, order = SCENARIOS[scenario - 1]
+    return [source], order
 
 
 def semantics_of(
