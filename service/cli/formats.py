@@ -64,6 +64,14 @@ def pbs(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
     return of_records(read_accounting(lines, zone=zone, cluster=cluster_named(cluster)))
 
 
+def htcondor(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
+    """What ``condor_history -json`` prints. Its times are Unix seconds."""
+    from service.adapters.htcondor import read_history
+    from simulator.traces.files import read_bytes
+
+    return of_records(read_history(read_bytes(path), cluster=cluster_named(cluster)))
+
+
 def cluster_named(cluster: str) -> str | None:
     """The cluster that the caller named; None leaves it to the records."""
     from predictors.jobs import DEFAULT_CLUSTER
@@ -93,4 +101,5 @@ FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
     "swf": swf,
     "sacct": sacct,
     "pbs": pbs,
+    "htcondor": htcondor,
 }
