@@ -13,9 +13,12 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from service.store import Ingested, MethodScore
+from service.store import Ingested, MethodScore, RecentScore
 
 PREFIX = "walltimed"
+
+Scores = tuple[MethodScore, RecentScore | None]
+"""Of one method: over all jobs that were scored, and over the last ones."""
 
 LATENCY_BUCKETS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005),
@@ -143,7 +146,27 @@ class Metrics:
                 "accuracy_ratio", "Mean of min(p, r) / max(p, r) over predictions and runtimes."
             ),
             "coverage": self._score("coverage_ratio", "Share of intervals that held the runtime."),
+            "asked_coverage": self._score(
+                "asked_coverage_ratio", "Mean coverage that was asked of these intervals."
+            ),
         }
+        self._recent_underestimates = self._score(
+            "recent_underestimation_ratio",
+            "Share of the last 1,000 scored jobs that ran longer than predicted.",
+        )
+        self._asked, self._got = (
+            self._gauge(
+                f"recent_{name}_ratio",
+                description,
+                "cluster method what",
+                mode="livemostrecent",
+            )
+            for name, description in {
+                "asked": "Share of the last 1,000 scored jobs that was asked for: of intervals "
+                "that hold, or of underestimates.",
+                "got": "Share of these jobs that came.",
+            }.items()
+        )
 
     def route(self, template: str) -> RouteMetrics:
         """The metrics of one route, such as /v1/users/{user}/accuracy."""
@@ -201,13 +224,23 @@ class Metrics:
         """Count write transactions."""
         self._commits.inc(transactions)
 
-    def scored(self, cluster: str, scores: Iterable[MethodScore]) -> None:
+    def scored(self, cluster: str, scores: Iterable[Scores]) -> None:
         """Set the scores of the methods on a cluster."""
-        for score in scores:
+        for score, recent in scores:
             for name, gauge in self._scores.items():
                 value = getattr(score, name)
                 if value is not None:
                     gauge.labels(cluster, score.method).set(value)
+            if recent is not None:
+                self._scored_lately(cluster, recent)
+
+    def _scored_lately(self, cluster: str, recent: RecentScore) -> None:
+        of_method = self._recent_underestimates.labels(cluster, recent.method)
+        of_method.set(recent.underestimation_rate)
+        for what, kept in (("intervals", recent.intervals), ("underestimates", recent.rates)):
+            if kept is not None:
+                self._asked.labels(cluster, recent.method, what).set(kept.asked)
+                self._got.labels(cluster, recent.method, what).set(kept.got)
 
     def exposition(self) -> bytes:
         """All metrics as text; those of all worker processes, if they share them."""

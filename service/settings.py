@@ -160,8 +160,10 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest severity of written log records."
     )
-    log_format: Literal["json", "console"] = Field(
-        "json", description="json: one object per line; console: for people."
+    log_format: Literal["auto", "json", "console"] = Field(
+        "auto",
+        description="json: one object per line; console: for people; auto: for people on a "
+        "terminal, else JSON.",
     )
 
     def take_over(self, newer: "Settings", names: Iterable[str]) -> None:

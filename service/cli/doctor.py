@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.console import AsJson, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import opened, surplus_of
 
 if TYPE_CHECKING:

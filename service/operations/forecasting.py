@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from predictors.accuracy_groups import group_named
@@ -33,19 +34,20 @@ from service.settings import Settings
 from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.futures import LADDER, coverage
+from simulator.scheduling.futures import nominal_coverage
+from simulator.scheduling.ladders import LADDER
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
 
 NODES_PER_JOB = 100
-"""Most nodes of a machine for each job that a forecast may have."""
+"""The largest number of nodes of a machine, per job that a forecast may have."""
 
 MOST_PLACES = 10**7
 """Processors of the machine and of all jobs, where each of them is named."""
 
 PREDICTIONS_PER_TURN = 16
-"""Jobs that are predicted at a time, so that other requests pass in between."""
+"""Number of jobs predicted in one turn of the event loop; other requests pass in between."""
 
 
 Times = NDArray[np.int64] | NDArray[np.float64]
@@ -85,7 +87,7 @@ class Forecasting:
         now = self._clock() if body.now is None else unix_seconds(body.now)
         method = method_of(body, self._settings.method)
         check_queue(body, now)
-        estimates = await self._estimates(body, method)
+        estimates = await self._estimates(body, method, now)
         play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
         jobs = await play(body, now, estimates)
         self._note_nodes(body, now, jobs)
@@ -101,39 +103,38 @@ class Forecasting:
         if body.policy == "fcfs-pinned" and places > MOST_PLACES:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
-    async def _estimates(self, body: ForecastRequest, method: str) -> JobEstimates:
+    async def _estimates(self, body: ForecastRequest, method: str, now: float) -> JobEstimates:
         """Predictions and priorities of all jobs."""
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
         estimates: dict[JobName, JobEstimate] = {}
         for start in range(0, len(jobs), PREDICTIONS_PER_TURN):
             state = self._follower.state_of(body.cluster)
             for job in jobs[start : start + PREDICTIONS_PER_TURN]:
-                estimates[job.job_id] = self._estimate(job, body, method, state)
+                estimates[job.job_id] = self._estimate(job, body, method, now, state)
             await asyncio.sleep(0)
         return estimates
 
     def _estimate(
-        self, job: QueuedJobBody, body: ForecastRequest, method: str, state: ClusterState
+        self,
+        job: QueuedJobBody,
+        body: ForecastRequest,
+        method: str,
+        now: float,
+        state: ClusterState,
     ) -> JobEstimate:
+        """What its scheduler took it for at its submission, and what it may take as of now."""
         runtime, ladder = job.predicted_walltime, None
         if runtime is None:
             submission = self._pseudonyms.submission(job.within(body.cluster))
             runtime = state.ask(method, submission).predicted_walltime
-            if body.policy not in SHARED_POLICIES:
-                ladder = state.quantiles(method, submission, LADDER, self._elapsed(job, body))
+            as_of_now = replace(submission, submit_time=now)
+            ladder = state.quantiles(method, as_of_now, LADDER, time_behind(job, body, now))
         ranked = state.accuracies.of(self._pseudonyms.user(job.user))
         return JobEstimate(
             runtime=min(runtime, job.requested_walltime),
             priority=ranked.priority if ranked else self._default_priority,
             ladder=ladder,
         )
-
-    def _elapsed(self, job: QueuedJobBody, body: ForecastRequest) -> float | None:
-        """How long a job has been running; None if it waits."""
-        if not isinstance(job, RunningJobBody):
-            return None
-        now = self._clock() if body.now is None else unix_seconds(body.now)
-        return max(0.0, now - unix_seconds(job.start_time))
 
     async def _dedicated(
         self, body: ForecastRequest, now: float, estimates: JobEstimates
@@ -190,6 +191,7 @@ class Forecasting:
                 if job.execution_time is not None
             },
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
+            ladders={str(job_id): each.ladder for job_id, each in estimates.items() if each.ladder},
         )
         spans, futures = await self._processes.shared.run(play_shared, queue, *self._variety(body))
         answers = []
@@ -224,6 +226,19 @@ class Forecasting:
         nodes = {job_id: tuple(answer.nodes or ()) for job_id, answer in waiting.items()}
         for job_id, since in self._notes.since((body.cluster, body.policy), now, nodes).items():
             waiting[job_id].nodes_since = since
+
+
+def time_behind(job: QueuedJobBody, body: ForecastRequest, now: float) -> float | None:
+    """How much of its runtime a running job has behind it, in seconds; None if it waits.
+
+    On shared nodes, unless its runtime there is what is predicted, that is how long it would
+    have run alone for the CPU time that it has used.
+    """
+    if not isinstance(job, RunningJobBody):
+        return None
+    if body.policy in SHARED_POLICIES and body.remaining_time != "hybrid":
+        return (job.used_cpu_time or 0.0) / job.cpu_share
+    return max(0.0, now - unix_seconds(job.start_time))
 
 
 def starts_of(future: Mapping[str, Span], jobs: Sequence[QueuedJobBody]) -> Times:
@@ -274,7 +289,7 @@ class Ranges:
     """
 
     def __init__(self, futures: Sequence[Times], now: float) -> None:
-        self._coverage = coverage(len(futures))
+        self._coverage = nominal_coverage(len(futures))
         self._lower = now + np.min(futures, axis=0) if futures else None
         self._upper = now + np.max(futures, axis=0) if futures else None
 

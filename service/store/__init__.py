@@ -1,6 +1,10 @@
 """The history store: the only place that speaks SQL."""
 
-from service.store.errors import (
+from service.store.forgetting import Erased, Erasure
+from service.store.log import LogReader
+from service.store.signs import ClusterSigns, Shift
+from service.store.store import Store, open_store
+from service.store.store_errors import (
     ForeignDatabaseError,
     NewerSchemaError,
     RefusedRecordError,
@@ -11,14 +15,12 @@ from service.store.errors import (
     StoreUnavailableError,
     TuningLostError,
 )
-from service.store.forgetting import Erased, Erasure
-from service.store.log import LogReader
-from service.store.signs import ClusterSigns, Shift
-from service.store.store import Store, open_store
-from service.store.tunings import Tunings
+from service.store.tuning_records import Tunings
 from service.store.types import (
     Ingested,
     MethodScore,
+    Promise,
+    RecentScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
@@ -35,6 +37,8 @@ __all__ = [
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "Promise",
+    "RecentScore",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",

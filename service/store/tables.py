@@ -34,6 +34,10 @@ OPEN = text("outcome IS NULL")
 """Of a recorded prediction: its job has not ended yet, as far as we know."""
 
 
+SCORED = text("outcome = 'scored'")
+"""Of a recorded prediction: it was compared with the end of its job."""
+
+
 class TransactionId(UserDefinedType[int]):
     """PostgreSQL's ``xid8``: 64-bit transaction ids, which never wrap around."""
 
@@ -118,9 +122,12 @@ predictions = Table(
     Column("estimates", Text, nullable=False),  # JSON: seconds by method
     Column("lower_bound", Double),
     Column("upper_bound", Double),
-    Column("coverage", Double),
+    Column("bounds", Text),  # JSON: lower and upper end by method, where it gives an interval
+    Column("coverage", Double),  # that was asked of them
+    Column("underestimation_rate", Double),  # that was asked of the method that answered
     Column("outcome", Text),  # NULL while open, then 'scored' or 'superseded'
     Column("runtime", Double),
+    Column("ended_at", Double),  # end of the run that it was scored by
     PrimaryKeyConstraint("prediction_id"),
     # Few predictions are open at any time: the indexes hold those alone.
     *(
@@ -131,6 +138,13 @@ predictions = Table(
             "submitted": ("submit_time",),
             "recorded": ("recorded_at",),
         }.items()
+    ),
+    Index(
+        "ix_predictions_scored",
+        "cluster",
+        "ended_at",
+        sqlite_where=SCORED,
+        postgresql_where=SCORED,
     ),
 )
 
@@ -146,6 +160,7 @@ scores = Table(
     Column("accuracy", Double, nullable=False),  # sum over jobs
     Column("intervals", BigInteger, nullable=False),
     Column("covered", BigInteger, nullable=False),
+    Column("asked_coverage", Double, nullable=False, server_default="0"),  # sum over intervals
     PrimaryKeyConstraint("cluster", "method"),
 )
 

@@ -11,6 +11,7 @@ import structlog
 
 from service.auth import Guard
 from service.contract.answers import HealthAnswer, Status
+from service.logs import is_for_people
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
@@ -27,7 +28,7 @@ from service.worker.forecast_process import ForecastProcess, ForecastProcesses, 
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
-from service.worker.priority import settle_process, take_short_slices
+from service.worker.priority import settle_process
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -55,6 +56,12 @@ LISTED = 20
 """Clusters that a record of the log names."""
 
 
+def ready_sentence(runs: int, clusters: int, seconds: float) -> str:
+    """That the history is read, for people."""
+    of = "1 cluster" if clusters == 1 else f"{clusters:,} clusters"
+    return f"ready, {runs:,} runs of {of}, {seconds:.1f} s"
+
+
 class Worker:
     """One serving process: store, live state, the log's follower, the writer.
 
@@ -63,8 +70,8 @@ class Worker:
     Args:
         settings: of the service.
         clock: Unix seconds.
-        owns_process: whether the process does nothing else, so that its garbage collector, thread
-            switching and time slices are ours to set.
+        owns_process: whether the process does nothing else, so that its garbage collector and
+            thread switching are ours to set.
 
     Attributes:
         settings: of the service.
@@ -146,7 +153,6 @@ class Worker:
             StoreUnavailableError: it cannot be reached.
         """
         if self._owns_process:
-            take_short_slices()
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
@@ -252,12 +258,15 @@ class Worker:
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)
+        seconds, clusters = time.perf_counter() - started, len(self.live.names)
         log.info(
-            "ready",
-            seconds=round(time.perf_counter() - started, 3),
+            ready_sentence(self._history_length, clusters, seconds)
+            if is_for_people(self.settings)
+            else "ready",
+            seconds=round(seconds, 3),
             history=self.store.name,
             runs=self._history_length,
-            clusters=len(self.live.names),
+            clusters=clusters,
         )
         await self.follower.run()
 
@@ -285,7 +294,7 @@ class Worker:
         return live, reader
 
     def _served_clusters(self) -> list[str]:
-        """As many as may be, those first whose runs ended last."""
+        """The clusters to serve: at most the allowed number, those with the latest runs first."""
         held, most = self.store.active_clusters(), self.settings.max_clusters
         self._held_clusters = len(held)
         if surplus := surplus_sentence(len(held), most):

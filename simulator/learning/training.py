@@ -1,4 +1,4 @@
-"""Learns the weights with PyTorch, which is an optional dependency (group ``learning``)."""
+"""Learns the weights with PyTorch, which is an optional dependency (the extra ``learning``)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -42,7 +42,7 @@ class Recipe:
 
 
 class LearningUnavailableError(RuntimeError):
-    """Learning needs PyTorch, which is not installed: pip install --group learning."""
+    """Learning needs PyTorch, which is not installed: pip install 'walltimed[learning]'."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
@@ -90,7 +90,7 @@ def loss(network: Network, batch: "dict[str, Tensor]") -> "Tensor":
 
 
 def steps_of(jobs: int, recipe: Recipe) -> int:
-    """How many steps learning from so many jobs takes."""
+    """The number of steps that learning from a number of jobs takes."""
     return recipe.passes * max(1, jobs // recipe.batch)
 
 

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
 from predictors.jobs import Completion, Submission
 from predictors.measures import Seconds
 from predictors.methods.attention import Attention
 from predictors.methods.least_cost import LeastCost
-from simulator.replay.loop import steps
+from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, Takes, runs_of
@@ -139,6 +138,8 @@ class Boosting:
 
     def fit(self, table: Table, usages: Seconds) -> None:
         """Train from nothing."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - an extra
+
         self._models = [
             HistGradientBoostingRegressor(loss="quantile", quantile=quantile, random_state=0)
             for quantile in QUANTILES
@@ -162,6 +163,8 @@ class Forest:
 
     def fit(self, table: Table, usages: Seconds) -> None:
         """Train from nothing."""
+        from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415 - an extra
+
         self._forest = RandomForestRegressor(TREES, min_samples_leaf=LEAF, random_state=0)
         self._forest.fit(table, usages)
         self._usages = usages
@@ -217,7 +220,7 @@ def play(part: Part) -> Boosted:
     return Boosted(jobs=len(log), learners=learners, curves=curves, microseconds=costs)
 
 
-class Round(NamedTuple):
+class Retraining(NamedTuple):
     """A training, and the jobs that are submitted until the next.
 
     Attributes:
@@ -231,18 +234,18 @@ class Round(NamedTuple):
 
 def causal_rounds(
     log: Sequence[Completion], every: int
-) -> tuple[Table, tuple[list[int], list[Round]]]:
+) -> tuple[Table, tuple[list[int], list[Retraining]]]:
     """The columns of every job at its submission; the order of ends, and the rounds."""
     columns = Columns()
     rows: list[list[float]] = [[] for _ in log]
     ended: list[int] = []
-    rounds = [Round(0, [])]
+    rounds = [Retraining(0, [])]
     for step in moments(log):
         for job in step.ended:
             columns.observe(log[job])
         ended += step.ended
         if len(ended) >= rounds[-1].ended + every:
-            rounds.append(Round(len(ended), []))
+            rounds.append(Retraining(len(ended), []))
         for job in step.submitted:
             rows[job] = columns.of(log[job].submission)
         rounds[-1].submitted.extend(step.submitted)
@@ -252,7 +255,7 @@ def causal_rounds(
 def learner_of(
     kind: Callable[[], Any],
     log: Sequence[Completion],
-    causal: tuple[Table, tuple[list[int], list[Round]], Seconds],
+    causal: tuple[Table, tuple[list[int], list[Retraining]], Seconds],
     window: int,
 ) -> Learner:
     """Train one kind of trees again and again; until the first training a job gets its request."""

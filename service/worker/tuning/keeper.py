@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import structlog
 
-from predictors.tuning.plan import TuningPlan
+from predictors.tuning.plan import TuningPlan, usual_search
 from service.settings import Settings
 from service.store import Store, StoreError, Tuning
 from service.worker.live_state import LiveState
@@ -20,10 +20,10 @@ from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 log = structlog.get_logger()
 
 PARAMETER_SECONDS = 1.0
-"""How often parameters that were adopted elsewhere are looked for."""
+"""Seconds between two looks for parameters that other workers adopted."""
 
 ROUND_SECONDS = 5.0
-"""How often it is looked whether a round is due, waits, or has fallen silent."""
+"""Seconds between two looks for rounds that are due, waiting or silent."""
 
 COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.process")
 """Runs the round whose id is the next argument."""
@@ -76,6 +76,8 @@ class TuningKeeper:
 
     async def run_rounds(self) -> None:
         """Run, for ever, the rounds that this process gets hold of, one after the other."""
+        if "search" not in self._settings.tuning_plan and usual_search() != "genetic":
+            log.info("rounds of tuning search exhaustively: walltimed[tuning] is not installed")
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), ROUND_SECONDS)
@@ -87,7 +89,7 @@ class TuningKeeper:
                 log.warning("rounds of tuning cannot be looked at", reason=str(error))
 
     def _look(self) -> list[Tuning]:
-        """Ask for what is due; answers the rounds that wait and are ours to run."""
+        """Ask for the rounds that are due; returns the waiting rounds that this process may run."""
         tunings, now = self._store.tunings, self._clock()
         if self._settings.tuning == "elsewhere":
             return []
