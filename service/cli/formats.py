@@ -147,8 +147,8 @@ def format_of(path: str, wanted: str | None) -> str:
     if found is None:
         raise CommandError(
             f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "
-            "(--parsable2 or --json), nor an accounting log of PBS. If it is one of them, say "
-            f"which: --format {' | '.join(FORMATS)}.",
+            "(--parsable2 or --json) or condor_history (-json), nor an accounting log of PBS. If it "
+            f"is one of them, say which: --format {' | '.join(FORMATS)}.",
             ExitCode.USAGE,
         )
     return found
@@ -158,6 +158,8 @@ def seen_format(beginning: bytes) -> str | None:
     """The format of a file that begins so; an empty file is an SWF log without jobs."""
     if beginning.lstrip().startswith(b"{"):
         return "sacct"
+    if beginning.lstrip().startswith(b"["):
+        return "htcondor"
     text = beginning.decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):

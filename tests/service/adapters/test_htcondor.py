@@ -1,6 +1,7 @@
 """HTCondor's own history, captured from a personal pool of 23.9.6; that job has no limit."""
 
 import json
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from predictors.jobs import Status
 from service.adapters.htcondor import completion_of, read_history
 from service.adapters.runs import Reason, SkippedError
+from service.cli.formats import FORMATS, format_of
 
 CAPTURED = Path(__file__).parents[2] / "data" / "htcondor" / "condor_history_23.9.json"
 (JOB,) = json.loads(CAPTURED.read_bytes())
@@ -98,3 +100,13 @@ def test_what_is_no_history_is_damage(body):
     except SkippedError as refused:
         reasons = [refused.reason]
     assert reasons == [Reason.MALFORMED]
+
+
+def test_the_import_sees_what_it_is_and_says_what_it_left_out(tmp_path):
+    history = tmp_path / "history.json"
+    history.write_text(json.dumps([LIMITED, JOB]))
+    name = format_of(str(history), None)
+    found = FORMATS[name](str(history), "pool", UTC)
+    assert (name, found.count) == ("htcondor", 1)
+    assert found.left_out == {Reason.NO_LIMIT.value: 1}
+    assert [run.submission.cluster for run in found.completions] == ["pool"]
