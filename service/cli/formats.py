@@ -147,8 +147,8 @@ def format_of(path: str, wanted: str | None) -> str:
     if found is None:
         raise CommandError(
             f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "
-            "(--parsable2 or --json) or condor_history (-json), nor an accounting log of PBS. If it "
-            f"is one of them, say which: --format {' | '.join(FORMATS)}.",
+            "(--parsable2 or --json) or condor_history (-json), nor an accounting log of PBS. If "
+            f"it is one of them, say which: --format {' | '.join(FORMATS)}.",
             ExitCode.USAGE,
         )
     return found
