@@ -58,7 +58,8 @@ slurm-root:
 	tests/support/make_slurm_root.sh $(RELEASE) /opt/walltimed-test/slurm-$(RELEASE)
 
 # A real OpenPBS for tests/acceptance/test_openpbs.py, as root, once: SOURCE is a directory or a tar
-# archive of openpbs/openpbs 23.06. WALLTIMED_TEST_OPENPBS names another place than this one.
+# archive of openpbs/openpbs 23.06. Then:
+#     WALLTIMED_TEST_OPENPBS=/opt/walltimed-test/openpbs .venv/bin/pytest tests/acceptance -k pbs
 openpbs:
 	tests/support/build_openpbs.sh "$(SOURCE)" /opt/walltimed-test/openpbs
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_service import GARBAGE, fake_service, prediction
-from private_pbs import PREFIX
+from private_pbs import MISSING, PREFIX
 
 PYTHON = PREFIX / "bin" / "pbs_python"
 ROOT = Path(__file__).parents[2]
@@ -14,9 +14,7 @@ EVENTS = ROOT / "tests" / "data" / "pbs" / "openpbs-23.06.06"
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.skipif(
-        not PYTHON.exists(), reason=f"needs OpenPBS in {PREFIX} (make openpbs SOURCE=…)"
-    ),
+    pytest.mark.skipif(not PYTHON.exists(), reason=MISSING),
 ]
 
 

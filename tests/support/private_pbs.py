@@ -13,7 +13,8 @@ import private_machine
 from private_machine import ADDRESS, USER, PrivateMachine
 from running_service import eventually
 
-PREFIX = Path(os.environ.get("WALLTIMED_TEST_OPENPBS", "/opt/walltimed-test/openpbs"))
+PREFIX = Path(os.environ.get("WALLTIMED_TEST_OPENPBS", "/none"))
+MISSING = "needs OpenPBS, where WALLTIMED_TEST_OPENPBS says (make openpbs SOURCE=…)"
 HOME = Path("/var/spool/pbs")
 HOST = "pbsnode"
 
@@ -55,7 +56,7 @@ DAEMONS = ("pbs_comm", "pbs_mom", "pbs_sched", "pbs_server")
 def reason_to_skip() -> str | None:
     """Why there can be no private PBS here; None if there can."""
     if not (PREFIX / "sbin" / "pbs_server").exists():
-        return f"needs OpenPBS in {PREFIX} (make openpbs SOURCE=…)"
+        return MISSING
     return private_machine.reason_to_skip()
 
 
