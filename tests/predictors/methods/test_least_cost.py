@@ -157,3 +157,11 @@ def test_a_job_of_an_unknown_user_gets_its_request():
 def test_a_parameter_out_of_range_is_named(parameter, value):
     with pytest.raises(ValueError, match=parameter):
         LeastCost(**{parameter: value})
+
+
+@pytest.mark.parametrize("own", [OTHERS - 1, OTHERS, OTHERS + 1])
+def test_a_user_with_as_many_runs_as_stand_for_all_users_is_predicted(own):
+    told_ = told([run(1000.0 * place, 600.0) for place in range(1, own + 1)])
+    answered = told_.predict(submission())
+    assert answered.predicted_walltime < HOUR
+    assert (answered.basis.jobs, answered.basis.reason) == (own, "history")
