@@ -4,7 +4,8 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.jobs import Completion, Submission
@@ -118,7 +119,7 @@ parameter_sets = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(runs, max_size=40), jobs, parameter_sets)
 def test_knn_answers_what_its_definition_says(completions, job, parameters):
     knn = told(completions).retuned(parameters)
@@ -128,7 +129,7 @@ def test_knn_answers_what_its_definition_says(completions, job, parameters):
     assert answer.predicted_walltime == pytest.approx(seconds, rel=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(runs, max_size=60), jobs, st.integers(1, 9), st.sampled_from([(), ("user",)]))
 def test_only_the_jobs_kept_count(completions, job, kept, template):
     """Late reports and rows that were moved back leave exactly the newest, in their order."""

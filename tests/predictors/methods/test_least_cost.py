@@ -3,7 +3,8 @@
 from math import floor
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.base import SHORTEST_ESTIMATE
@@ -81,7 +82,7 @@ runs = st.builds(run, st.integers(0, 50).map(float), st.floats(0, 9e4), **fields
 jobs = st.builds(submission, st.integers(0, 60).map(float), **fields)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(runs, max_size=20),
     st.integers(0, 40),
