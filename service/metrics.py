@@ -1,6 +1,7 @@
 """The service's metrics, for Prometheus."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import (
@@ -12,9 +13,12 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from service.store import Ingested, MethodScore
+from service.store import Ingested, MethodScore, RecentScore
 
 PREFIX = "walltimed"
+
+Scores = tuple[MethodScore, RecentScore | None]
+"""Of one method: over all jobs that were scored, and over the last ones."""
 
 LATENCY_BUCKETS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005),
@@ -24,6 +28,18 @@ LATENCY_BUCKETS = (
 
 MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with which several worker processes share their metrics."""
+
+
+FILTER = re.compile(
+    rb"(walltimed\.lua|walltimed_hook\.py|torque_submitfilter\.py)/([0-9A-Za-z.+-]{1,32})"
+)
+"""How a submit filter names itself and its release."""
+
+UNNAMED = ("unnamed", "")
+"""A submit filter from before there were such names."""
+
+MOST_FILTERS = 32
+"""Different names; each makes a time series."""
 
 
 class RouteMetrics:
@@ -66,6 +82,13 @@ class Metrics:
             "predictions", "Predictions answered, by the method that answered.", "method"
         )
         self._by_method: dict[str, Counter] = {}
+        self._last_asked = self._gauge(
+            "filter_last_request_timestamp_seconds",
+            "When a submit filter last asked, in Unix seconds, by its file and release.",
+            "filter release",
+            mode="max",
+        )
+        self._by_filter: dict[bytes, Gauge] = {}
         self._failures = self._counter(
             "method_failures",
             "Errors of a method by phase: answer (the request was answered instead), shadow (the "
@@ -123,7 +146,27 @@ class Metrics:
                 "accuracy_ratio", "Mean of min(p, r) / max(p, r) over predictions and runtimes."
             ),
             "coverage": self._score("coverage_ratio", "Share of intervals that held the runtime."),
+            "asked_coverage": self._score(
+                "asked_coverage_ratio", "Mean coverage that was asked of these intervals."
+            ),
         }
+        self._recent_underestimates = self._score(
+            "recent_underestimation_ratio",
+            "Share of the last 1,000 scored jobs that ran longer than predicted.",
+        )
+        self._asked, self._got = (
+            self._gauge(
+                f"recent_{name}_ratio",
+                description,
+                "cluster method what",
+                mode="livemostrecent",
+            )
+            for name, description in {
+                "asked": "Share of the last 1,000 scored jobs that was asked for: of intervals "
+                "that hold, or of underestimates.",
+                "got": "Share of these jobs that came.",
+            }.items()
+        )
 
     def route(self, template: str) -> RouteMetrics:
         """The metrics of one route, such as /v1/users/{user}/accuracy."""
@@ -139,6 +182,17 @@ class Metrics:
         if counter is None:
             counter = self._by_method[method] = self._predictions.labels(method)
         counter.inc()
+
+    def asked_by(self, agent: bytes) -> None:
+        """Remember that a submit filter asks, by the name that it gives itself."""
+        gauge = self._by_filter.get(agent)
+        if gauge is None:
+            known = FILTER.fullmatch(agent)
+            if (agent and not known) or len(self._by_filter) == MOST_FILTERS:
+                return
+            labels = map(bytes.decode, known.groups()) if known else UNNAMED
+            gauge = self._by_filter[agent] = self._last_asked.labels(*labels)
+        gauge.set_to_current_time()
 
     def failed(self, method: str, phase: str) -> None:
         """Count an error of a method, in the phase ``answer``, ``shadow`` or ``observe``."""
@@ -170,13 +224,23 @@ class Metrics:
         """Count write transactions."""
         self._commits.inc(transactions)
 
-    def scored(self, cluster: str, scores: Iterable[MethodScore]) -> None:
+    def scored(self, cluster: str, scores: Iterable[Scores]) -> None:
         """Set the scores of the methods on a cluster."""
-        for score in scores:
+        for score, recent in scores:
             for name, gauge in self._scores.items():
                 value = getattr(score, name)
                 if value is not None:
                     gauge.labels(cluster, score.method).set(value)
+            if recent is not None:
+                self._scored_lately(cluster, recent)
+
+    def _scored_lately(self, cluster: str, recent: RecentScore) -> None:
+        of_method = self._recent_underestimates.labels(cluster, recent.method)
+        of_method.set(recent.underestimation_rate)
+        for what, kept in (("intervals", recent.intervals), ("underestimates", recent.rates)):
+            if kept is not None:
+                self._asked.labels(cluster, recent.method, what).set(kept.asked)
+                self._got.labels(cluster, recent.method, what).set(kept.got)
 
     def exposition(self) -> bytes:
         """All metrics as text; those of all worker processes, if they share them."""

@@ -166,6 +166,7 @@ class Predicting:
                 AnsweredPrediction(
                     state=state,
                     submission=submission,
+                    question=question,
                     prediction=prediction,
                     prediction_id=prediction_id,
                 )

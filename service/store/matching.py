@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
@@ -30,12 +29,8 @@ class OpenPrediction(Struct, frozen=True, gc=False):
     requested_memory: float | None
     method: str
     estimates: str
-    lower: float | None
-    upper: float | None
-
-    def seconds_by_method(self) -> dict[str, float]:
-        """The estimate of each method in seconds."""
-        return msgspec.json.decode(self.estimates, type=dict[str, float])
+    bounds: str | None
+    coverage: float | None
 
 
 _Index = defaultdict[tuple[str | None, ...], list[OpenPrediction]]
@@ -52,7 +47,7 @@ class Match(Struct, frozen=True):
 # PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
 _FIND = f"""
     {{incoming}} SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
-        requested_walltime, requested_memory, method, estimates, lower_bound, upper_bound
+        requested_walltime, requested_memory, method, estimates, bounds, coverage
     FROM predictions AS found
     WHERE outcome IS NULL AND prediction_id IN (
         SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p

@@ -38,7 +38,9 @@ PREDICTION: Mapping[str, str] = {
     "estimates": "text",
     "lower_bound": "float8",
     "upper_bound": "float8",
+    "bounds": "text",
     "coverage": "float8",
+    "underestimation_rate": "float8",
 }
 
 _STATUSES = {status.value: status for status in Status}
@@ -80,8 +82,20 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
         msgspec.json.encode(prediction.estimates).decode(),
         interval.lower if interval else None,
         interval.upper if interval else None,
-        interval.coverage if interval else None,
+        msgspec.json.encode(prediction.bounds).decode() if prediction.bounds else None,
+        prediction.coverage if prediction.bounds else None,
+        prediction.underestimation_rate,
     )
+
+
+def seconds_of(estimates: str) -> dict[str, float]:
+    """What each method predicted, from the column ``estimates``."""
+    return msgspec.json.decode(estimates, type=dict[str, float])
+
+
+def bounds_of(bounds: str | None) -> dict[str, tuple[float, float]]:
+    """The ends of each method's interval, from the column ``bounds``."""
+    return msgspec.json.decode(bounds or "{}", type=dict[str, tuple[float, float]])
 
 
 def completion_of(row: tuple[Any, ...]) -> Completion:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.base import Predictor
+from predictors.base import Predictor, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
 
 Seconds = NDArray[np.float64]
@@ -53,6 +53,15 @@ class InProcess:
         """Ask the predictor labelled ``method``."""
         predict = self.predictors[method].predict
         return [predict(submission) for submission in submissions]
+
+    def quantiles(
+        self, method: str, submission: Submission, shares: Sequence[float], elapsed: float | None
+    ) -> Sequence[float] | None:
+        """The runtimes that shares of jobs do not exceed; None where the method tells none."""
+        predictor = self.predictors[method]
+        if not isinstance(predictor, UncertainPredictor):
+            return None
+        return predictor.quantiles(submission, shares, elapsed)
 
     def observe(self, ended: Sequence[Completion]) -> None:
         """Let all predictors learn from runs that have ended."""

@@ -98,6 +98,40 @@ def test_a_batch_is_asked_the_same_and_each_job_for_its_own_time(experienced):
     assert all(run["runtime"] > 1000 for run in running["explanation"])
 
 
+def test_what_was_asked_of_every_method_and_what_it_kept_is_told(experienced):
+    asked = {"requested_walltime": 3600, "user": "ada", "submit_time": NOW}
+    for job, runtime in enumerate([900, 1500]):
+        experienced.predict(**asked, job_id=f"new{job}", coverage=0.8)
+        experienced.complete(run_of(f"new{job}", runtime=runtime, end_time=NOW + 10_000))
+    experienced.predict(
+        **asked, job_id="rated", method="least-cost", underestimation_rate=0.2, coverage=0.5
+    )
+    experienced.complete(run_of("rated", runtime=900, end_time=NOW + 20_000))
+    scores = {
+        method["name"]: method["score"]
+        for method in experienced.get("/v1/methods").json()["methods"]
+    }
+    least_cost = scores["least-cost"]
+    assert least_cost["jobs"] == least_cost["recent"]["jobs"] == 3
+    assert least_cost["coverage"] == pytest.approx(2 / 3)
+    assert least_cost["asked_coverage"] == pytest.approx(0.7)
+    assert least_cost["recent"]["intervals"] == {
+        "jobs": 3,
+        "asked": pytest.approx(0.7),
+        "got": pytest.approx(2 / 3),
+    }
+    assert least_cost["recent"]["rates"] == {"jobs": 1, "asked": 0.2, "got": 0.0}
+    assert least_cost["recent"]["underestimation_rate"] == pytest.approx(1 / 3)
+    assert scores["max-usage"]["recent"]["intervals"] is None
+    assert scores["max-usage"]["recent"]["rates"] is None
+    metrics = experienced.get("/metrics").text
+    of = 'cluster="default",method="least-cost"'
+    assert f"walltimed_asked_coverage_ratio{{{of}}} 0.7" in metrics
+    assert f"walltimed_recent_underestimation_ratio{{{of}}} 0.33" in metrics
+    assert f'walltimed_recent_asked_ratio{{{of},what="underestimates"}} 0.2' in metrics
+    assert f'walltimed_recent_got_ratio{{{of},what="intervals"}} 0.66' in metrics
+
+
 def test_a_new_cluster_says_so_and_can_only_say_what_can_be(service):
     service.complete(*(run_of(place, end_time=NOW - 1) for place in range(ENOUGH - 1)))
     answer = service.predict(**BY_LEAST_COST)
