@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from workloads import Given, workload_of
 
@@ -138,7 +139,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-@settings(max_examples=25)
+@examples(25)
 @given(log=logs())
 def test_with_exact_runtimes_and_no_later_arrivals_a_forecast_is_the_simulated_future(rules, log):
     workload, semantics = workload_of(log, 8), Semantics(**rules)
@@ -150,7 +151,7 @@ def test_with_exact_runtimes_and_no_later_arrivals_a_forecast_is_the_simulated_f
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "easy-sjbf"])
-@settings(max_examples=40)
+@examples(40)
 @given(log=logs(), halved=st.booleans())
 def test_so_it_is_when_the_scheduler_knows_less_and_keeps_no_plan(policy, log, halved):
     """It goes by requests, or by estimates that jobs outlive; the forecast knows the runtimes."""
