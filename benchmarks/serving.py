@@ -6,10 +6,9 @@
 The service runs as it is shipped: authentication, metrics, every method asked in shadow, and every
 prediction recorded, on a SQLite history. The endpoint beside it has the same request and answer
 models and uvicorn's settings, but uvicorn's own protocol, and answers a constant. Both servers are
-pinned to one core; the load comes from the other, in the shortest time slices that Linux grants, so
-that it measures the servers and not its own waits for the import that shares its core. They take
-turns within each round; a ratio is the median of the rounds' ratios, because this machine's speed
-changes between rounds by more than they differ.
+pinned to one core; the load comes from the other, which an import shares with it. They take turns
+within each round; a ratio is the median of the rounds' ratios, because this machine's speed changes
+between rounds by more than they differ.
 
 With `--without` the service takes turns with itself without one of its parts (see `without.py`),
 so that it is seen what each of them earns.
@@ -40,7 +39,6 @@ from without import PARTS
 
 from predictors.jobs import Completion, Status, Submission
 from service.store import open_store
-from service.worker.priority import take_short_slices
 
 SERVER_CORE, LOAD_CORE = 0, 1
 CLUSTER = "alpha"
@@ -320,7 +318,6 @@ def main() -> None:
             pass
         return
     os.sched_setaffinity(0, {LOAD_CORE})
-    take_short_slices()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "walltimed.sqlite3"
         token = prepared(file, options.history)

@@ -28,6 +28,13 @@ settings.register_profile("walltimed", deadline=None)
 settings.load_profile("walltimed")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="attack as hard as the audit did")
+    parser.addoption(
+        "--release", type=Path, metavar="DIR", help="attack another checkout, which has its .venv"
+    )
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """A PostgreSQL server of this test process alone."""

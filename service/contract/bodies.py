@@ -27,6 +27,9 @@ from service.contract.fields import (
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
 
+MOST_ERRORS = 1000
+"""Of a body, in which the first is looked for: pydantic hands out all of them or none."""
+
 _COVERAGE = (
     "Share of jobs whose runtime the interval is to hold; the service's setting, if it is left out."
 )
@@ -305,7 +308,9 @@ def check_length(items: Sequence[object], field: str, limit: int) -> None:
 
 
 def refusal(error: ValidationError) -> RequestError:
-    """The first error of pydantic as the service reports it."""
+    """The first error of pydantic as the service reports it, unless there are very many."""
+    if error.error_count() > MOST_ERRORS:
+        return InvalidFieldError(f"The body has {error.error_count():,} errors.", "body")
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return MalformedJSONError(f"The body is not JSON: {first['msg']}.")

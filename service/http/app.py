@@ -14,14 +14,15 @@ from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
 from service.http.connections import REFUSED
 from service.http.gate import Gate
 from service.http.host_names import HostNames
+from service.http.route_rehearsal import fitting
 from service.http.routes import (
     adapters,
     completions,
     forecasts,
     health,
     predictions,
-    ranking,
     tunings,
+    users,
 )
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
@@ -82,7 +83,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.worker = worker
-    app.router.route_class = BytesRoute
+    app.router.route_class = fitting(BytesRoute)
     app.router.max_body_size = settings.max_body_bytes
     add_routes(app, worker)
     error_answers.install(app)
@@ -98,7 +99,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
 
 def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
-    by_msgspec = APIRouter(route_class=MsgspecRoute)
+    by_msgspec = APIRouter(route_class=fitting(MsgspecRoute))
     by_msgspec.max_body_size = worker.settings.max_body_bytes
     predictions.add(by_msgspec, predicting_of(worker))
     app.router.routes.extend(by_msgspec.routes)
@@ -107,7 +108,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     adapters.add(
         app.router, Adapting(completing, worker.metrics), limit=worker.settings.max_body_bytes
     )
-    ranking.add(app.router, ranking_of(worker), reporting)
+    users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
     tunings.add(
         app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)

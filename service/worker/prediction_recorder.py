@@ -66,7 +66,7 @@ class PredictionRecorder:
         self._loop = loop
 
     def later(self, answered: AnsweredPrediction) -> None:
-        """Record it soon."""
+        """Queue an answered prediction to be recorded."""
         self._waiting.append(answered)
         if not self._is_scheduled:
             self._is_scheduled = True

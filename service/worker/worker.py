@@ -27,7 +27,7 @@ from service.worker.forecast_process import ForecastProcess, ForecastProcesses, 
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
-from service.worker.priority import settle_process, take_short_slices
+from service.worker.priority import settle_process
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -63,8 +63,8 @@ class Worker:
     Args:
         settings: of the service.
         clock: Unix seconds.
-        owns_process: whether the process does nothing else, so that its garbage collector, thread
-            switching and time slices are ours to set.
+        owns_process: whether the process does nothing else, so that its garbage collector and
+            thread switching are ours to set.
 
     Attributes:
         settings: of the service.
@@ -145,7 +145,6 @@ class Worker:
             StoreUnavailableError: it cannot be reached.
         """
         if self._owns_process:
-            take_short_slices()
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
@@ -282,7 +281,7 @@ class Worker:
         return live, reader
 
     def _served_clusters(self) -> list[str]:
-        """As many as may be, those first whose runs ended last."""
+        """The clusters to serve: at most the allowed number, those with the latest runs first."""
         held, most = self.store.active_clusters(), self.settings.max_clusters
         self._held_clusters = len(held)
         if surplus := surplus_sentence(len(held), most):

@@ -9,13 +9,21 @@ from service.http.gate import needs
 from service.http.openapi import BODY_REFUSALS
 from service.operations.predicting import Predicting
 
+LARGEST_JOB = 1 << 16
+"""Most bytes of a body about one job; one with the longest fields takes less than half of them."""
+
 
 def add(router: APIRouter, predicting: Predicting) -> None:
     """Add the calls; all of them are bytes routes."""
     extra = needs(Scope.PREDICT)
+    about_one = min(LARGEST_JOB, router.max_body_size or LARGEST_JOB)
 
     @router.post(
-        "/v1/predictions", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
+        "/v1/predictions",
+        tags=["predictions"],
+        responses=BODY_REFUSALS,
+        openapi_extra=extra,
+        max_body_size=about_one,
     )
     async def predict(body: PredictionRequest) -> PredictionAnswer:
         """Predict how long a job will run.
@@ -36,6 +44,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         tags=["predictions"],
         responses=BODY_REFUSALS,
         openapi_extra=extra,
+        max_body_size=about_one,
     )
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
         """The next estimate of a job that has outlived its prediction.
