@@ -40,7 +40,8 @@ PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-h
 
 lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
-	$(PIN) pyproject.toml --group dev -o requirements/dev.txt
+	$(PIN) pyproject.toml --extra reports --extra tuning -o requirements/full.txt
+	$(PIN) pyproject.toml --extra reports --extra tuning --group dev -o requirements/dev.txt
 	$(PIN) --group build -o requirements/build.txt
 
 # What the tests of the Slurm integration need, on Debian 12 or newer, as root; without it they

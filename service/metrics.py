@@ -1,6 +1,7 @@
 """The service's metrics, for Prometheus."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import (
@@ -27,6 +28,18 @@ LATENCY_BUCKETS = (
 
 MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with which several worker processes share their metrics."""
+
+
+FILTER = re.compile(
+    rb"(walltimed\.lua|walltimed_hook\.py|torque_submitfilter\.py)/([0-9A-Za-z.+-]{1,32})"
+)
+"""How a submit filter names itself and its release."""
+
+UNNAMED = ("unnamed", "")
+"""A submit filter from before there were such names."""
+
+MOST_FILTERS = 32
+"""Different names; each makes a time series."""
 
 
 class RouteMetrics:
@@ -69,6 +82,13 @@ class Metrics:
             "predictions", "Predictions answered, by the method that answered.", "method"
         )
         self._by_method: dict[str, Counter] = {}
+        self._last_asked = self._gauge(
+            "filter_last_request_timestamp_seconds",
+            "When a submit filter last asked, in Unix seconds, by its file and release.",
+            "filter release",
+            mode="max",
+        )
+        self._by_filter: dict[bytes, Gauge] = {}
         self._failures = self._counter(
             "method_failures",
             "Errors of a method by phase: answer (the request was answered instead), shadow (the "
@@ -162,6 +182,17 @@ class Metrics:
         if counter is None:
             counter = self._by_method[method] = self._predictions.labels(method)
         counter.inc()
+
+    def asked_by(self, agent: bytes) -> None:
+        """Remember that a submit filter asks, by the name that it gives itself."""
+        gauge = self._by_filter.get(agent)
+        if gauge is None:
+            known = FILTER.fullmatch(agent)
+            if (agent and not known) or len(self._by_filter) == MOST_FILTERS:
+                return
+            labels = map(bytes.decode, known.groups()) if known else UNNAMED
+            gauge = self._by_filter[agent] = self._last_asked.labels(*labels)
+        gauge.set_to_current_time()
 
     def failed(self, method: str, phase: str) -> None:
         """Count an error of a method, in the phase ``answer``, ``shadow`` or ``observe``."""

@@ -4,16 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
-from pymoo.algorithms.soo.nonconvex.ga import GA
-from pymoo.core.problem import Problem
-from pymoo.problems.static import StaticProblem
 
 from predictors.memory.columns import Floats
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import Found, Progress, ProgressReport, untold
+from predictors.tuning.search import Found, Progress, ProgressReport, check_available, untold
 
 PATIENCE = 20
 IMPROVEMENT = 1e-3
@@ -35,7 +32,15 @@ def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = untold) 
         plan: says what is wanted, how many individuals there are and for how many generations at
             most, and seeds the random numbers.
         report: is told after each generation.
+
+    Raises:
+        SearchUnavailableError: pymoo is not installed.
     """
+    check_available("genetic")
+    from pymoo.algorithms.soo.nonconvex.ga import GA  # noqa: PLC0415 - an extra
+    from pymoo.core.problem import Problem  # noqa: PLC0415 - an extra
+    from pymoo.problems.static import StaticProblem  # noqa: PLC0415 - an extra
+
     problem = Problem(n_var=GENES, n_obj=1, xl=0.0, xu=1.0)
     evolution = GA(pop_size=plan.population)
     evolution.setup(problem, termination=("n_gen", plan.generations), seed=plan.seed)

@@ -2,12 +2,13 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from predictors.methods.knn import DISTANCES, EQUAL, KnnParameters, check_weights
 from predictors.parameters import choice, number, whole_number
 from predictors.tuning.objective import FITNESSES
+from predictors.tuning.search import has_genetic
 
 GENERATIONS = 100
 POPULATION = 50
@@ -16,6 +17,14 @@ our copy."""
 
 FEWEST_JOBS = 1_000
 """Fewest completions that are tuned on."""
+
+
+Search = Literal["genetic", "exhaustive"]
+
+
+def usual_search() -> Search:
+    """The paper's, or the exhaustive one where pymoo is not installed (the extra ``tuning``)."""
+    return "genetic" if has_genetic() else "exhaustive"
 
 
 class TooShortHistoryError(ValueError):
@@ -37,7 +46,8 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
             round is due when so many have ended since the last.
         penalty: price of underestimating; see ``objective.cost_of``.
         fitness: how error and underestimation rate become one number: ``product`` or ``sum``.
-        search: ``genetic``, as in the paper, or ``exhaustive``.
+        search: ``genetic``, as in the paper, or ``exhaustive``; by default the first that is
+            installed.
         generations: of the genetic search, at most.
         population: of the genetic search.
         seed: of the genetic search.
@@ -50,7 +60,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     test: int = 2_000
     penalty: float = 1.0
     fitness: Literal["product", "sum"] = "product"
-    search: Literal["genetic", "exhaustive"] = "genetic"
+    search: Search = field(default_factory=usual_search)
     generations: int = GENERATIONS
     population: int = POPULATION
     seed: int = 0

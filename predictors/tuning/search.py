@@ -1,12 +1,35 @@
 """Common parts of the two searches: the space of parameters, the answer, the progress report."""
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from itertools import chain, combinations
 
 from msgspec import Struct
 
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import Batch
+
+
+class SearchUnavailableError(RuntimeError):
+    """The genetic search needs pymoo, which is not installed: pip install 'walltimed[tuning]'."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+def has_genetic() -> bool:
+    """Whether the operators of the genetic search are installed."""
+    return find_spec("pymoo") is not None
+
+
+def check_available(search: str) -> None:
+    """Refuse a search that is not installed.
+
+    Raises:
+        SearchUnavailableError: the message names what to install.
+    """
+    if search == "genetic" and not has_genetic():
+        raise SearchUnavailableError
 
 
 class Found(Struct, frozen=True, kw_only=True):

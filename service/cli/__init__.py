@@ -35,6 +35,12 @@ class Commands(LazyGroup):
             SERVICE,
             "Check whether `walltimed serve` would start, and change nothing.",
         ),
+        "doctor": LazyCommand(
+            "service.cli.doctor:doctor",
+            SERVICE,
+            "Say what does not fit between resource manager, service and history, and change "
+            "nothing.",
+        ),
         "slurm-updater": LazyCommand(
             "service.cli.slurm_updating:slurm_updater",
             SERVICE,
@@ -94,7 +100,7 @@ class Commands(LazyGroup):
         "backtest": LazyCommand(
             "service.cli.backtest:backtest",
             STUDIES,
-            "Write a page that shows what a site would gain, from its own accounting log.",
+            "Say whether a site should turn predictions on, and why, from its own accounting log.",
         ),
         "synth": LazyCommand(
             "service.cli.synth:synth",
@@ -156,6 +162,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # asked by many, and worth no import
         sys.stdout.write(f"{installed_version()}\n")
         sys.exit()
+    if "--json" in sys.argv:
+        from service.cli.json_errors import run_for_machines
+
+        sys.exit(run_for_machines(app))
     try:
         app()
     except Exception as error:

@@ -27,6 +27,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")]
 
+Wide = Annotated[
+    bool, typer.Option("--wide", help="All columns, in seconds; default: what fits 80 columns.")
+]
+
 
 class ExitCode(IntEnum):
     """The meaning of every command's exit code."""

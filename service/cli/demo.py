@@ -55,7 +55,7 @@ def demo(
     """
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.remote import Client
-    from simulator.reports.method_summary import LEGEND, summarise, summary_table
+    from simulator.reports.method_summary import NARROW_LEGEND, narrow_table, summarise
 
     specs = [MethodSpec.parse(text) for text in default_methods(None)]
     log = sample(limit)
@@ -71,7 +71,7 @@ def demo(
         played = play(log, client, specs)
         out.print(
             f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
-            f"({played.seconds:.1f} s):\n\n{summary_table(summarise(played))}\n{LEGEND}",
+            f"({played.seconds:.1f} s):\n\n{narrow_table(summarise(played))}\n{NARROW_LEGEND}",
             soft_wrap=True,
             end="",
         )

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from service.cli.console import out, progress_bar
+from service.cli.extras import need
+from service.cli.outputs import check_file
 
 
 def learn(
@@ -20,17 +22,19 @@ def learn(
     """Learn what makes runs alike from logs, all together and shuffled.
 
     Writes the file that attention weighs by. Jobs of users whom a log does not name teach nothing.
-    Needs PyTorch (pip install --group learning); serving does not.
+    Needs PyTorch (pip install 'walltimed[learning]'); serving does not.
 
     For example:
 
         walltimed learn SDSC-SP2-1998-4.2-cln.swf.gz CTC-SP2-1996-3.1-cln.swf.gz -o weights.npz
     """
+    need("torch")
     from simulator.learning.examples import examples_of, together
     from simulator.learning.logs import read_log
     from simulator.learning.training import Recipe, steps_of
     from simulator.learning.training import learn as learn_weights
 
+    check_file(output)
     recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
     found, origins = [], []
     with progress_bar("jobs") as bar:

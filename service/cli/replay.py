@@ -9,8 +9,19 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import AsJson, CommandError, ExitCode, Limit, err, print_json, progress_bar
+from service.cli.console import (
+    AsJson,
+    CommandError,
+    ExitCode,
+    Limit,
+    Wide,
+    err,
+    print_json,
+    progress_bar,
+)
+from service.cli.extras import need
 from service.cli.importing import OnError
+from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -59,6 +70,7 @@ def replay(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Play a log in simulated time, and measure every method's predictions.
@@ -73,11 +85,14 @@ def replay(
         walltimed replay ANL-Intrepid-2009-1.swf.gz --in-process --sweep
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
+    need("matplotlib", for_=report)
     from service.cli.replay_result import ReplayResult
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.predictions_file import write_predictions
     from simulator.reports.method_summary import summarise
 
+    check_file(predictions)
+    check_directory(report)
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
     played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)
@@ -93,7 +108,7 @@ def replay(
     if report:
         result.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    print_json(result.as_data()) if as_json else result.show()
+    print_json(result.as_data()) if as_json else result.show(wide=wide)
     if log.rejected:
         raise typer.Exit(ExitCode.PARTIAL)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.outputs import check_file
 from service.cli.stores import ready
 
 
@@ -57,6 +58,7 @@ def serve(
         config=file,
     )
     check_parameters(settings)
+    check_file(settings.unix_socket)
     with ready(settings, upgrade=upgrade, silent=True) as store:
         store.history_length()  # a damaged file is told here, in a sentence
 

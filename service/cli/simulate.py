@@ -16,12 +16,15 @@ from service.cli.console import (
     CommandError,
     ExitCode,
     Limit,
+    Wide,
     err,
     out,
     print_json,
     progress_bar,
 )
+from service.cli.extras import need
 from service.cli.importing import LISTED, OnError
+from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -97,6 +100,12 @@ def simulate(
     cores_per_node: Annotated[
         int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
     ] = None,
+    scenario: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=6, help="Of Rocchetti et al., Table 4: sets --order and --estimates."
+        ),
+    ] = None,
     limit: Limit = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
@@ -122,6 +131,7 @@ def simulate(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
@@ -140,14 +150,17 @@ def simulate(
         walltimed simulate log.swf --policy easy --shake 60 --repeat 50
         walltimed simulate log.swf --output easy.swf.gz && walltimed verify easy.swf.gz
     """
-    from simulator.reports.comparison import Shaking
-    from simulator.reports.schedule_report import tables, write_report
+    need("matplotlib", for_=report)
+    from simulator.reports.comparison import Shaking, tables
     from simulator.scheduling.estimates import predictions_of
     from simulator.scheduling.schedule_file import write_csv, write_result
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
+    check_file(output)
+    check_directory(report)
+    estimates, order = of_scenario(scenario, estimates, order)
     rules = {
         "order": order,
         "events": events,
@@ -182,6 +195,8 @@ def simulate(
         write = write_csv if ".csv" in Path(output).suffixes else write_result
         write(outcomes[0].schedule, output)
     if report:
+        from simulator.reports.schedule_report import write_report  # loads matplotlib
+
         write_report(
             report, f"Simulation of {name_of(trace)}", facts_of(log, workload, outcomes), outcomes
         )
@@ -191,9 +206,21 @@ def simulate(
     elif output != "-":
         for name, fact in facts_of(log, workload, outcomes).items():
             out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(escape(f"\n{tables(outcomes)}"), soft_wrap=True, end="")
+        out.print(escape(f"\n{tables(outcomes, wide=wide)}"), soft_wrap=True, end="")
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def of_scenario(
+    scenario: int | None, estimates: list[str] | None, order: str
+) -> tuple[list[str] | None, str]:
+    """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named."""
+    from simulator.studies.rocchetti.stretches import SCENARIOS
+
+    if scenario is None:
+        return estimates, order
+    source, order = SCENARIOS[scenario - 1]
+    return [source], order
 
 
 def semantics_of(

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from service.cli.console import AsJson, CommandError, ExitCode, err, print_json
+from service.cli.outputs import check_file
 
 
 def synth(
@@ -40,6 +41,7 @@ def synth(
         raise CommandError(
             "--json needs --output: the trace is on standard output.", ExitCode.USAGE
         )
+    check_file(output)
     workload = SyntheticLog(
         jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive
     )

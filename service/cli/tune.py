@@ -12,7 +12,7 @@ from rich.table import Table
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.options import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, check_plan, load_settings
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def tune(
         tuple[float, float, float] | None,
         typer.Option(help="Of processors, request and memory in the distance."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what a round would look at; run none.")
+    ] = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Run all due and requested rounds until ctrl-C.")
     ] = False,
@@ -64,6 +67,8 @@ def tune(
         walltimed tune --penalty 4 --search genetic --json
         walltimed tune --follow -d postgresql+psycopg://walltimed@db.example/walltimed
     """
+    from predictors.tuning.search import check_available
+
     settings = load_settings(database_url=database_url, config=file)
     plan = plan_of(
         settings,
@@ -76,7 +81,11 @@ def tune(
         distance=distance,
         weights=weights,
     )
+    check_available(plan.search)
     with ready(settings) as store:
+        if dry_run:
+            show_plan(store, cluster, plan, as_json=as_json)
+            return
         if follow:
             follow_rounds(store, settings, plan)
             return
@@ -88,6 +97,34 @@ def tune(
         show(found)
 
 
+def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool) -> None:
+    """Print which jobs a round would look at, and how it would search.
+
+    Raises:
+        CommandError: the history is too short for a round.
+    """
+    from predictors.tuning.plan import TooShortHistoryError
+    from service.store import Erasure
+
+    jobs = store.erasable(Erasure(cluster=cluster)).runs
+    looked_at = min(jobs, plan.jobs)
+    try:
+        training, test = plan.divide(looked_at)
+    except TooShortHistoryError as error:
+        raise CommandError(str(error)) from error
+    parts = {"neighbours": training, "training": test - training, "test": looked_at - test}
+    if as_json:
+        print_json({"schema": 1, "cluster": cluster, "jobs": jobs, **parts, "plan": plan})
+        return
+    out.print(
+        f"A round for {cluster}, which has {jobs:,} runs, would search on {parts['training']:,} "
+        f"jobs ({plan.search}, penalty {plan.penalty:g}) and be tested on the "
+        f"{parts['test']:,} newest; {parts['neighbours']:,} older ones serve as neighbours. No "
+        "round was run.",
+        soft_wrap=True,
+    )
+
+
 def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
     """The plan of the settings, changed by options.
 
@@ -97,6 +134,7 @@ def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
     from predictors.tuning.plan import TuningPlan
 
     chosen = {name: value for name, value in given.items() if value is not None}
+    check_plan(settings)
     try:
         return replace(TuningPlan(**settings.tuning_plan), **chosen)
     except (TypeError, ValueError) as error:

@@ -302,3 +302,7 @@ class HealthAnswer:
     ]
     stale_seconds: float
     detail: Annotated[str | None, Field(description="Why it is stale or read-only, or has failed.")]
+    history: Annotated[
+        str | None,
+        Field(description="Fingerprint of the history store; `walltimed doctor` compares it."),
+    ]

@@ -17,17 +17,22 @@ from service.http.host_names import HostNames
 from service.http.route_rehearsal import fitting
 from service.http.routes import (
     adapters,
+    applications,
     completions,
     forecasts,
     health,
     predictions,
+    queues,
     tunings,
     users,
 )
 from service.operations.adapting import Adapting
+from service.operations.characterising import Characterising
 from service.operations.completing import Completing
 from service.operations.forecasting import Forecasting
 from service.operations.predicting import Predicting
+from service.operations.queues.showing import ShowingQueues
+from service.operations.queues.taking import TakingQueues
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.tuning import TuningRounds
@@ -110,6 +115,8 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     )
     users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
+    applications.add(app.router, characterising_of(worker))
+    queues.add(app.router, taking_queues_of(worker), showing_queues_of(worker))
     tunings.add(
         app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
     )
@@ -155,6 +162,16 @@ def ranking_of(worker: Worker) -> Ranking:
     )
 
 
+def characterising_of(worker: Worker) -> Characterising:
+    """The operation that keeps what applications are when they run alone."""
+    return Characterising(
+        worker.store,
+        pseudonyms=worker.pseudonyms,
+        clock=worker.clock,
+        most=worker.settings.max_batch,
+    )
+
+
 def forecasting_of(worker: Worker) -> Forecasting:
     """The operation that plays queues forward."""
     return Forecasting(
@@ -162,6 +179,28 @@ def forecasting_of(worker: Worker) -> Forecasting:
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
         processes=worker.forecasts,
+        characterising=characterising_of(worker),
+        clock=worker.clock,
+    )
+
+
+def taking_queues_of(worker: Worker) -> TakingQueues:
+    """The operation that takes live queues."""
+    return TakingQueues(
+        worker.settings,
+        keeper=worker.queues,
+        pseudonyms=worker.pseudonyms,
+        cluster_bound=worker.cluster_bound,
+        clock=worker.clock,
+    )
+
+
+def showing_queues_of(worker: Worker) -> ShowingQueues:
+    """The operation that shows live queues."""
+    return ShowingQueues(
+        worker.settings,
+        keeper=worker.queues,
+        pseudonyms=worker.pseudonyms,
         clock=worker.clock,
     )
 

@@ -2,6 +2,7 @@
 
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.store_errors import (
     ForeignDatabaseError,
@@ -16,18 +17,22 @@ from service.store.store_errors import (
 )
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    Characterisation,
     Ingested,
     MethodScore,
     Promise,
     RecentScore,
     RecordedPrediction,
     ReportedCompletion,
+    Source,
     Token,
     Tuning,
     TuningState,
 )
 
 __all__ = [
+    "Characterisation",
+    "ClusterSigns",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
@@ -41,6 +46,8 @@ __all__ = [
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
+    "Shift",
+    "Source",
     "Store",
     "StoreDamagedError",
     "StoreError",

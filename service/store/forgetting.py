@@ -6,6 +6,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
 
 from service.store.tables import (
+    characterisations,
     completions,
     erasures,
     parameters,
@@ -71,10 +72,11 @@ def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
         for table in (predictions, completions):
             yield table, table.c.user_name.in_(erasure.users)
     elif erasure.cluster is not None:
-        for table in (predictions, completions, scores, parameters, tunings):
+        for table in (predictions, completions, scores, parameters, tunings, characterisations):
             yield table, table.c.cluster == erasure.cluster
     elif erasure.before is not None:
         yield predictions, predictions.c.recorded_at < erasure.before
         yield completions, completions.c.end_time < erasure.before
+        yield characterisations, characterisations.c.recorded_at < erasure.before
     else:
         raise ValueError("Nothing is said to be erased.")

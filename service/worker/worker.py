@@ -11,6 +11,7 @@ import structlog
 
 from service.auth import Guard
 from service.contract.answers import HealthAnswer, Status
+from service.logs import is_for_people
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
@@ -28,6 +29,7 @@ from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process
+from service.worker.queues.queue_keeper import QueueKeeper
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -55,6 +57,12 @@ LISTED = 20
 """Clusters that a record of the log names."""
 
 
+def ready_sentence(runs: int, clusters: int, seconds: float) -> str:
+    """That the history is read, for people."""
+    of = "1 cluster" if clusters == 1 else f"{clusters:,} clusters"
+    return f"ready, {runs:,} runs of {of}, {seconds:.1f} s"
+
+
 class Worker:
     """One serving process: store, live state, the log's follower, the writer.
 
@@ -80,6 +88,7 @@ class Worker:
         recorder: takes predictions that were answered.
         tuning: runs rounds of tuning.
         forecasts: the processes in which queues are played forward.
+        queues: the live queues.
     """
 
     def __init__(
@@ -127,7 +136,9 @@ class Worker:
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
         )
+        self.queues = QueueKeeper()
         self._owns_process = owns_process
+        self._fingerprint: str | None = None
         self._history_length = 0
         self._held_clusters = 0
         self._failure: BaseException | None = None
@@ -149,6 +160,7 @@ class Worker:
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
+        self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.history_length)
         held = await asyncio.to_thread(self.store.active_clusters)
         self.cluster_bound.expect(held[: self.settings.max_clusters])
@@ -182,6 +194,7 @@ class Worker:
             lag=self.follower.lag() if self.follower.started else self._history_length,
             stale_seconds=self.follower.stale_seconds(),
             detail=self._why(),
+            history=self._fingerprint,
         )
 
     def _why(self) -> str | None:
@@ -248,12 +261,15 @@ class Worker:
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)
+        seconds, clusters = time.perf_counter() - started, len(self.live.names)
         log.info(
-            "ready",
-            seconds=round(time.perf_counter() - started, 3),
+            ready_sentence(self._history_length, clusters, seconds)
+            if is_for_people(self.settings)
+            else "ready",
+            seconds=round(seconds, 3),
             history=self.store.name,
             runs=self._history_length,
-            clusters=len(self.live.names),
+            clusters=clusters,
         )
         await self.follower.run()
 

@@ -1,4 +1,4 @@
-"""Learns the weights with PyTorch, which is an optional dependency (group ``learning``)."""
+"""Learns the weights with PyTorch, which is an optional dependency (the extra ``learning``)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -42,7 +42,7 @@ class Recipe:
 
 
 class LearningUnavailableError(RuntimeError):
-    """Learning needs PyTorch, which is not installed: pip install --group learning."""
+    """Learning needs PyTorch, which is not installed: pip install 'walltimed[learning]'."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)

@@ -117,7 +117,7 @@ class Client:
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 60.0) -> None:
         self.url = url
         self._connection, self._path = connection_to(url, timeout)
-        self._headers = {"Content-Type": "application/json"}
+        self._headers = {"Content-Type": "application/json", "User-Agent": "walltimed"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 

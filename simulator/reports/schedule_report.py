@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from simulator.reports import comparison, schedule_pictures
-from simulator.reports.comparison import Outcome
+from simulator.reports import schedule_pictures
+from simulator.reports.comparison import Outcome, tables
 from simulator.reports.page import note, page, picture, preformatted, section
 
 
@@ -83,13 +83,3 @@ def write_report(
         note("The rules of these simulations are listed above; docs/simulator.md defines them."),
     ]
     (directory / "index.html").write_text(page(title, facts, sections), encoding="utf-8")
-
-
-def tables(outcomes: Sequence[Outcome]) -> str:
-    """All tables that are not empty, with their legends."""
-    parts = [comparison.table(outcomes), comparison.LEGEND]
-    if predictability := comparison.predictability_table(outcomes):
-        parts += [predictability, comparison.PREDICTABILITY_LEGEND]
-    if outcomes[0].shaken:
-        parts.append(comparison.noise_table(outcomes))
-    return "\n".join(parts)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
 from predictors.jobs import Completion, Submission
 from predictors.measures import Seconds
@@ -139,6 +138,8 @@ class Boosting:
 
     def fit(self, table: Table, usages: Seconds) -> None:
         """Train from nothing."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - an extra
+
         self._models = [
             HistGradientBoostingRegressor(loss="quantile", quantile=quantile, random_state=0)
             for quantile in QUANTILES
@@ -162,6 +163,8 @@ class Forest:
 
     def fit(self, table: Table, usages: Seconds) -> None:
         """Train from nothing."""
+        from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415 - an extra
+
         self._forest = RandomForestRegressor(TREES, min_samples_leaf=LEAF, random_state=0)
         self._forest.fit(table, usages)
         self._usages = usages

@@ -22,6 +22,7 @@ from service.cli.console import (
 )
 from service.cli.experiments import exhibits
 from service.cli.experiments.table import Experiment
+from service.cli.outputs import check_directory
 
 if TYPE_CHECKING:
     from simulator.studies.study import Study
@@ -103,6 +104,7 @@ def run(
 
     study = STUDIES[name]
     _refuse_missing(study, paths)
+    check_directory(output)
     try:
         parts = study.runs([path.resolve() if dask else path for path in paths], limit, **options)
         with (

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import structlog
 
-from predictors.tuning.plan import TuningPlan
+from predictors.tuning.plan import TuningPlan, usual_search
 from service.settings import Settings
 from service.store import Store, StoreError, Tuning
 from service.worker.live_state import LiveState
@@ -76,6 +76,8 @@ class TuningKeeper:
 
     async def run_rounds(self) -> None:
         """Run, for ever, the rounds that this process gets hold of, one after the other."""
+        if "search" not in self._settings.tuning_plan and usual_search() != "genetic":
+            log.info("rounds of tuning search exhaustively: walltimed[tuning] is not installed")
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), ROUND_SECONDS)

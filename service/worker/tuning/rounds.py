@@ -7,7 +7,7 @@ import msgspec
 
 from predictors.tuning.plan import TooShortHistoryError
 from predictors.tuning.round import Round, tune
-from predictors.tuning.search import Progress, ProgressReport, untold
+from predictors.tuning.search import Progress, ProgressReport, SearchUnavailableError, untold
 from service.settings import Settings
 from service.store import Store, Tuning
 from service.worker.tuning import in_force
@@ -34,7 +34,7 @@ def run_round(
         report: is told of progress too.
 
     Returns:
-        What it found; None if the history is too short.
+        What it found; None if the history is too short, or the search is not installed.
 
     Raises:
         TuningLostError: the round was given to another process meanwhile.
@@ -45,7 +45,7 @@ def run_round(
     reporter = ProgressReporter(store, tuning, clock, report)
     try:
         found = tune(completions, before, tuning.plan, reporter)
-    except TooShortHistoryError as error:
+    except (TooShortHistoryError, SearchUnavailableError) as error:
         store.tunings.fail(tuning, str(error), clock())
         return None
     adopted = msgspec.to_builtins(found.parameters) if found.adopted else None

@@ -193,13 +193,13 @@ def test_a_token_is_shown_once_listed_without_its_secret_and_revoked(walltimed, 
 
 def test_an_import_stores_what_can_be_learned_from_and_counts_the_rest(walltimed, trace, store_url):
     code, printed, _ = walltimed("import", str(trace), "-d", store_url, "--json")
-    (report,) = json.loads(printed)
+    (report,) = json.loads(printed)["files"]
     assert code == 0
     assert (report["accepted"], report["duplicates"], report["rejected"]) == (2, 0, [])
     assert report["left_out"] == {"never-ran": 1}
     code, printed, _ = walltimed("import", str(trace), "-d", store_url)
     assert code == 0
-    assert "0 accepted, 2 duplicates, 0 rejected" in printed
+    assert "0 accepted, 2 duplicates, 0 malformed lines" in printed
     assert "left out: 1 never-ran" in printed
 
 
@@ -216,7 +216,7 @@ def test_an_import_of_a_broken_file_names_the_lines_and_stores_nothing(
 def test_an_import_may_skip_broken_lines_and_says_so(walltimed, broken_trace, sqlite_url):
     skipping = ("import", str(broken_trace), "--on-error", "skip", "-d", sqlite_url)
     code, printed, _ = walltimed(*skipping, "--json")
-    (report,) = json.loads(printed)
+    (report,) = json.loads(printed)["files"]
     assert code == 3
     assert report["accepted"] == 2
     assert [reject["line"] for reject in report["rejected"]] == [6, 7]

@@ -259,3 +259,12 @@ def test_what_is_no_file_of_predictions_is_refused(walltimed, log, tmp_path, tex
     code, _, complaint = walltimed("simulate", log, "--estimates", f"file:{file}")
     assert code == 2
     assert str(file.name) in complaint.replace("\n", "")
+
+
+def test_a_scenario_of_the_paper_is_an_order_and_estimates(walltimed, longer_log):
+    code, told, _ = walltimed("simulate", longer_log, "--scenario", "6", "--json")
+    same = walltimed(
+        "simulate", longer_log, "--order", "psp-aging", "--estimates", "requested", "--json"
+    )
+    assert (code, told) == same[:2]
+    assert '"psp-aging"' in told

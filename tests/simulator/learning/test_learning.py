@@ -93,12 +93,12 @@ def test_a_log_says_whom_to_thank(tmp_path):
 
 def test_without_pytorch_learning_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(LearningUnavailableError, match="pip install --group learning"):
+    with pytest.raises(LearningUnavailableError, match=r"pip install 'walltimed\[learning\]'"):
         learn(examples_of(log(20), jobs=20, seed=0), Recipe())
 
 
 def needs_torch():
-    return pytest.importorskip("torch", reason="PyTorch (group learning) is not installed")
+    return pytest.importorskip("torch", reason="PyTorch (the extra learning) is not installed")
 
 
 def test_pytorch_and_the_compiled_code_have_the_same_loss_and_gradient():
