@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from service.cli.asking import ask
 from service.cli.backtest import backtest
 from service.cli.checking import check_config
 from service.cli.config import config
@@ -15,12 +16,15 @@ from service.cli.console import ExitCode, err
 from service.cli.db import db
 from service.cli.demo import demo
 from service.cli.experiments import experiment
+from service.cli.exporting import export
 from service.cli.failures import exit_code_of, sentence
 from service.cli.forgetting import forget
 from service.cli.importing import import_
 from service.cli.learn import learn
+from service.cli.queue import queue
 from service.cli.reconciling import reconcile
 from service.cli.replay import replay
+from service.cli.reporting import report
 from service.cli.serve import serve
 from service.cli.simulate import simulate
 from service.cli.slurm_updating import slurm_updater
@@ -39,6 +43,7 @@ app = typer.Typer(
 )
 
 SERVICE, HISTORY, STUDIES = "The service", "The history", "Studies on traces"
+USERS = "For the users of a cluster"
 
 app.command(rich_help_panel=SERVICE)(serve)
 app.command(rich_help_panel=SERVICE)(demo)
@@ -47,6 +52,11 @@ app.command(rich_help_panel=SERVICE)(check_config)
 app.command("slurm-updater", rich_help_panel=SERVICE)(slurm_updater)
 app.add_typer(token, rich_help_panel=SERVICE)
 
+app.command(rich_help_panel=USERS)(ask)
+app.command(rich_help_panel=USERS)(queue)
+app.command(rich_help_panel=USERS)(report)
+
+app.command(rich_help_panel=HISTORY)(export)
 app.command("import", rich_help_panel=HISTORY)(import_)
 app.command(rich_help_panel=HISTORY)(reconcile)
 app.command(rich_help_panel=HISTORY)(tune)

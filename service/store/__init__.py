@@ -13,6 +13,8 @@ from service.store.errors import (
 )
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.past_runs import PastRun, PastRuns
+from service.store.queues import Queues, WaitScore
 from service.store.store import Store, open_store
 from service.store.tunings import Tunings
 from service.store.types import (
@@ -33,6 +35,9 @@ __all__ = [
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "PastRun",
+    "PastRuns",
+    "Queues",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",
@@ -47,5 +52,6 @@ __all__ = [
     "TuningLostError",
     "TuningState",
     "Tunings",
+    "WaitScore",
     "open_store",
 ]
