@@ -46,7 +46,7 @@ def test_the_run_that_was_disturbed_least_stands_for_its_application(store):
     assert known(store, cluster) == {("cg", 4): (800.0, 1.0, Source.ACCOUNTING)}
     # The same report again changes nothing, and another number of tasks is another application.
     store.write(
-        [[run_with("3", cpu_time=1.0, runtime=800.0), run_with("5", cpu_time=9.0, tasks=1)]]
+        [reported(run_with("3", cpu_time=1.0, runtime=800.0), run_with("5", cpu_time=9.0, tasks=1))]
     )
     assert known(store, cluster)["cg", 4] == (800.0, 1.0, Source.ACCOUNTING)
     assert known(store, cluster)["cg", 1] == (1000.0, 0.009, Source.ACCOUNTING)
