@@ -137,7 +137,7 @@ def list_(
     with ready(load_settings(database_url=database_url, config=file)) as store:
         tokens = store.tokens()
     if as_json:
-        print_json([shown(each) for each in tokens])
+        print_json({"tokens": [shown(each) for each in tokens]})
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("id", "name", "scopes", "user", "issued", "revoked"):
