@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXIT ?=
 
-.PHONY: demo test format lint types imports check lock slurm slurm-root openpbs clean
+.PHONY: demo test test-long tests format lint types imports check lock slurm slurm-root openpbs clean
 
 .venv/ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -16,8 +16,18 @@ EXIT ?=
 demo: .venv/ready
 	$(BIN)/walltimed demo $(if $(EXIT),--exit)
 
-test: check
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+# Compiled once before both test processes, with the checks beside them.
+test: .venv/ready
+	$(BIN)/walltimed warm-up
+	$(MAKE) -j 2 check tests
+
+# All examples of the property tests, the attacks of the audit: an hour or more.
+test-long: .venv/ready
+	$(BIN)/walltimed warm-up
+	$(MAKE) -j 2 check tests LONG=--long
+
+tests: .venv/ready
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term $(LONG)
 
 check: lint types imports
 

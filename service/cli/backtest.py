@@ -24,6 +24,7 @@ from service.cli.console import (
     print_json,
     progress_bar,
 )
+from service.cli.extras import need
 from service.cli.formats import FORMATS, Format, format_of
 from service.cli.importing import OnError, refuse_malformed, zone_named
 from service.cli.options import ConfigFile, load_settings
@@ -118,6 +119,7 @@ def backtest(
         walltimed backtest sacct.txt --processors 4096 -o site.html
         walltimed backtest sacct.txt --partitions sinfo.json --json
     """
+    need("matplotlib")
     from simulator.reports.backtest.backtest_page import write_page
     from simulator.reports.backtest.repetitions import play_all
     from simulator.reports.backtest.verdict import as_document, backtest_of

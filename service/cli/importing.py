@@ -79,7 +79,7 @@ def import_(
     For example:
 
         walltimed import SDSC-SP2-1998-4.2-cln.swf.gz
-        walltimed import --cluster seth --on-error skip HPC2N-2002-2.2-cln.swf.gz --json
+        walltimed import --cluster seth --on-error skip hpc2n.swf.gz --json
         walltimed import --time-zone Europe/Berlin sacct.txt --dry-run
     """
     zone = zone_named(time_zone)
@@ -111,7 +111,7 @@ def finish(reports: "Sequence[FileCounts]", as_json: bool, done: str) -> None:  
         Exit: with code 3 if a file has malformed lines, or no job at all.
     """
     if as_json:
-        print_json({"schema": 1, "files": reports})
+        print_json({"files": reports})
     else:
         for report in reports:
             show(report, done)

@@ -30,7 +30,6 @@ def run_for_machines(app: typer.Typer) -> int:
 def tell(detail: str, code: ExitCode) -> int:
     """Print the failure for machines and for people; gives the exit code."""
     document: dict[str, Any] = {
-        "schema": 1,
         "error": code.name.lower(),
         "detail": detail,
         "exit_code": int(code),

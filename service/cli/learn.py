@@ -26,15 +26,15 @@ def learn(
 
     For example:
 
-        walltimed learn SDSC-SP2-1998-4.2-cln.swf.gz CTC-SP2-1996-3.1-cln.swf.gz -o weights.npz
+        walltimed learn sdsc.swf.gz ctc.swf.gz hpc2n.swf.gz -o weights.npz
     """
+    check_file(output)
     need("torch")
     from simulator.learning.examples import examples_of, together
     from simulator.learning.logs import read_log
     from simulator.learning.training import Recipe, steps_of
     from simulator.learning.training import learn as learn_weights
 
-    check_file(output)
     recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
     found, origins = [], []
     with progress_bar("jobs") as bar:

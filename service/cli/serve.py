@@ -44,7 +44,7 @@ def serve(
     For example:
 
         walltimed serve
-        walltimed serve --workers 4 -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed serve --workers 4 -d postgresql+psycopg://db/walltimed
         walltimed serve --unix-socket /run/walltimed/walltimed.sock
     """
     settings = load_settings(

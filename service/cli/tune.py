@@ -65,7 +65,7 @@ def tune(
 
         walltimed tune
         walltimed tune --penalty 4 --search genetic --json
-        walltimed tune --follow -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed tune --follow -d postgresql+psycopg://walltimed@db/walltimed
     """
     from predictors.tuning.search import check_available
 
@@ -114,7 +114,7 @@ def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool
         raise CommandError(str(error)) from error
     parts = {"neighbours": training, "training": test - training, "test": looked_at - test}
     if as_json:
-        print_json({"schema": 1, "cluster": cluster, "jobs": jobs, **parts, "plan": plan})
+        print_json({"cluster": cluster, "jobs": jobs, **parts, "plan": plan})
         return
     out.print(
         f"A round for {cluster}, which has {jobs:,} runs, would search on {parts['training']:,} "
@@ -200,11 +200,13 @@ def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> N
 
 def show(found: "Round") -> None:
     """Print the former parameters, those that were found, and which are in force now."""
-    heads = ("", "template", "N", "K", "alpha", "beta", "train MAE", "under", "test MAE", "under")
+    heads = ("", "N", "K", "alpha", "beta", "train error", "under", "test error", "under")
     table = Table(*heads, box=None, header_style="bold")
     for name, trial in (("before", found.before), ("after", found.after)):
         table.add_row(name, *cells(trial))
     out.print(table)
+    for name, trial in (("before", found.before), ("after", found.after)):
+        out.print(f"template {name}: {'+'.join(trial.parameters.template) or 'none'}")
     verdict = "adopted" if found.adopted else "not adopted: no better on the test jobs"
     out.print(
         f"{verdict}; {found.evaluations:,} sets of parameters on {found.training_jobs:,} jobs, "
@@ -214,15 +216,16 @@ def show(found: "Round") -> None:
 
 def cells(trial: "Trial") -> list[str]:
     """Parameters and errors as a row of the table."""
+    from simulator.reports.words import duration
+
     given, training, test = trial.parameters, trial.training, trial.test
     return [
-        "+".join(given.template) or "none",
         f"{given.history}",
         f"{given.neighbours}",
         f"{given.alpha:.3g}",
         f"{given.beta:.3g}",
-        f"{training.mean_absolute_error:,.0f}",
+        duration(training.mean_absolute_error),
         f"{training.underestimation_rate:.1%}",
-        f"{test.mean_absolute_error:,.0f}",
+        duration(test.mean_absolute_error),
         f"{test.underestimation_rate:.1%}",
     ]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import structlog
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -14,9 +15,11 @@ from service.contract.fields import unix_seconds
 from service.contract.forecast_answers import ForecastAnswer, JobForecastAnswer
 from service.contract.forecast_bodies import ForecastRequest, QueuedJobBody, RunningJobBody
 from service.errors import InvalidFieldError, QueueTooLargeError
+from service.operations.characterising import Characterised, Characterising
 from service.operations.node_notes import NodeNotes
 from service.operations.playing import SharedQueue, play_dedicated, play_shared
 from service.operations.snapshots import (
+    AnyJob,
     JobEstimate,
     JobEstimates,
     JobName,
@@ -31,6 +34,7 @@ from service.operations.snapshots import (
 )
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
+from service.store import Source, StoreUnavailableError
 from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
@@ -39,6 +43,8 @@ from simulator.scheduling.ladders import LADDER
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
+
+log = structlog.get_logger()
 
 NODES_PER_JOB = 100
 """The largest number of nodes of a machine, per job that a forecast may have."""
@@ -57,19 +63,21 @@ Times = NDArray[np.int64] | NDArray[np.float64]
 class Forecasting:
     """Plays queues forward, in other processes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of the worker that it uses
         self,
         settings: Settings,
         *,
         follower: LogFollower,
         pseudonyms: Pseudonyms,
         processes: ForecastProcesses,
+        characterising: Characterising,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._follower = follower
         self._pseudonyms = pseudonyms
         self._processes = processes
+        self._characterising = characterising
         self._clock = clock
         self._notes = NodeNotes()
         self._default_priority = group_named(settings.default_group).priority
@@ -87,9 +95,13 @@ class Forecasting:
         now = self._clock() if body.now is None else unix_seconds(body.now)
         method = method_of(body, self._settings.method)
         check_queue(body, now)
-        estimates = await self._estimates(body, method, now)
-        play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
-        jobs = await play(body, now, estimates)
+        if body.policy in SHARED_POLICIES:
+            body, characterised = await self._characterise(body)
+            estimates = await self._estimates(body, method, now)
+            jobs = await self._shared(body, now, estimates, characterised)
+        else:
+            estimates = await self._estimates(body, method, now)
+            jobs = await self._dedicated(body, now, estimates)
         self._note_nodes(body, now, jobs)
         return ForecastAnswer(
             cluster=body.cluster, now=now, policy=body.policy, method=method, jobs=jobs
@@ -104,7 +116,7 @@ class Forecasting:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
     async def _estimates(self, body: ForecastRequest, method: str, now: float) -> JobEstimates:
-        """Predictions and priorities of all jobs."""
+        """The predictions and priorities of all jobs of a snapshot."""
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
         estimates: dict[JobName, JobEstimate] = {}
         for start in range(0, len(jobs), PREDICTIONS_PER_TURN):
@@ -176,7 +188,7 @@ class Forecasting:
         return self._follower.state_of(body.cluster).errors.quantiles(), wanted
 
     async def _shared(
-        self, body: ForecastRequest, now: float, estimates: JobEstimates
+        self, body: ForecastRequest, now: float, estimates: JobEstimates, characterised: set[str]
     ) -> list[JobForecastAnswer]:
         cluster, waiting_jobs = shared(body, now, estimates)
         queue = SharedQueue(
@@ -185,11 +197,7 @@ class Forecasting:
             rules=shared_rules(body),
             remaining_time=body.remaining_time,
             cpu_time=body.cpu_time,
-            characterised={
-                str(job.job_id)
-                for job in (*body.running, *body.waiting)
-                if job.execution_time is not None
-            },
+            characterised=characterised,
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
             ladders={str(job_id): each.ladder for job_id, each in estimates.items() if each.ladder},
         )
@@ -214,6 +222,36 @@ class Forecasting:
             answers.append(answer)
         return answers
 
+    async def _characterise(self, body: ForecastRequest) -> tuple[ForecastRequest, set[str]]:
+        """The queue with what is known of its applications, and the ids of characterised jobs.
+
+        Those are jobs of which somebody has said how long they run alone: with the queue, or once
+        for the application. What comes from a run's CPU time is a prediction like any other.
+        """
+        jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
+        ids = {str(job.job_id) for job in jobs if job.execution_time is not None}
+        known = await self._known(body.cluster) if len(ids) < len(jobs) else {}
+
+        def told(job: AnyJob) -> AnyJob:
+            found = known.get(self._characterising.key_of(job.within(body.cluster)))
+            if found is None or job.execution_time is not None:
+                return job
+            if found.source is Source.POSTED:
+                ids.add(str(job.job_id))
+            share = found.cpu_share if job.cpu_share is None else job.cpu_share
+            time = min(found.execution_time, job.requested_walltime)
+            return job.model_copy(update={"execution_time": time, "cpu_share": share})
+
+        running, waiting = [told(job) for job in body.running], [told(job) for job in body.waiting]
+        return body.model_copy(update={"running": running, "waiting": waiting}), ids
+
+    async def _known(self, cluster: str) -> Characterised:
+        try:
+            return await self._characterising.of_cluster(cluster)
+        except StoreUnavailableError as error:
+            log.warning("applications are forecast as predicted", reason=str(error))
+            return {}
+
     def _note_nodes(
         self, body: ForecastRequest, now: float, answers: Sequence[JobForecastAnswer]
     ) -> None:
@@ -237,7 +275,7 @@ def time_behind(job: QueuedJobBody, body: ForecastRequest, now: float) -> float 
     if not isinstance(job, RunningJobBody):
         return None
     if body.policy in SHARED_POLICIES and body.remaining_time != "hybrid":
-        return (job.used_cpu_time or 0.0) / job.cpu_share
+        return (job.used_cpu_time or 0.0) / (job.cpu_share or 1.0)
     return max(0.0, now - unix_seconds(job.start_time))
 
 

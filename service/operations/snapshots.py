@@ -287,7 +287,7 @@ def shared_job(job: QueuedJobBody, estimate: JobEstimate) -> SharedJob:
         job_id=str(job.job_id),
         tasks=job.requested_processors,
         execution_time=alone,
-        cpu_share=job.cpu_share,
+        cpu_share=1.0 if job.cpu_share is None else job.cpu_share,
         memory=ceil(job.requested_memory or 0),
         predicted_runtime=estimate.runtime,
         requested_walltime=job.requested_walltime,

@@ -2,6 +2,8 @@
 
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.past_runs import PastRun, PastRuns
+from service.store.queue_records import Queues, WaitScore
 from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.store_errors import (
@@ -17,18 +19,21 @@ from service.store.store_errors import (
 )
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    Characterisation,
     Ingested,
     MethodScore,
     Promise,
     RecentScore,
     RecordedPrediction,
     ReportedCompletion,
+    Source,
     Token,
     Tuning,
     TuningState,
 )
 
 __all__ = [
+    "Characterisation",
     "ClusterSigns",
     "Erased",
     "Erasure",
@@ -37,13 +42,17 @@ __all__ = [
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "PastRun",
+    "PastRuns",
     "Promise",
+    "Queues",
     "RecentScore",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
     "Shift",
+    "Source",
     "Store",
     "StoreDamagedError",
     "StoreError",
@@ -54,5 +63,6 @@ __all__ = [
     "TuningLostError",
     "TuningState",
     "Tunings",
+    "WaitScore",
     "open_store",
 ]

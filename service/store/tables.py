@@ -173,7 +173,35 @@ tokens = Table(
     Column("secret_hash", LargeBinary, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
+    Column("user_name", Text),  # whose own jobs a token of scope self is about
     PrimaryKeyConstraint("token_id"),
+)
+
+# The latest queue of each cluster, with the forecasts made for its jobs: replaced as a whole.
+queues = Table(
+    "queues",
+    metadata,
+    Column("cluster", Text),
+    Column("version", BigInteger, nullable=False),  # grows with every replacement
+    Column("received_at", Double, nullable=False),
+    Column("content", LargeBinary, nullable=False),  # JSON, compressed
+    PrimaryKeyConstraint("cluster"),
+)
+
+# Running sums of how far off forecast waits were, of the jobs that have started.
+wait_scores = Table(
+    "wait_scores",
+    metadata,
+    Column("cluster", Text),
+    Column("queue", Text),  # empty for jobs that name none
+    Column("made", Text),  # at arrival, or since
+    Column("jobs", Double, nullable=False),
+    Column("wait", Double, nullable=False),  # sums, seconds
+    Column("absolute_error", Double, nullable=False),
+    Column("error", Double, nullable=False),
+    Column("intervals", Double, nullable=False),
+    Column("covered", Double, nullable=False),
+    PrimaryKeyConstraint("cluster", "queue", "made"),
 )
 
 OPEN_ROUND = text("state IN ('waiting', 'running')")
@@ -225,6 +253,20 @@ erasures = Table(
     Column("erasure", BigInteger().with_variant(Integer, "sqlite"), Identity()),
     Column("erased_at", Double, nullable=False),
     PrimaryKeyConstraint("erasure"),
+)
+
+# What applications are on a shared node: Hanzich et al. 2005 characterise each once, alone.
+characterisations = Table(
+    "characterisations",
+    metadata,
+    Column("cluster", Text),
+    Column("application", Text),
+    Column("tasks", BigInteger),
+    Column("execution_time", Double, nullable=False),  # seconds
+    Column("cpu_share", Double, nullable=False),  # of one CPU, by each task
+    Column("source", Text, nullable=False),  # 'posted' or 'accounting'
+    Column("recorded_at", Double, nullable=False),
+    PrimaryKeyConstraint("cluster", "application", "tasks"),
 )
 
 # What tuning put in force: the latest version of a cluster counts.

@@ -54,6 +54,32 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
     recorded_at: float
 
 
+class Source(StrEnum):
+    """The origins of a characterisation."""
+
+    POSTED = "posted"
+    ACCOUNTING = "accounting"
+
+
+class Characterisation(Struct, frozen=True, kw_only=True):
+    """An application as it runs alone, with one number of tasks (Hanzich et al. 2005).
+
+    Attributes:
+        execution_time: ExeTime_tot, seconds in isolation.
+        cpu_share: CPU(J), the fraction of a CPU that each task uses in isolation.
+        source: whether it was posted, or comes from the CPU time of a run.
+        recorded_at: Unix seconds.
+    """
+
+    cluster: str
+    application: str
+    tasks: int
+    execution_time: float
+    cpu_share: float
+    source: Source
+    recorded_at: float
+
+
 class Ingested(Struct, frozen=True, kw_only=True):
     """The number of reported completions that were new, and of those that the store had already."""
 
@@ -127,6 +153,7 @@ class Token(Struct, frozen=True, kw_only=True):
         token_id: public part, safe to log.
         name: what it is for, in the administrator's words.
         scopes: what it allows; ``admin`` allows everything.
+        user: whose own jobs a token of scope ``self`` is about, as the history calls the user.
         secret_hash: SHA-256 of the secret part.
         created_at: Unix seconds.
         revoked_at: Unix seconds; None while it is valid.
@@ -137,6 +164,7 @@ class Token(Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
     secret_hash: bytes
     created_at: float
+    user: str | None = None
     revoked_at: float | None = None
 
     def matches(self, secret: str) -> bool:

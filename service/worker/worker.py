@@ -29,6 +29,7 @@ from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process
+from service.worker.queues.queue_keeper import QueueKeeper
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -87,6 +88,7 @@ class Worker:
         recorder: takes predictions that were answered.
         tuning: runs rounds of tuning.
         forecasts: the processes in which queues are played forward.
+        queues: the live queues.
     """
 
     def __init__(
@@ -133,6 +135,15 @@ class Worker:
         self.forecasts = ForecastProcesses(
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
+            queues=ForecastProcess(settings.queue_seconds),
+        )
+        self.queues = QueueKeeper(
+            store=self.store,
+            follower=self.follower,
+            process=self.forecasts.queues,
+            settings=settings,
+            metrics=self.metrics,
+            clock=clock,
         )
         self._owns_process = owns_process
         self._fingerprint: str | None = None
@@ -169,6 +180,8 @@ class Worker:
             asyncio.create_task(self.write_probe.run()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
+            asyncio.create_task(self.queues.run()),
+            asyncio.create_task(self.queues.follow()),
         ]
         for task in self._tasks:
             task.add_done_callback(self._ended)
@@ -238,6 +251,7 @@ class Worker:
         self.metrics.queued.set(self.writer.queued)
         self.metrics.clusters.set(len(self.live.names))
         self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
+        self.queues.set_gauges()
         dropped, commits = self.writer.dropped_predictions, self.writer.commits
         self.metrics.dropped(dropped - self._seen_drops)
         self.metrics.committed(commits - self._seen_commits)

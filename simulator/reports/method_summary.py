@@ -54,9 +54,11 @@ class MethodSummary:
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as a flat JSON object."""
+        measures = self.measures.as_dict()
         return {
             "method": self.method,
-            **self.measures.as_dict(),
+            "coverage": measures.pop("interval_coverage"),
+            **measures,
             "predictions_per_second": self.predictions_per_second,
             "p50_seconds": self.p50_seconds,
             "p99_seconds": self.p99_seconds,

@@ -121,7 +121,8 @@ def run(
     text = study.report(played)
     if as_json:
         records = study.records(played)
-        print_json({"study": name, **records} if "simulations" in records else records)
+        found = records if isinstance(records, dict) else {"records": records}
+        print_json({"study": name, **found})
     else:
         out.print(f"{study.title}\n\n{text}", soft_wrap=True, end="", markup=False)
     if output:

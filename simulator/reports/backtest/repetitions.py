@@ -4,10 +4,11 @@ Every play is independent of the others, so plays run in processes beside each o
 results. The log lies in files that all of them map into memory, so that it is there once.
 """
 
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from os import cpu_count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -260,6 +261,8 @@ def _played(
             yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():  # a play may take minutes, and nobody wants its end
+                child.terminate()
             raise
 
 
@@ -322,6 +325,7 @@ _here: list[tuple[Site, Path | None]] = []
 
 
 def _begin(shell: Site, directory: Path, kept: Path | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is the parent's affair
     _here[:] = [(_mapped(shell, directory), kept)]
 
 

@@ -154,7 +154,9 @@ def judge(tested: Backtest) -> Judged:
             careful,
             "The simulation is a poor model of this machine, so its figures are a hint and no "
             f"promise: {sentence[:1].lower()}{sentence[1:]}",
-            f"{figures} {tested.believed.sentence()}",
+            " ".join(
+                [figures, tested.believed.sentence(), *(each.sentence for each in tested.special)]
+            ),
         )
     if tested.special:
         first, *others = (each.sentence for each in tested.special)

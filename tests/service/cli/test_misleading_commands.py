@@ -2,13 +2,23 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import typer
 
+from predictors.methods.knn import KnnParameters
+from service.cli import app, tune
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
 DATA = Path(__file__).parents[2] / "data"
+
+LONGEST_NAME = 24
+"""Characters of an option that help in 80 columns shows whole."""
+
+LONGEST_EXAMPLE = 77
+"""Characters of an example that stays on one line, so that it can be copied."""
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +171,52 @@ def test_errors_under_json_are_json(walltimed, arguments, code, error):
     assert document["schema"] == 1
     assert document["error"] == error
     assert document["detail"]
+
+
+def commands():
+    """Every command with its words."""
+    for name, command in typer.main.get_command(app).commands.items():
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield (name,), command
+        else:
+            yield from (((name, each), below) for each, below in inner.items())
+
+
+@pytest.mark.parametrize(("words", "command"), list(commands()))
+def test_help_in_80_columns_shows_whole_options_and_whole_examples(words, command):
+    names = [name for parameter in command.params for name in parameter.opts]
+    secondary = [name for parameter in command.params for name in parameter.secondary_opts]
+    if "experiment" not in words:
+        assert all(len(name) <= LONGEST_NAME for name in names), names
+        assert all(len(name) <= LONGEST_NAME for name in secondary), secondary
+    for line in (command.help or "").splitlines():
+        if line.startswith("    walltimed"):
+            assert len(line.strip()) <= LONGEST_EXAMPLE, line
+
+
+def test_config_fits_eighty_columns_with_its_meanings(walltimed):
+    _, printed, _ = walltimed("config")
+    assert "port = 8580  [default]\n    Port to listen on" in printed
+    meanings = [line for line in printed.splitlines() if line.startswith("    ")]
+    assert len(meanings) > 30
+    assert max(map(len, meanings)) <= 80
+
+
+def test_a_round_s_table_fits_eighty_columns(capsys, monkeypatch):
+    errors = SimpleNamespace(mean_absolute_error=12345.0, underestimation_rate=0.123)
+    trial = SimpleNamespace(
+        parameters=KnnParameters(template=("user", "group", "queue", "application")),
+        training=errors,
+        test=errors,
+    )
+    found = SimpleNamespace(
+        before=trial, after=trial, adopted=True, evaluations=5100, training_jobs=20000,
+        test_jobs=2000,
+    )  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "80")
+    tune.show(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[:3])) <= 80
+    assert "3.4 h" in lines[1]
+    assert "template after: user+group+queue+application" in lines

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from workloads import log_of
 
-from simulator.reports.backtest import verdict
+from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
 from simulator.reports.backtest.gains import Interval, gain
 from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, play_all
@@ -17,6 +17,7 @@ from simulator.reports.backtest.winners import changes_of
 from simulator.scheduling.measures import idle_while_waiting
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.partitions import Partition
+from simulator.traces.synth import SyntheticLog, synthesise
 
 
 def play_of(wait, slowdown=2.0, *, estimates="requested", repetition=0, groups=None):
@@ -193,6 +194,18 @@ def test_idle_processors_count_only_while_a_job_waits():
         np.array([0, 4]), np.array([0, 10]), np.array([10, 20]), np.array([3, 2]), 4
     )
     assert idle == 6
+
+
+def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch):
+    trace = synthesise(SyntheticLog(jobs=150, seed=3))
+    site = Site(trace=trace, semantics=Semantics())
+    whole = play_all(site, ["last-two"], 1, processes=1)["last-two"]
+    monkeypatch.setattr(repetitions, "FULL_LOOP_JOBS", 100)
+    first, moved = play_all(site, ["last-two"], 1, processes=1)["last-two"]
+    assert first.wait == whole[0].wait
+    np.testing.assert_array_equal(first.estimate_quantiles, whole[0].estimate_quantiles)
+    np.testing.assert_array_equal(moved.estimate_quantiles, first.estimate_quantiles)
+    assert moved.repetition == 1
 
 
 def test_a_queue_s_jobs_run_on_its_own_processors():
