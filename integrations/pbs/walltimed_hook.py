@@ -105,7 +105,9 @@ def default_walltime(queue):
 
 
 def seconds(duration):
-    """Seconds of a pbs.duration."""
+    """Seconds of a pbs.duration; the defaults of queues and of the server come as text."""
+    if isinstance(duration, str):
+        duration = pbs.duration(duration)
     return int(duration) if duration else None
 
 

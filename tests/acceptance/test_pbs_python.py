@@ -34,14 +34,15 @@ def hook(tmp_path):
 
     def run(service, **settings):
         settings = {"mode": "soft", "port": service.port, "pause_seconds": 0} | settings
-        config.write_text(json.dumps(settings | service.patience("budget_seconds")))
+        config.write_text(json.dumps(settings | service.patience("budget_seconds", seconds=0.4)))
         command = [PYTHON, "--hook", "-i", EVENTS / "hook_queuejob.in", "-o", tmp_path / "out"]
         command += ["-L", tmp_path, "-l", tmp_path / "log", "-e", "2047"]
         command += ["-r", tmp_path / "resourcedef"]
-        subprocess.run(
+        done = subprocess.run(
             [*map(str, command), ROOT / "integrations" / "pbs" / "walltimed_hook.py"],
-            env=environment, cwd=tmp_path, check=True, timeout=60, capture_output=True,
+            env=environment, cwd=tmp_path, check=False, timeout=60, capture_output=True, text=True,
         )  # fmt: skip
+        assert done.returncode == 0, f"{done}, {(tmp_path / 'log').read_text()}"
         return dict(line.split("=", 1) for line in (tmp_path / "out").read_text().splitlines())
 
     return run

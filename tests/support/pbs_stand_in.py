@@ -78,8 +78,10 @@ class Server:
 
 
 def limits(walltime):
-    """Resources of a server or queue with this walltime, or with none."""
-    return Resources(is_marked=False, walltime=walltime and Duration(walltime))
+    """Resources of a server or queue with this walltime, as text, or with none."""
+    seconds = walltime and Duration(walltime)
+    text = seconds and f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return Resources(is_marked=False, walltime=text)
 
 
 class Event:

@@ -193,7 +193,7 @@ class PrivateMachine:
     def start_service(self, *options: str) -> None:
         """Start walltimed with the settings and the history that a package gives it."""
         self.start("service", WALLTIMED, "serve", *options)
-        eventually(self._serves, seconds=90)
+        eventually(self._serves, seconds=300)
 
     def _serves(self) -> bool:
         assert self.processes["service"].poll() is None, self.log("service")
