@@ -1,7 +1,7 @@
 """What a prediction over HTTP costs beside an ordinary FastAPI endpoint that does nothing.
 
     .venv/bin/python benchmarks/serving.py [--rounds 7] [--seconds 4] [--history 100000]
-    .venv/bin/python benchmarks/serving.py --without [PART…]
+    .venv/bin/python benchmarks/serving.py --without [PART…] [--method METHOD]
 
 The service runs as it is shipped: authentication, metrics, every method asked in shadow, and every
 prediction recorded, on a SQLite history. The endpoint beside it has the same request and answer
@@ -11,7 +11,8 @@ within each round; a ratio is the median of the rounds' ratios, because this mac
 between rounds by more than they differ.
 
 With `--without` the service takes turns with itself without one of its parts (see `without.py`),
-so that it is seen what each of them earns.
+so that it is seen what each of them earns, or costs: `--without intervals --method least-cost`
+tells what an interval adds to a prediction.
 """
 
 import argparse
@@ -98,14 +99,17 @@ def submission_of(chance: Random, job_id: str, submit_time: float) -> Submission
     )
 
 
-def requests(jobs: int, after: int, token: str) -> list[bytes]:
-    """Submissions that follow the history."""
+def requests(jobs: int, after: int, token: str, method: str | None = None) -> list[bytes]:
+    """Submissions that follow the history, for the service's method or another."""
+    named = {} if method is None else {"method": method}
     chance = Random(1)  # noqa: S311 - no secrets here
     now = START + after * SECONDS_BETWEEN_ENDS
     return [
         post(
             "/v1/predictions",
-            msgspec.json.encode(submission_of(chance, f"s{job}", now + job)),
+            msgspec.json.encode(
+                msgspec.to_builtins(submission_of(chance, f"s{job}", now + job)) | named
+            ),
             token=token,
         )
         for job in range(jobs)
@@ -201,7 +205,7 @@ class Ratios:
 
 def measure(file: Path, token: str, options: argparse.Namespace) -> None:
     """All rounds."""
-    todo = requests(2000, options.history, token)
+    todo = requests(2000, options.history, token, options.method)
     with the_service(file) as service, the_endpoint() as endpoint:
         print(taking_turns(service, endpoint, todo, options).table(), flush=True)
     if options.imported:
@@ -210,7 +214,7 @@ def measure(file: Path, token: str, options: argparse.Namespace) -> None:
 
 def measure_parts(file: Path, token: str, options: argparse.Namespace) -> None:
     """The service beside itself without each of the parts."""
-    todo = requests(2000, options.history, token)
+    todo = requests(2000, options.history, token, options.method)
     for part in options.without or PARTS:
         copy = file.with_name(f"without-{part}.sqlite3")
         copyfile(file, copy)
@@ -309,6 +313,7 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=100_000, help="completions")
     parser.add_argument("--imported", type=int, default=1_000_000, help="completions, 0: none")
     parser.add_argument("--without", nargs="*", choices=sorted(PARTS), help="parts, else each")
+    parser.add_argument("--method", help="that is asked, else the service's default")
     parser.add_argument("--import-into", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

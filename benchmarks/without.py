@@ -1,4 +1,6 @@
-"""The service without one of the parts that rest on other projects' insides, to see what it earns.
+"""The service without one of its parts, to see what the part earns or costs.
+
+Most of them rest on other projects' insides.
 
     .venv/bin/python benchmarks/without.py bypass serve -p 0 …
 
@@ -13,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.cli import main
 from service.http import app, gate, server
+from service.worker import live_state
 
 
 def put(module: object, name: str, instead: object) -> None:
@@ -36,10 +39,16 @@ def without_bytes_routes() -> None:
     put(app, "fitting", lambda _ours: APIRoute)
 
 
+def without_intervals() -> None:
+    """Let methods that know how sure they are be asked for their estimate alone."""
+    put(live_state, "UNCERTAIN", frozenset())
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "bounds": without_bounds,
     "bypass": without_bypass,
     "bytes-routes": without_bytes_routes,
+    "intervals": without_intervals,
 }
 
 

@@ -19,6 +19,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+TOKEN_FILE = "/etc/walltimed/pbs-token"  # noqa: S105 - where it is, not what it is
 MOST_LINES = 500
 MOST_BYTES = 4 << 20  # of records at a time; the service takes twice as many
 LONGEST_LINE = 1 << 19  # bytes; the service takes no longer record
@@ -175,7 +176,11 @@ def parsed(arguments):
     parser.add_argument("--directory", required=True, help="the server's accounting directory")
     parser.add_argument("--url", default="http://127.0.0.1:8580")
     parser.add_argument("--cluster", default="default")
-    parser.add_argument("--token-file", help="file with a token of scope ingest")
+    parser.add_argument(
+        "--token-file",
+        default=TOKEN_FILE if os.path.exists(TOKEN_FILE) else None,
+        help=f"file with a token of scope ingest; {TOKEN_FILE} if there is one",
+    )
     parser.add_argument("--state", default="/var/lib/walltimed/pbs-accounting.json")
     parser.add_argument(
         "--since", default=time.strftime("%Y%m%d"), help="first day to report, at the first start"

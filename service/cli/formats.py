@@ -69,6 +69,14 @@ def pbs(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
     return of_records(read_accounting(lines, zone=zone, cluster=cluster_named(cluster)))
 
 
+def htcondor(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
+    """What ``condor_history -json`` prints. Its times are Unix seconds."""
+    from service.adapters.htcondor import read_history
+    from simulator.traces.files import read_bytes
+
+    return of_records(read_history(read_bytes(path), cluster=cluster_named(cluster)))
+
+
 def cluster_named(cluster: str) -> str | None:
     """The cluster that the caller named; None leaves it to the records."""
     from predictors.jobs import DEFAULT_CLUSTER
@@ -98,6 +106,7 @@ FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
     "swf": swf,
     "sacct": sacct,
     "pbs": pbs,
+    "htcondor": htcondor,
 }
 
 
@@ -138,8 +147,8 @@ def format_of(path: str, wanted: str | None) -> str:
     if found is None:
         raise CommandError(
             f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "
-            "(--parsable2 or --json), nor an accounting log of PBS. If it is one of them, say "
-            f"which: --format {' | '.join(FORMATS)}.",
+            "(--parsable2 or --json) or condor_history (-json), nor an accounting log of PBS. If "
+            f"it is one of them, say which: --format {' | '.join(FORMATS)}.",
             ExitCode.USAGE,
         )
     return found
@@ -149,6 +158,8 @@ def seen_format(beginning: bytes) -> str | None:
     """The format of a file that begins so; an empty file is an SWF log without jobs."""
     if beginning.lstrip().startswith(b"{"):
         return "sacct"
+    if beginning.lstrip().startswith(b"["):
+        return "htcondor"
     text = beginning.decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.contract.bodies import refusal
 from service.contract.decoding import msgspec_first
+from service.contract.outline import plausible
 from service.contract.repeated_keys import each_key_once
 from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
 
@@ -46,7 +47,7 @@ class BytesRoute(APIRoute):
         """The ASGI application of the route."""
         return partial(
             answer_bytes,
-            validate=each_key_once(self.validator()),
+            validate=plausible(each_key_once(self.validator())),
             call=self.endpoint,
             status=self.status_code or 200,
             limit=self.max_body_size,

@@ -116,7 +116,7 @@ class Forecasting:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
     async def _estimates(self, body: ForecastRequest, method: str, now: float) -> JobEstimates:
-        """Predictions and priorities of all jobs."""
+        """The predictions and priorities of all jobs of a snapshot."""
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
         estimates: dict[JobName, JobEstimate] = {}
         for start in range(0, len(jobs), PREDICTIONS_PER_TURN):

@@ -117,7 +117,7 @@ class Predicting:
             raise InvalidFieldError(
                 "It must be the same as requested_walltime.", "submission.requested_walltime"
             )
-        submission = self._hide(body.submission.submission(self._clock()))
+        submission = later(self._hide(body.submission.submission(self._clock())), elapsed)
         if elapsed < predicted or elapsed >= requested:
             return next_estimate(predicted, requested, elapsed)
         state = self._follower.state_of(submission.cluster)
@@ -158,7 +158,8 @@ class Predicting:
         if body.elapsed is not None:
             question = replace(question, elapsed=body.elapsed)
         state = self._follower.state_of(submission.cluster)
-        prediction = running_on(state.ask(method, submission, question), body.elapsed)
+        as_of = later(submission, body.elapsed or 0.0)
+        prediction = running_on(state.ask(method, as_of, question), body.elapsed)
         self._metrics.predicted(prediction.method)
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
         if self._settings.record_predictions and body.elapsed is None:
@@ -183,6 +184,16 @@ class Predicting:
             job_id=body.job_id,
             cluster=submission.cluster,
         )
+
+
+def later(submission: Submission, elapsed: float) -> Submission:
+    """The job as if it were submitted now, at the earliest, where it has run for ``elapsed``.
+
+    It has been running for so long since its submission or later: what ended meanwhile counts.
+    """
+    if not elapsed:
+        return submission
+    return replace(submission, submit_time=submission.submit_time + elapsed)
 
 
 def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:

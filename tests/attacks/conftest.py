@@ -88,12 +88,27 @@ class Pulse:
     """How long another caller waits for `/health/live` meanwhile.
 
     Attributes:
-        longest: of the waits, in seconds.
+        count: how often the question was answered.
     """
 
     def __init__(self) -> None:
-        self.longest = 0.0
         self.count = 0
+        self._longest = 0.0
+        self._asked_at: float | None = None
+
+    @property
+    def longest(self) -> float:
+        """The longest wait in seconds, that of a question without an answer yet included."""
+        asked_at = self._asked_at
+        return max(self._longest, time.monotonic() - asked_at if asked_at else 0.0)
+
+    def ask(self, path: Path) -> None:
+        """Ask once."""
+        self._asked_at = time.monotonic()
+        (answer,) = answers_to(path, bytes_of("GET", "/health/live"))
+        assert answer.status == 200
+        self._longest, self._asked_at = self.longest, None
+        self.count += 1
 
 
 @contextmanager
@@ -103,11 +118,7 @@ def pulse_of(path: Path) -> Iterator[Pulse]:
 
     def ask() -> None:
         while not over.is_set():
-            began = time.monotonic()
-            (answer,) = answers_to(path, bytes_of("GET", "/health/live"))
-            assert answer.status == 200
-            pulse.longest = max(pulse.longest, time.monotonic() - began)
-            pulse.count += 1
+            pulse.ask(path)
             time.sleep(0.01)
 
     thread = threading.Thread(target=ask)

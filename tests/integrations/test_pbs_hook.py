@@ -245,7 +245,9 @@ def test_a_job_that_waited_long_is_predicted_again_at_its_start(tmp_path):
         run = started(tmp_path, service, submitted, mode="soft")
     assert run.resources["soft_walltime"] == 422
     assert run.resources["walltimed_prediction"] == "0b7c-42.old-1"
-    assert (service.requests[0]["user"], service.requests[0]["job_id"]) == ("carol", "17.hill")
+    (asked,) = service.requests
+    assert (asked["user"], asked["job_id"]) == ("carol", "17.hill")
+    assert "submit_time" not in asked, "what ended while it waited counts"
 
 
 @pytest.mark.parametrize(

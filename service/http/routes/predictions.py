@@ -5,6 +5,8 @@ from fastapi import APIRouter
 from service.auth import Scope
 from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
+from service.http import examples
+from service.http.examples import shown
 from service.http.gate import needs
 from service.http.openapi import BODY_REFUSALS
 from service.operations.predicting import Predicting
@@ -22,7 +24,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions",
         tags=["predictions"],
         responses=BODY_REFUSALS,
-        openapi_extra=extra,
+        openapi_extra=extra | shown(examples.PREDICTION),
         max_body_size=about_one,
     )
     async def predict(body: PredictionRequest) -> PredictionAnswer:
@@ -33,7 +35,10 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         return predicting.predict(body)
 
     @router.post(
-        "/v1/predictions/batch", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
+        "/v1/predictions/batch",
+        tags=["predictions"],
+        responses=BODY_REFUSALS,
+        openapi_extra=extra | shown(examples.BATCH),
     )
     async def predict_batch(body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs; the answers are in the order of the submissions."""
@@ -43,7 +48,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions/extend",
         tags=["predictions"],
         responses=BODY_REFUSALS,
-        openapi_extra=extra,
+        openapi_extra=extra | shown(examples.EXTENSION),
         max_body_size=about_one,
     )
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:

@@ -57,6 +57,27 @@ def test_a_running_job_is_compared_with_runs_that_lasted_as_long(experienced):
     assert answer["interval"]["lower"] >= 900
 
 
+def test_a_running_job_learns_from_what_ended_while_it_ran(experienced):
+    asked = BY_LEAST_COST | {"submit_time": NOW, "elapsed": 1150}
+    extended = {
+        "requested_walltime": 3600,
+        "predicted_walltime": 1100,
+        "elapsed": 1150,
+        "submission": {"user": "ada", "requested_walltime": 3600, "submit_time": NOW},
+    }
+
+    def seconds():
+        told = experienced.post("/v1/predictions/extend", extended).json()
+        return experienced.predict(**asked)["median"], told["predicted_walltime"]
+
+    before = seconds()
+    late = (run_of(f"l{place}", runtime=3000, end_time=NOW + 600 + place) for place in range(50))
+    experienced.complete(*late)
+    after = seconds()
+    assert after[0] > before[0]
+    assert after[1] > before[1]
+
+
 def test_a_method_without_intervals_doubles_what_a_running_job_has_outlived(service):
     service.complete(run_of("1", runtime=900))
     answer = service.predict(user="ada", elapsed=1000)
@@ -137,6 +158,27 @@ def test_a_new_cluster_says_so_and_can_only_say_what_can_be(service):
     answer = service.predict(**BY_LEAST_COST)
     assert answer["basis"]["reason"] == "young-cluster"
     assert answer["interval"] == {"lower": 0, "upper": 3600, "coverage": 0.9}
+
+
+CALLS = ("/v1/predictions", "/v1/predictions/batch", "/v1/predictions/extend")
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_every_example_of_the_openapi_document_can_be_asked(experienced, path):
+    documented = experienced.get("/openapi.json").json()["paths"][path]["post"]["requestBody"]
+    examples = documented["content"]["application/json"]["examples"]
+    for example in examples.values():
+        answer = experienced.post(path, example["value"])
+        assert answer.status_code == 200, answer.text
+
+
+def test_each_thing_that_can_be_asked_has_an_example(experienced):
+    document = experienced.get("/openapi.json").json()
+    fields = {"coverage", "underestimation_rate", "elapsed", "explain"}
+    assert fields <= document["components"]["schemas"]["PredictionRequest"]["properties"].keys()
+    body = document["paths"]["/v1/predictions"]["post"]["requestBody"]
+    examples = body["content"]["application/json"]["examples"]
+    assert all(field in examples[field]["value"] for field in fields)
 
 
 @pytest.mark.parametrize(

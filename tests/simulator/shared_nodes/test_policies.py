@@ -1,7 +1,8 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
@@ -150,7 +151,7 @@ def test_what_is_wanted_does_not_depend_on_the_order_of_starts(order, other):
 
 
 @pytest.mark.parametrize("policy", SHARED_POLICIES)
-@settings(max_examples=30)
+@examples(30)
 @given(cluster=idle_clusters(), jobs=shared_jobs(max_size=20))
 def test_no_start_leaves_a_node_with_a_local_user_above_the_limit(policy, cluster, jobs):
     rules = SHARED_POLICIES[policy]
