@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 
 import structlog
 
@@ -13,6 +14,7 @@ from service.contract.answers import (
     ScoreAnswer,
 )
 from service.metrics import Metrics, Scores
+from service.operations.queues.wait_scoring import together
 from service.settings import Settings
 from service.store import MethodScore, Promise, RecentScore, Store, StoreError
 from service.worker.live_state import LiveState
@@ -75,6 +77,9 @@ class Reporting:
     def _read_scores(self) -> None:
         for cluster in self._live.clusters[:REPORTED_CLUSTERS]:
             self._metrics.scored(cluster, self._scores(cluster).values())
+        for cluster in sorted(self._store.queues.versions())[:REPORTED_CLUSTERS]:
+            for score in together(self._store.queues.scores(cluster)):
+                self._metrics.scored_waits(cluster, score.made, asdict(score))
 
     def _scores(self, cluster: str) -> dict[str, Scores]:
         """Scores of all time and recent ones, by method.

@@ -7,7 +7,7 @@ from math import ceil, log10
 from msgspec import Struct
 
 from service.adapters.slurm.slurm_fields import MINUTE, prediction_id_of
-from service.slurm_updater.queue import QueuedJob
+from service.slurm_updater.squeue import QueuedJob
 
 LARGEST_SITE_FACTOR = 2_147_483_645
 """The largest absolute site factor that scontrol takes."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from predictors.jobs import Submission
 from service.slurm_updater.planning import Estimate
-from service.slurm_updater.queue import QueuedJob
+from service.slurm_updater.squeue import QueuedJob
 from simulator.replay.remote import Client, RemoteError, fields_of
 
 BATCH = 500

@@ -16,8 +16,8 @@ from service.slurm_updater.planning import (
     mended_comment,
 )
 from service.slurm_updater.queries import ServiceQueries
-from service.slurm_updater.queue import QueuedJob
 from service.slurm_updater.slurm import Site, Slurm, SlurmError, SlurmSilentError
+from service.slurm_updater.squeue import QueuedJob
 
 OPT_OUT = "walltimed=off"
 """Jobs with this in their comment are left alone."""

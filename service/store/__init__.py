@@ -2,6 +2,8 @@
 
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.past_runs import PastRun, PastRuns
+from service.store.queue_records import Queues, WaitScore
 from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.store_errors import (
@@ -40,7 +42,10 @@ __all__ = [
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "PastRun",
+    "PastRuns",
     "Promise",
+    "Queues",
     "RecentScore",
     "RecordedPrediction",
     "RefusedRecordError",
@@ -58,5 +63,6 @@ __all__ = [
     "TuningLostError",
     "TuningState",
     "Tunings",
+    "WaitScore",
     "open_store",
 ]

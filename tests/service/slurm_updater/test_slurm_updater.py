@@ -28,8 +28,8 @@ from service.slurm_updater.planning import (
     wanted_time_min,
 )
 from service.slurm_updater.queries import NonsenseError, ServiceQueries
-from service.slurm_updater.queue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
+from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Options, Updater
 from simulator.replay.remote import RemoteError
 
