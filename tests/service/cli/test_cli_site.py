@@ -113,7 +113,7 @@ def test_what_to_forget_must_be_said(walltimed, sqlite_url, which):
 
 
 def test_good_settings_pass_and_nothing_is_made(walltimed, tmp_path):
-    assert walltimed("check-config") == (0, {"config": "good", "warnings": []})
+    assert walltimed("check-config") == (0, {"schema": 1, "config": "good", "warnings": []})
     assert list(tmp_path.iterdir()) == []
 
 

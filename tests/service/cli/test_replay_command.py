@@ -89,7 +89,7 @@ def test_the_table_has_a_line_for_each_method_and_says_what_was_left_out(walltim
     jobs = "".join(job.format(number, 100 * number) for number in range(1, 5))
     file.write_text(jobs + "5 500 0 -1 1 -1 -1 1 600 -1 5 7 1 3 1 -1 -1 -1\n")
     code, printed, _ = walltimed(
-        "replay", file, "--in-process", "-m", "requested", "-m", "last-two"
+        "replay", file, "--in-process", "-m", "requested", "-m", "last-two", "--wide"
     )
     assert code == 0
     assert "played: 4 jobs, in process" in printed

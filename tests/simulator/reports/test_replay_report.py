@@ -190,4 +190,4 @@ def test_the_narrow_table_fits_80_columns_and_says_times_as_people_do(played):
     table = narrow_table(summarise(played))
     assert max(map(len, table.splitlines())) <= 80
     assert max(map(len, NARROW_LEGEND.splitlines())) <= 88
-    assert "80 s" in table
+    assert "1 min" in table
