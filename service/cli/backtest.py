@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
+from service.cli import values
 from service.cli.console import (
     AsJson,
     CommandError,
@@ -36,7 +37,13 @@ def backtest(
     ],
     *,
     format_: Annotated[
-        str, typer.Option("--format", "-f", help=f"One of: {', '.join(FORMATS)}.")
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"One of: {', '.join(FORMATS)}.",
+            autocompletion=values.one_of(values.FORMATS),
+        ),
     ] = "swf",
     cluster: Annotated[
         str, typer.Option(help="Cluster of records that name none.")
@@ -48,17 +55,34 @@ def backtest(
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("backtest.html"),
     policy: Annotated[
-        str, typer.Option(help="The site's policy: fcfs, easy, easy-sjbf, conservative.")
+        str,
+        typer.Option(
+            help="The site's policy: fcfs, easy, easy-sjbf, conservative.",
+            autocompletion=values.one_of(values.POLICIES),
+        ),
     ] = "easy",
     order: Annotated[
-        str, typer.Option(help="Queue order: fcfs, sjf, wfp, psp, psp-aging.")
+        str,
+        typer.Option(
+            help="Queue order: fcfs, sjf, wfp, psp, psp-aging.",
+            autocompletion=values.one_of(values.ORDERS),
+        ),
     ] = "fcfs",
     adjust: Annotated[
-        str, typer.Option(help="regular, or selective: running jobs keep their requests.")
+        str,
+        typer.Option(
+            help="regular, or selective: running jobs keep their requests.",
+            autocompletion=values.one_of(values.ADJUSTMENTS),
+        ),
     ] = "regular",
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="Method, such as percentile:percentile=90."),
+        typer.Option(
+            "--method",
+            "-m",
+            help="Method, such as percentile:percentile=90.",
+            autocompletion=values.one_of(values.METHODS),
+        ),
     ] = None,
     processors: Annotated[
         int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
+from service.cli import values
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.formats import FORMATS, HistoryFile
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
@@ -51,7 +52,13 @@ def import_(
     ],
     *,
     format_: Annotated[
-        str, typer.Option("--format", "-f", help=f"One of: {', '.join(FORMATS)}.")
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"One of: {', '.join(FORMATS)}.",
+            autocompletion=values.one_of(values.FORMATS),
+        ),
     ] = "swf",
     cluster: Annotated[str, typer.Option(help="Cluster of the jobs.")] = DEFAULT_CLUSTER,
     time_zone: Annotated[

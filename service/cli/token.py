@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from service.cli import values
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
@@ -25,7 +26,12 @@ def issue(
     *,
     scopes: Annotated[
         list[str],
-        typer.Option("--scope", "-s", help="predict, ingest or admin (all); may be repeated."),
+        typer.Option(
+            "--scope",
+            "-s",
+            help="predict, ingest or admin (all); may be repeated.",
+            autocompletion=values.one_of(values.SCOPES),
+        ),
     ],
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
