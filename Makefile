@@ -3,18 +3,37 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXIT ?=
 
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off --no-compile
+# pip says a line for every package that it collects, and one when it begins to unpack.
+COUNTED := --require-hashes | awk '/^Collecting/ {printf "\r  collected %d", ++n; fflush()} \
+	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
+packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
+
 .PHONY: demo test test-long tests format lint types imports check lock slurm slurm-root openpbs clean
 
-.venv/ready: requirements/dev.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/walltimed warm-up
-	touch $@
+# What the demo needs, and no more. Bytecode is written at the first import of a module.
+.venv/served: requirements/build.txt requirements/runtime.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "[1/4] Making a virtual environment in .venv"
+	@$(PYTHON) -m venv .venv
+	@echo "[2/4] Installing $(call packages,build runtime) packages"
+	@$(INSTALL) -r requirements/build.txt -r requirements/runtime.txt $(COUNTED)
+	@$(INSTALL) --quiet --no-deps --no-build-isolation -e .
+	@echo "[3/4] Compiling the predictors, once per installation"
+	@$(BIN)/walltimed warm-up --methods-only
+	@touch $@
 
-demo: .venv/ready
-	$(BIN)/walltimed demo $(if $(EXIT),--exit)
+demo: .venv/served
+	@echo "[4/4] Starting the service, and playing a trace to it"
+	@$(BIN)/walltimed demo --limit 2000 $(if $(EXIT),--exit)
+
+.venv/ready: requirements/dev.txt .venv/served
+	@echo "Installing what the checks need: $(call packages,dev) packages in all"
+	@$(INSTALL) -r requirements/dev.txt $(COUNTED)
+	@$(BIN)/walltimed warm-up
+	@touch $@
 
 # Compiled once before both test processes, with the checks beside them.
 test: .venv/ready

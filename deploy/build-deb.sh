@@ -18,16 +18,22 @@ root=$build/root
 
 "$python" -m venv --copies "$root/opt/walltimed"
 pip() { "$root/opt/walltimed/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
-pip install --no-compile --require-hashes -r requirements/build.txt
-pip install --no-compile --require-hashes -r requirements/runtime.txt
+# With the genetic search and pages; PyTorch, which only learning anew needs, is left out.
+pip install --no-compile --require-hashes -r requirements/build.txt -r requirements/full.txt
 # From a copy: setuptools leaves its build directory beside what it builds.
 mkdir "$build/source"
 cp -r pyproject.toml README.md LICENSE predictors simulator service migrations "$build/source"
 pip install --no-compile --no-deps --no-build-isolation "$build/source"
+"$root/opt/walltimed/bin/python" deploy/manual.py "$root/usr"
+pip uninstall --yes setuptools pip
+find "$root/opt/walltimed" -name tests -type d -prune -exec rm -rf {} +
+find "$root/opt/walltimed" -name '*.a' -type f -delete
 # Scripts name the interpreter they were installed with: not the directory of this build.
 grep -rlI "$root" "$root/opt/walltimed/bin" "$root/opt/walltimed/pyvenv.cfg" |
     xargs --no-run-if-empty sed -i "s|$root||g"
+# Bytecode comes along: the service may not write beside its modules, and dpkg removes it again.
 find "$root/opt/walltimed" -name __pycache__ -type d -prune -exec rm -rf {} +
+"$python" -m compileall -q -s "$root" "$root/opt/walltimed/lib"
 
 install -d "$root/usr/bin" "$root/lib/systemd/system" "$root/etc/walltimed" \
     "$root/usr/share/walltimed" "$root/usr/share/doc/walltimed" "$root/DEBIAN"
@@ -50,6 +56,6 @@ Description: walltime predictions for HPC batch schedulers
  Predicts at every submission how long a job will really run, from how long
  earlier jobs ran, and shows how accurate it is. For Slurm and PBS.
 CONTROL
-install -m 755 deploy/postinst deploy/prerm "$root/DEBIAN"
+install -m 755 deploy/postinst deploy/prerm deploy/postrm "$root/DEBIAN"
 
 dpkg-deb -Zgzip -z3 --root-owner-group --build "$root" "$output/walltimed_${version}_$architecture.deb"

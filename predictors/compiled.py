@@ -14,6 +14,12 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 from numba import njit
 from numba.core import event as numba_event
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    NullCache,
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,16 +34,57 @@ CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, np.dtype, np.generi
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """``function`` as machine code, built at its first call or loaded from numba's cache.
-
-    The cache lies beside the source, else in the user's cache directory, else in
-    NUMBA_CACHE_DIR. If none of these can be written, every process compiles for itself.
-    """
+    """``function`` as machine code, built at its first call or loaded from a cache."""
     function.__qualname__ = f"{function.__qualname__}-{source_digest(function)}"
+    dispatcher: Any = njit(function)
+    dispatcher._cache = MachineCode(function)  # noqa: SLF001 - enable_caching() takes numba's own only
+    return cast("Callable[Parameters, Result]", dispatcher)
+
+
+class MachineCode(NullCache):
+    """Where the machine code of a function is kept: one cache to read and write, one to read.
+
+    What this process compiles goes to NUMBA_CACHE_DIR, else beside the source, else to the user's
+    cache directory; if none of these can be written, every process compiles for itself. What lies
+    beside the source is read even where it cannot be written, as in an image with a read-only root.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._caches = [_opened(kind, function) for kind in (FunctionCache, _BesideSource)]
+
+    @property
+    def cache_path(self) -> str | None:
+        """The directory that is written to."""
+        return cast("str | None", self._caches[0].cache_path)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for a signature and this processor, None if it is in neither."""
+        found = (cache.load_overload(sig, target_context) for cache in self._caches)
+        return next((code for code in found if code is not None), None)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code."""
+        self._caches[0].save_overload(sig, data)
+
+
+class _SourceDirectory(InTreeCacheLocator):
+    def ensure_cache_path(self) -> None:
+        """Nothing: it is only read."""
+
+
+class _BesideSourceImpl(CompileResultCacheImpl):
+    _locator_classes = [_SourceDirectory]  # noqa: RUF012 - as numba declares it
+
+
+class _BesideSource(FunctionCache):
+    _impl_class = _BesideSourceImpl
+
+
+def _opened(kind: type[FunctionCache], function: Callable[..., Any]) -> Any:
     try:
-        return cast("Callable[Parameters, Result]", njit(cache=True)(function))
+        return kind(function)
     except RuntimeError:  # numba's answer to a read-only installation without a home directory
-        return cast("Callable[Parameters, Result]", njit(function))
+        return NullCache()
 
 
 class _Announcement(numba_event.Listener):

@@ -59,7 +59,7 @@ def test_systemd_understands_every_unit(unit):
     assert not complaints
 
 
-@pytest.mark.parametrize("name", ["build-deb.sh", "postinst", "prerm"])
+@pytest.mark.parametrize("name", ["build-deb.sh", "postinst", "prerm", "postrm"])
 def test_shell_scripts_parse(name):
     subprocess.run(["sh", "-n", DEPLOY / name], check=True)
 

@@ -196,9 +196,12 @@ def test_what_is_written_goes_to_volumes_that_end_with_the_pod(pod):
 
 @pytest.mark.parametrize("name", ["worker", "migration"])
 def test_pods_run_commands_that_there_are(name):
-    commands = get_command(app).commands
+    command = get_command(app)
     for word in PODS[name]["containers"][0]["args"]:
-        commands = getattr(commands[word], "commands", {})
+        if commands := getattr(command, "commands", None):
+            command = commands[word]
+        elif word.startswith("-"):
+            assert word in {option for each in command.params for option in each.opts}
     assert 'ENTRYPOINT ["walltimed"]' in DOCKERFILE
 
 
@@ -249,3 +252,29 @@ def test_kustomize_makes_the_manifests():
     assert settings in [v.get("configMap", {}).get("name") for v in pod["volumes"]]
     assert settings.startswith("walltimed-settings-")
     assert pod["containers"][0]["image"].startswith("registry.example/walltimed:")
+
+
+RELEASES = ("1.28", "1.37")
+"""Of Kubernetes: an old one that sites still run, and the newest whose schemas we have."""
+
+FILES = [path.name for path in KUBERNETES.glob("*.yaml") if path.name != "kustomization.yaml"]
+
+
+@pytest.fixture(scope="module")
+def published():
+    """Checks a manifest against the published schemas; a field that they do not have is refused."""
+    validator = pytest.importorskip("kubernetes_validate", reason="brings the published schemas")
+    return lambda manifest, release: validator.validate(manifest, release, strict=True)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("file", FILES)
+def test_every_manifest_is_what_the_published_schemas_say(published, file, release):
+    for manifest in manifests(file):
+        published(manifest, release)
+
+
+def test_the_published_schemas_refuse_what_is_misspelt(published):
+    misspelt = OPERATOR | {"spec": OPERATOR["spec"] | {"restartPolicies": "Never"}}
+    with pytest.raises(Exception, match="restartPolicies"):
+        published(misspelt, RELEASES[0])

@@ -3,20 +3,30 @@
 import re
 import subprocess
 import sys
+import sysconfig
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 import yaml
 
+from service.http.server import GRACE_SECONDS
+
 ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PACKAGES = ("predictors", "simulator", "service", "migrations")
+
+
+BUILD_SDIST = "from setuptools import build_meta; print(build_meta.build_sdist('..'))"
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A directory that holds what the wheel installs, built from the files of the repository."""
+    """The files of the repository, and an environment that holds nothing but the wheel of them.
+
+    The wheel is built from the sdist. What it depends on is found where these tests run.
+    """
     directory = tmp_path_factory.mktemp("wheel")
     source = directory / "source"
     listed = run("git", "ls-files", *PACKAGES, "pyproject.toml", "README.md", "LICENSE", cwd=ROOT)
@@ -24,12 +34,16 @@ def installed(tmp_path_factory):
         if (ROOT / name).exists():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
+    sdist = directory / run(sys.executable, "-c", BUILD_SDIST, cwd=source).splitlines()[-1]
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
-        "--wheel-dir", directory, source, cwd=directory)  # fmt: skip
+        "--wheel-dir", directory, sdist, cwd=directory)  # fmt: skip
     (wheel,) = directory.glob("*.whl")
-    with ZipFile(wheel) as archive:
-        archive.extractall(directory / "site")
-    return source, directory / "site"
+    run(sys.executable, "-m", "venv", "--without-pip", directory / "empty")
+    run(sys.executable, "-m", "pip", "--python", directory / "empty" / "bin" / "python",
+        "install", "--quiet", "--no-deps", "--no-index", wheel)  # fmt: skip
+    (site,) = directory.glob("empty/lib/python3*/site-packages")
+    (site / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    return source, site
 
 
 def run(*command: object, **options: object) -> str:
@@ -49,14 +63,14 @@ def test_the_wheel_holds_every_file_of_the_packages(installed):
 
 def test_the_installed_wheel_makes_a_store(installed, tmp_path):
     _, site = installed
-    start = (
-        "import service, sys; from service.cli import main;"
-        "assert service.__file__.startswith(sys.argv.pop(1)); main()"
-    )
-    printed = run(sys.executable, "-P", "-c", start, site, "db", "upgrade", "--json",
-                  cwd=tmp_path, env={"PYTHONPATH": str(site), "PATH": "",
-                       "STATE_DIRECTORY": str(tmp_path)})  # fmt: skip
+    walltimed = site.parents[2] / "bin" / "walltimed"
+    environment = {"PATH": "", "STATE_DIRECTORY": str(tmp_path)}
+    assert run(walltimed, "--version", env=environment).strip() == PROJECT["version"]
+    printed = run(walltimed, "db", "upgrade", "--json", cwd=tmp_path, env=environment)
     assert '"schema": "current"' in printed
+    which = "import service; print(service.__file__)"
+    ours = run(site.parents[2] / "bin" / "python", "-P", "-c", which, cwd=tmp_path, env=environment)
+    assert ours.startswith(str(site))
     assert (tmp_path / "walltimed.sqlite3").exists()
 
 
@@ -66,7 +80,7 @@ def test_the_image_copies_every_package_and_what_the_build_reads():
         word for line in re.findall(r"^COPY (.*)$", recipe, re.MULTILINE) for word in line.split()
     }
     assert {*PACKAGES, "pyproject.toml", "README.md", "LICENSE"} <= copied
-    assert re.search(r"^USER walltimed$", recipe, re.MULTILINE)
+    assert re.search(r"^USER 10001:10001$", recipe, re.MULTILINE)
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {f"!{name}" for name in PACKAGES} <= set(ignored)
 
@@ -76,8 +90,31 @@ def test_the_composition_migrates_once_before_it_serves():
     assert services["walltimed"]["depends_on"] == {
         "migrate": {"condition": "service_completed_successfully"}
     }
-    assert services["migrate"]["command"] == ["db", "upgrade"]
+    assert services["migrate"]["command"][:2] == ["db", "upgrade"]
+    assert services["database"]["environment"]["POSTGRES_INITDB_ARGS"] == "--encoding=UTF8"
     assert services["migrate"]["environment"] == services["walltimed"]["environment"]
+
+
+@pytest.mark.parametrize("file", ["docker-compose.yml", "deploy/compose/sqlite.yml"])
+def test_every_container_of_ours_is_hardened_and_has_time_to_write_what_is_queued(file):
+    composition = yaml.safe_load((ROOT / file).read_text())
+    ours = [each for each in composition["services"].values() if each["image"] == "walltimed"]
+    for service in ours:
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert int(service["stop_grace_period"].rstrip("s")) > GRACE_SECONDS
+        volumes = {each.split(":")[0] for each in service["volumes"]}
+        assert volumes <= set(composition["volumes"])
+    assert ours
+
+
+def test_the_image_the_manifests_and_the_changelog_are_of_one_version():
+    version = PROJECT["version"]
+    assert f"ARG VERSION={version}\n" in (ROOT / "Dockerfile").read_text()
+    assert f"newTag: {version}\n" in (ROOT / "deploy/kubernetes/kustomization.yaml").read_text()
+    assert f"walltimed:{version} " in (ROOT / "deploy/kubernetes/operator.yaml").read_text()
+    assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_requirements_are_pinned_by_hash_and_name_no_download_address():

@@ -14,6 +14,7 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
+from service.cli import values
 from service.cli.console import (
     AsJson,
     CommandError,
@@ -62,22 +63,36 @@ def backtest(
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("backtest.html"),
     policy: Annotated[
-        str, typer.Option(help="The site's policy: fcfs, easy, easy-sjbf, conservative.")
+        str,
+        typer.Option(
+            help="The site's policy: fcfs, easy, easy-sjbf, conservative.",
+            autocompletion=values.one_of(values.POLICIES),
+        ),
     ] = "easy",
     order: Annotated[
-        str, typer.Option(help="Queue order: fcfs, sjf, wfp, psp, psp-aging.")
+        str,
+        typer.Option(
+            help="Queue order: fcfs, sjf, wfp, psp, psp-aging.",
+            autocompletion=values.one_of(values.ORDERS),
+        ),
     ] = "fcfs",
     profile: Annotated[
         str,
         typer.Option(
             "--profile",
             "--adjust",
+            autocompletion=values.one_of(values.ADJUSTMENTS),
             help="Where predictions act: regular: everywhere; selective: not on running jobs.",
         ),
     ] = "regular",
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="Compare with this one, not with all methods."),
+        typer.Option(
+            "--method",
+            "-m",
+            help="Compare with this one, not with all methods.",
+            autocompletion=values.one_of(values.METHODS),
+        ),
     ] = None,
     processors: Annotated[
         int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.cli import values
 from service.cli.console import CommandError, ExitCode
 
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format", "-f", help=f"One of: {', '.join(FORMATS)}. Default: seen from the content."
+        "--format",
+        "-f",
+        help=f"One of: {', '.join(FORMATS)}. Default: seen from the content.",
+        autocompletion=values.one_of(values.FORMATS),
     ),
 ]
 

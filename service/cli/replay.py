@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
+from service.cli import values
 from service.cli.console import (
     AsJson,
     CommandError,
@@ -52,7 +53,12 @@ def replay(
     ] = False,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="Method, such as percentile:percentile=90."),
+        typer.Option(
+            "--method",
+            "-m",
+            help="Method, such as percentile:percentile=90.",
+            autocompletion=values.one_of(values.METHODS),
+        ),
     ] = None,
     limit: Limit = None,
     leave_out: Annotated[

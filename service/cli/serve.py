@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from service.cli import values
 from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.outputs import check_file
 from service.cli.stores import ready
@@ -23,7 +24,12 @@ def serve(
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", help="Worker processes.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="Method for requests that name none.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="Method for requests that name none.", autocompletion=values.one_of(values.METHODS)
+        ),
+    ] = None,
     insecure: Annotated[
         bool | None, typer.Option("--insecure", help="Listen beyond loopback without tokens.")
     ] = None,

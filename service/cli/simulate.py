@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from service.cli import values
 from service.cli.console import (
     AsJson,
     CommandError,
@@ -57,36 +58,65 @@ def simulate(
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", help="Policy: fcfs, easy, easy-sjbf, conservative, fcfs-pinned."),
+        typer.Option(
+            "--policy",
+            help="Policy: fcfs, easy, easy-sjbf, conservative, fcfs-pinned.",
+            autocompletion=values.one_of(values.POLICIES),
+        ),
     ] = None,
     estimates: Annotated[
         list[str] | None,
         typer.Option(
-            "--estimates", help="exact, requested, service, file:PREDICTIONS, or a method."
+            "--estimates",
+            help="exact, requested, service, file:PREDICTIONS, or a method.",
+            autocompletion=values.one_of(values.ESTIMATES),
         ),
     ] = None,
     order: Annotated[
-        str, typer.Option(help="Queue order: fcfs, sjf, wfp, psp, psp-aging.")
+        str,
+        typer.Option(
+            help="Queue order: fcfs, sjf, wfp, psp, psp-aging.",
+            autocompletion=values.one_of(values.ORDERS),
+        ),
     ] = "fcfs",
     events: Annotated[
-        str, typer.Option(help="Events of one second: batch, or sequential (as pyss).")
+        str,
+        typer.Option(
+            help="Events of one second: batch, or sequential (as pyss).",
+            autocompletion=values.one_of(values.EVENTS),
+        ),
     ] = "batch",
     depth: Annotated[int, typer.Option(help="Jobs with a reservation under EASY.")] = 1,
     compression: Annotated[
-        str, typer.Option(help="Conservative plans are compressed by: start-order, keep, replan.")
+        str,
+        typer.Option(
+            help="Conservative plans are compressed by: start-order, keep, replan.",
+            autocompletion=values.one_of(values.COMPRESSIONS),
+        ),
     ] = "start-order",
     pinning: Annotated[
         float, typer.Option(help="fcfs-pinned: minutes before the start in which nodes stay.")
     ] = 60.0,
     pinned: Annotated[
         str,
-        typer.Option(help="Pinned jobs keep their nodes only, or their start too: nodes, start."),
+        typer.Option(
+            help="Pinned jobs keep their nodes only, or their start too: nodes, start.",
+            autocompletion=values.one_of(values.PINNED),
+        ),
     ] = "nodes",
     correction: Annotated[
-        str, typer.Option(help="Correction of outlived estimates: double, request, tsafrir.")
+        str,
+        typer.Option(
+            help="Correction of outlived estimates: double, request, tsafrir.",
+            autocompletion=values.one_of(values.CORRECTIONS),
+        ),
     ] = "double",
     adjust: Annotated[
-        str, typer.Option(help="regular, or selective: running jobs keep their requests.")
+        str,
+        typer.Option(
+            help="regular, or selective: running jobs keep their requests.",
+            autocompletion=values.one_of(values.ADJUSTMENTS),
+        ),
     ] = "regular",
     estimated_order: Annotated[
         Source | None,
@@ -105,7 +135,11 @@ def simulate(
         typer.Option(metavar="FILE", help="Predictions that replace the log's requests."),
     ] = None,
     overrun: Annotated[
-        str, typer.Option(help="Jobs that overran their request: kill, keep, swap.")
+        str,
+        typer.Option(
+            help="Jobs that overran their request: kill, keep, swap.",
+            autocompletion=values.one_of(values.OVERRUNS),
+        ),
     ] = "kill",
     processors: Annotated[
         int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
@@ -134,7 +168,12 @@ def simulate(
         str | None,
         typer.Option(envvar="WALLTIMED_TOKEN", help="Token (predict, ingest) for --url."),
     ] = None,
-    method: Annotated[str, typer.Option(help="Method of --estimates service.")] = "max-usage",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="Method of --estimates service.", autocompletion=values.one_of(values.METHODS)
+        ),
+    ] = "max-usage",
     output: Annotated[
         str | None,
         typer.Option(

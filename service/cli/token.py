@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from service.cli import values
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
@@ -29,6 +30,7 @@ def issue(
             "--scope",
             "-s",
             help="predict, ingest, read, self (goes alone) or admin (all); may be repeated.",
+            autocompletion=values.one_of(values.SCOPES),
         ),
     ],
     user: Annotated[

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from rich.table import Table
 
 from predictors.jobs import DEFAULT_CLUSTER
+from service.cli import values
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.options import ConfigFile, DatabaseUrl, check_plan, load_settings
 from service.cli.stores import ready
@@ -33,13 +34,25 @@ def tune(
         float | None, typer.Option(help="Price of underestimating: MAE * (1 + penalty * share).")
     ] = None,
     fitness: Annotated[
-        str | None, typer.Option(help="product, or sum: MAE + penalty * share * 3600 s.")
+        str | None,
+        typer.Option(
+            help="product, or sum: MAE + penalty * share * 3600 s.",
+            autocompletion=values.one_of(values.FITNESSES),
+        ),
     ] = None,
-    search: Annotated[str | None, typer.Option(help="genetic or exhaustive.")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(help="genetic or exhaustive.", autocompletion=values.one_of(values.SEARCHES)),
+    ] = None,
     generations: Annotated[int | None, typer.Option(help="Of the genetic search, at most.")] = None,
     population: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
-    distance: Annotated[str | None, typer.Option(help="euclidean or manhattan.")] = None,
+    distance: Annotated[
+        str | None,
+        typer.Option(
+            help="euclidean or manhattan.", autocompletion=values.one_of(values.DISTANCES)
+        ),
+    ] = None,
     weights: Annotated[
         tuple[float, float, float] | None,
         typer.Option(help="Of processors, request and memory in the distance."),

@@ -1,53 +1,46 @@
 """``walltimed warm-up``: compiles what would else be compiled at the first use."""
 
+import os
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Annotated
 
-from service.cli.console import AsJson, out, print_json
+import typer
+
+from service.cli.console import AsJson, CommandError, err, out, print_json
 
 RUNS = 400
 """Made-up completions that a round of tuning is played on."""
 
 
-def warm_up(*, as_json: AsJson = False) -> None:
-    """Compile everything that is compiled, once for this installation.
-
-    It takes 20 seconds to a minute of one core. The machine code is kept beside
-    the installed package, or where NUMBA_CACHE_DIR says; after that `walltimed serve` is ready
-    within two seconds. When all of it is there already, this says so.
-
-    For example:
-
-        walltimed warm-up
-        NUMBA_CACHE_DIR=/var/cache/walltimed walltimed warm-up
-    """
-    from predictors.compiled import compilations
-
-    began = time.perf_counter()
-    compile_methods()
-    compile_tuning()
-    compile_simulator()
-    compiled, seconds = compilations(), round(time.perf_counter() - began, 1)
-    if as_json:
-        print_json({"compiled": compiled, "seconds": seconds})
-    elif compiled:
-        out.print(f"{compiled} functions were compiled in {seconds} s.")
-    else:
-        out.print("Everything was compiled already.")
-
-
-def compile_methods() -> None:
-    """Ask every method, and all that stands beside them."""
+def compile_methods(names: Collection[str]) -> None:
+    """Ask methods, and all that stands beside them."""
     from predictors.accuracy_groups import warm_up as compile_aging
     from service.metrics import Metrics
     from service.settings import Settings
     from service.worker.live_state import LiveState
 
-    LiveState(Settings(config=None), Metrics()).rehearse()
+    LiveState(Settings(config=None), Metrics()).rehearse(names)
     compile_aging()
 
 
+def compile_attention() -> None:
+    """Ask attention, which takes as long as all others together."""
+    compile_methods({"attention"})
+
+
+def compile_other_methods() -> None:
+    """Ask every method but attention."""
+    from predictors.registry import PREDICTORS
+
+    compile_methods(set(PREDICTORS) - {"attention"})
+
+
 def compile_tuning() -> None:
-    """Play a small round on made-up runs."""
+    """Play a small round on made-up runs, by the search of ladders: the other is not compiled."""
     from predictors.jobs import Completion, Submission
     from predictors.methods.knn import KnnParameters
     from predictors.tuning.plan import TuningPlan
@@ -64,9 +57,8 @@ def compile_tuning() -> None:
         )
         for number in range(RUNS)
     ]
-    for search in ("genetic", "exhaustive"):
-        plan = TuningPlan(history=100, training=100, test=100, generations=1, search=search)
-        tune(runs, KnnParameters(), plan)
+    plan = TuningPlan(history=100, training=100, test=100, search="exhaustive")
+    tune(runs, KnnParameters(), plan)
 
 
 def compile_simulator() -> None:
@@ -74,3 +66,86 @@ def compile_simulator() -> None:
     from simulator.scheduling.simulate import warm_up as compile_engine
 
     compile_engine()
+
+
+METHODS: Mapping[str, Callable[[], None]] = {
+    "attention": compile_attention,
+    "the other methods": compile_other_methods,
+}
+
+EVERYTHING = {**METHODS, "simulator": compile_simulator, "tuning": compile_tuning}
+"""What is compiled, each part in a process of its own, the longest first."""
+
+
+def warm_up(
+    *,
+    methods_only: Annotated[
+        bool, typer.Option("--methods-only", help="Not what forecasts and rounds of tuning need.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile everything that is compiled, once for this installation.
+
+    It takes half a minute to a minute of two cores. The machine code is kept beside
+    the installed package, or where NUMBA_CACHE_DIR says; after that `walltimed serve` is ready
+    within two seconds. When all of it is there already, this says so.
+
+    For example:
+
+        walltimed warm-up
+        NUMBA_CACHE_DIR=/var/cache/walltimed walltimed warm-up
+    """
+    began = time.perf_counter()
+    parts = METHODS if methods_only else EVERYTHING
+    compiled = sum(functions for _, functions in compile_parts(parts))
+    seconds = round(time.perf_counter() - began, 1)
+    if as_json:
+        print_json({"compiled": compiled, "seconds": seconds})
+    elif compiled:
+        out.print(f"{compiled} functions were compiled in {seconds} s, once per installation.")
+    else:
+        out.print("Everything was compiled already.")
+
+
+def compile_parts(parts: Collection[str]) -> list[tuple[str, int]]:
+    """Compile parts side by side, a line for each; answers how many functions each compiled."""
+    cores = len(os.sched_getaffinity(0))
+    err.print(f"Compiling what is not compiled yet, once per installation, on {cores} cores …")
+    began, done = time.perf_counter(), []
+    with ThreadPoolExecutor(cores) as pool:
+        for ended in as_completed([pool.submit(compile_apart, part) for part in parts]):
+            part, functions = ended.result()
+            done.append((part, functions))
+            took = f"{functions} functions, after {time.perf_counter() - began:.0f} s"
+            err.print(f"  {len(done)} of {len(parts)}: {part}, {took}")
+    # Of two processes that kept code for one function at one moment, one may have been lost.
+    if any(functions for _, functions in done):
+        done.append(compile_apart(*parts))
+    return done
+
+
+def compile_apart(*parts: str) -> tuple[str, int]:
+    """Compile parts in a process of its own.
+
+    Raises:
+        CommandError: it failed; the message is what the process said last.
+    """
+    command = [sys.executable, "-P", "-m", "service.cli.warming", *parts]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise CommandError(f"Compiling {', '.join(parts)} failed: {last}")
+    return ", ".join(parts), int(done.stdout)
+
+
+def main(*parts: str) -> None:
+    """Compile parts in this process, and print how many functions were in no cache."""
+    from predictors.compiled import compilations
+
+    for part in parts:
+        EVERYTHING[part]()
+    sys.stdout.write(f"{compilations()}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,76 @@
+"""What the shell offers at a TAB: commands, options, and the values of options."""
+
+import os
+import subprocess
+from typing import get_args
+
+import pytest
+from running_service import WALLTIMED
+
+from predictors.methods.knn import DISTANCES
+from predictors.registry import PREDICTORS
+from predictors.tuning.objective import FITNESSES
+from predictors.tuning.plan import Search
+from service.auth import Scope
+from service.cli import values
+from service.cli.formats import FORMATS
+from simulator.engine.corrections import CORRECTION_NUMBERS
+from simulator.engine.policies import POLICIES
+from simulator.engine.policies.conservative import COMPRESSIONS
+from simulator.engine.policies.pinning import PINNED
+from simulator.engine.queue_orders import ORDERS
+from simulator.scheduling.semantics import ADJUSTMENTS, EVENT_ORDERS
+from simulator.scheduling.workload import OVERRUNS
+
+
+def offered(line: str) -> set[str]:
+    """What bash is told after ``line``."""
+    done = subprocess.run(
+        [WALLTIMED],
+        env=os.environ
+        | {
+            "_WALLTIMED_COMPLETE": "complete_bash",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(line.count(" ")),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("named", "owned"),
+    [
+        (values.METHODS, PREDICTORS),
+        (values.POLICIES, POLICIES),
+        (values.ORDERS, ORDERS),
+        (values.EVENTS, EVENT_ORDERS),
+        (values.COMPRESSIONS, COMPRESSIONS),
+        (values.PINNED, PINNED),
+        (values.CORRECTIONS, CORRECTION_NUMBERS),
+        (values.ADJUSTMENTS, ADJUSTMENTS),
+        (values.OVERRUNS, OVERRUNS),
+        (values.FORMATS, FORMATS),
+        (values.SEARCHES, get_args(Search)),
+        (values.FITNESSES, FITNESSES),
+        (values.DISTANCES, DISTANCES),
+        (values.SCOPES, [scope.value for scope in Scope]),
+    ],
+)
+def test_what_is_offered_is_what_there_is(named, owned):
+    assert set(named) == set(owned)
+
+
+@pytest.mark.parametrize(
+    ("line", "offers"),
+    [
+        ("walltimed simulate --policy ", set(values.POLICIES)),
+        ("walltimed simulate --policy easy,con", {"easy,conservative"}),
+        ("walltimed replay -m l", {"last-two", "least-cost"}),
+        ("walltimed import --format s", {"swf", "sacct"}),
+    ],
+)
+def test_values_of_options_are_offered(line, offers):
+    assert offered(line) == offers
