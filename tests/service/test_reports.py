@@ -54,7 +54,7 @@ def test_few_runs_suggest_nothing_and_no_suggestion_is_longer_than_the_request()
 
 
 def test_what_waiting_cost_is_the_difference_to_jobs_that_asked_for_enough():
-    thrifty = [run(300.0, request=600.0, wait=60.0, user="bob") for _ in range(20)]
+    thrifty = [run(300.0, request=420.0, wait=60.0, user="bob") for _ in range(20)]
     wasteful = [run(300.0, request=8 * HOUR, wait=HOUR) for _ in range(10)]
     found = {each.user: each.sums for each in reports([*thrifty, *wasteful])}
     assert found["ada"].excess == 10 * (3600 - 60) / 3600
