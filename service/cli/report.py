@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_USERS = 1000
 """Users of one list, and mails of one run."""
 
-OWN_COLUMNS = (14, 5, 8, 8, 4, 7, 7, 10, 10)
+OWN_COLUMNS = (13, 5, 8, 8, 4, 7, 7, 10, 10)
 USER_COLUMNS = (20, 6, 9, 9, 4, 9, 9)
 
 OWN_FIELDS = (

@@ -15,6 +15,10 @@ WORK = 60_000
 """Jobs that are played for one forecast, all futures together: it takes about half a second."""
 
 
+WORK_AWAITED = 24_000
+"""The same where somebody waits for the answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Times:
     """Seconds from now at which something happens to each job, and their ranges over futures."""
@@ -41,9 +45,9 @@ class PoolForecast:
     coverage: float | None
 
 
-def samples_for(jobs: int, wanted: int, plays: int = 1) -> int:
+def samples_for(jobs: int, wanted: int, *, plays: int = 1, work: int = WORK) -> int:
     """How many futures are played of each of ``plays`` queues, so that they do not take long."""
-    return max(0, min(wanted, WORK // max(1, jobs * plays) - 1))
+    return max(0, min(wanted, work // max(1, jobs * plays) - 1))
 
 
 def play_pools(

@@ -21,7 +21,13 @@ from service.operations.queues.showing import ShowingQueues
 from service.pseudonyms import Pseudonyms
 from service.queues.estimate import Estimate
 from service.queues.live_machine import pool_of
-from service.queues.live_playing import AddedForecast, AddedJob, play_added, samples_for
+from service.queues.live_playing import (
+    WORK_AWAITED,
+    AddedForecast,
+    AddedJob,
+    play_added,
+    samples_for,
+)
 from service.queues.outlook import LiveQueue
 from service.queues.queue_columns import columns, pool_queues, semantics_of
 from service.queues.request import suggested_request
@@ -190,7 +196,7 @@ class WhatIf:
             added,
             semantics_of(queue.snapshot.rules),
             self._follower.state_of(queue.snapshot.cluster).errors.quantiles(),
-            samples_for(jobs, self._settings.forecast_samples, len(added)),
+            samples_for(jobs, self._settings.forecast_samples, plays=len(added), work=WORK_AWAITED),
         )
         found: list[AddedForecast | None] = [None] * len(requests)
         for place, times in zip(places, played, strict=True):

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from predictors.accuracy_groups import group_named
 from predictors.jobs import Submission
 from service.queues.estimate import Estimate
@@ -62,11 +64,12 @@ class QueueEstimates:
             runtime = outlook.predicted
         else:
             runtime = state.ask(self._settings.method, submission).predicted_walltime
+        as_of_now = replace(submission, submit_time=now)
         elapsed = max(0.0, now - (job.start_time or now)) if runs else None
         return Estimate(
             runtime=min(runtime, submission.requested_walltime),
             priority=self.priority(state, submission),
-            ladder=state.quantiles(self._settings.method, submission, LADDER, elapsed),
+            ladder=state.quantiles(self._settings.method, as_of_now, LADDER, elapsed),
         )
 
     def priority(self, state: ClusterState, submission: Submission) -> float:

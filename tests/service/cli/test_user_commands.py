@@ -145,13 +145,13 @@ def test_report_tells_hours_and_a_request_that_would_do(call):
     assert told.splitlines()[2].split() == heads
     row = told.splitlines()[3].split()
     assert row[:2] == ["solve", "300"]
-    assert row[-2:] == ["1-00:00:00", "0:40:00"]
+    assert row[-2:] == ["1-00:00:00", "0:35:00"]
     assert fits(told)
 
 
 def test_report_for_a_spreadsheet_a_machine_and_a_browser(call):
     (row,) = csv.DictReader(io.StringIO(call("report", "--user", "ada", "--csv")[1]))
-    assert (row["application"], row["runs"], row["suggested_request"]) == ("solve", "300", "2400.0")
+    assert (row["application"], row["runs"], row["suggested_request"]) == ("solve", "300", "2100.0")
     assert json.loads(call("report", "--user", "ada", "--json")[1])["own"]["runs"] == 300
     page = call("report", "--account", "physics", "--html")[1]
     assert page.startswith("<!doctype html>")
@@ -168,7 +168,7 @@ def test_report_lists_users_with_most_to_gain_and_writes_to_each(call, tmp_path)
     assert {file.name for file in (tmp_path / "mails").iterdir()} == {"ada.txt", "bob.txt"}
     text = (tmp_path / "mails" / "ada.txt").read_text()
     assert text.startswith("Subject: ")
-    assert "0:40:00 would have held 95% of them" in text
+    assert "0:35:00 would have held 95% of them" in text
     assert fits(text)
     assert call("report", "--mail-dir", tmp_path)[0] == 2
 

@@ -27,6 +27,8 @@ BEYOND_SCHEMA = (
     "There must be at most 20 in one request.",
     "Job ",
     "A forecast ",
+    "A queue may have ",
+    "The queue would have been taken in the future.",
     "Pinned jobs take nodes of one size.",
     "Another node has this name.",
     "Policies of shared nodes need nodes.",

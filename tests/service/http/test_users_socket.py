@@ -22,7 +22,7 @@ ASK = r"""
 import socket, sys
 with socket.socket(socket.AF_UNIX) as there:
     there.connect(sys.argv[1])
-    there.sendall(f"GET {sys.argv[2]} HTTP/1.0\r\n\r\n".encode())
+    there.sendall(f"GET {sys.argv[2]} HTTP/1.0\r\nHost: walltimed\r\n\r\n".encode())
     answer = b"".join(iter(lambda: there.recv(65536), b"")).decode()
 head, _, body = answer.partition("\r\n\r\n")
 print(head.split()[1], body)
