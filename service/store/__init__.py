@@ -16,6 +16,7 @@ from service.store.log import LogReader
 from service.store.store import Store, open_store
 from service.store.tunings import Tunings
 from service.store.types import (
+    DailyScore,
     Ingested,
     MethodScore,
     RecordedPrediction,
@@ -26,6 +27,7 @@ from service.store.types import (
 )
 
 __all__ = [
+    "DailyScore",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
 
+from service.store.daily_scores import DAY_SECONDS
 from service.store.tables import (
     completions,
+    daily_scores,
     erasures,
     parameters,
     predictions,
@@ -71,10 +73,11 @@ def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
         for table in (predictions, completions):
             yield table, table.c.user_name.in_(erasure.users)
     elif erasure.cluster is not None:
-        for table in (predictions, completions, scores, parameters, tunings):
+        for table in (predictions, completions, scores, daily_scores, parameters, tunings):
             yield table, table.c.cluster == erasure.cluster
     elif erasure.before is not None:
         yield predictions, predictions.c.recorded_at < erasure.before
         yield completions, completions.c.end_time < erasure.before
+        yield daily_scores, (daily_scores.c.day + 1) * DAY_SECONDS <= erasure.before
     else:
         raise ValueError("Nothing is said to be erased.")

@@ -32,6 +32,7 @@ class OpenPrediction(Struct, frozen=True, gc=False):
     estimates: str
     lower: float | None
     upper: float | None
+    coverage: float | None
 
     def seconds_by_method(self) -> dict[str, float]:
         """What each method predicted."""
@@ -52,7 +53,8 @@ class Match(Struct, frozen=True):
 # PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
 _FIND = f"""
     {{incoming}} SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
-        requested_walltime, requested_memory, method, estimates, lower_bound, upper_bound
+        requested_walltime, requested_memory, method, estimates, lower_bound, upper_bound,
+        coverage
     FROM predictions AS found
     WHERE outcome IS NULL AND prediction_id IN (
         SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p

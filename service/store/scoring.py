@@ -1,45 +1,17 @@
 """How each method did, as running sums over the jobs that have ended."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
-from msgspec.structs import astuple
 from sqlalchemy import Connection, select
 
+from predictors.jobs import Completion
+from service.store import daily_scores
 from service.store.batches import BatchStatement
+from service.store.daily_scores import JobKind, Sums
 from service.store.matching import Match, OpenPrediction
 from service.store.tables import scores
 from service.store.types import MethodScore
-
-
-class _Sums(Struct):
-    """Over the scored jobs of one cluster and method; its fields are columns of the table."""
-
-    jobs: int = 0
-    absolute_error: float = 0.0
-    underestimated: int = 0
-    accuracy: float = 0.0
-    intervals: int = 0
-    covered: int = 0
-
-    def add(self, predicted: float, runtime: float) -> None:
-        """Compare one prediction with the truth, both in seconds."""
-        self.jobs += 1
-        self.absolute_error += abs(predicted - runtime)
-        self.underestimated += predicted < runtime
-        self.accuracy += accuracy(predicted, runtime)
-
-    def add_interval(self, lower: float, upper: float, runtime: float) -> None:
-        """Compare one interval with the truth."""
-        self.intervals += 1
-        self.covered += lower <= runtime <= upper
-
-
-def accuracy(predicted: float, runtime: float) -> float:
-    """How near a prediction came, from 0 to 1 (Tang et al. 2013, Eq 3)."""
-    return max(0.0, min(predicted, runtime)) / max(predicted, runtime)
-
 
 _CLOSE = BatchStatement(
     {"prediction_id": "text", "outcome": "text", "runtime": "float8"},
@@ -63,27 +35,40 @@ _ADD = BatchStatement(
 )
 
 
-def score(connection: Connection, matches: Iterable[tuple[Match, float]]) -> None:
-    """Close the predictions of jobs that ended with these runtimes, and add up how they did."""
+def score(connection: Connection, matches: Iterable[tuple[Match, Completion]]) -> None:
+    """Close the predictions of jobs that ended as these runs, and add up how they did."""
     closed: list[tuple[str, str, float | None]] = []
-    sums: dict[tuple[str, str], _Sums] = defaultdict(_Sums)
-    for match, runtime in matches:
-        closed.append((match.prediction.prediction_id, "scored", runtime))
+    sums: dict[tuple[JobKind, str], Sums] = defaultdict(Sums)
+    for match, run in matches:
+        closed.append((match.prediction.prediction_id, "scored", run.runtime))
         closed.extend((other, "superseded", None) for other in match.superseded)
-        _compare(match.prediction, runtime, sums)
+        _compare(match.prediction, run, sums)
     _CLOSE.execute(connection, closed)
+    totals = _totals(sums)
     # In one order everywhere, or two workers could wait for each other's rows.
-    _ADD.execute(connection, [(*key, *astuple(sums[key])) for key in sorted(sums)])
+    _ADD.execute(connection, [(*key, *totals[key]) for key in sorted(totals)])
+    daily_scores.add(connection, sums)
 
 
 def _compare(
-    prediction: OpenPrediction, runtime: float, sums: dict[tuple[str, str], _Sums]
+    prediction: OpenPrediction, run: Completion, sums: dict[tuple[JobKind, str], Sums]
 ) -> None:
+    kind = daily_scores.kind_of(run.submission, run.end_time)
     for method, seconds in prediction.seconds_by_method().items():
-        sums[prediction.cluster, method].add(seconds, runtime)
-    if prediction.lower is not None and prediction.upper is not None:
-        answering = sums[prediction.cluster, prediction.method]
-        answering.add_interval(prediction.lower, prediction.upper, runtime)
+        sums[kind, method].add(seconds, run.runtime)
+    lower, upper, asked = prediction.lower, prediction.upper, prediction.coverage
+    if lower is not None and upper is not None and asked is not None:
+        sums[kind, prediction.method].add_interval(lower, upper, asked, run.runtime)
+
+
+def _totals(sums: Mapping[tuple[JobKind, str], Sums]) -> dict[tuple[str, str], list[float]]:
+    """The same sums by cluster and method alone, in the order of _SUMS."""
+    totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0] * len(_SUMS))
+    for (kind, method), each in sums.items():
+        total = totals[kind.cluster, method]
+        for place, name in enumerate(_SUMS):
+            total[place] += getattr(each, name)
+    return totals
 
 
 def read_scores(connection: Connection, cluster: str) -> list[MethodScore]:

@@ -10,7 +10,17 @@ from sqlalchemy import delete, func, make_url, select
 
 from predictors.base import Memory
 from predictors.jobs import Completion
-from service.store import forgetting, schema, scoring, tokens, warm_start, writing
+from service.store import (
+    daily_scores,
+    forgetting,
+    schema,
+    scoring,
+    sessions,
+    tokens,
+    warm_start,
+    writing,
+)
+from service.store.daily_scores import DAY_SECONDS, Side
 from service.store.database import Database
 from service.store.errors import StoreUnavailableError
 from service.store.forgetting import Erased, Erasure
@@ -20,6 +30,7 @@ from service.store.sqlite import SqliteDatabase
 from service.store.tables import OPEN, completions, predictions
 from service.store.tunings import Tunings
 from service.store.types import (
+    DailyScore,
     Ingested,
     MethodScore,
     RecordedPrediction,
@@ -136,6 +147,25 @@ class Store:
         with self._database.reading() as connection:
             return scoring.read_scores(connection, cluster)
 
+    def daily_scores(self, cluster: str, side: Side, *, days: int) -> list[DailyScore]:
+        """How each method did on the jobs of the last ``days`` days that have scores.
+
+        Args:
+            cluster: whose jobs.
+            side: what the jobs are told apart by.
+            days: counted back from the newest of them.
+        """
+        with self._database.reading() as connection:
+            last = daily_scores.last_day(connection, cluster)
+            if last is None:
+                return []
+            return daily_scores.read(connection, cluster, side, since=last - days + 1)
+
+    def drop_daily_scores(self, before: float) -> int:
+        """Forget the scores of days that had ended by then; returns how many rows."""
+        with self._database.writing() as connection:
+            return daily_scores.drop(connection, int(before // DAY_SECONDS))
+
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""
         stale = delete(predictions).where(OPEN, predictions.c.recorded_at < before)
@@ -218,6 +248,21 @@ class Store:
         """Delete all tokens, as if none had ever been issued; returns how many."""
         with self._database.writing() as connection:
             return tokens.forget_all(connection)
+
+    def open_session(self, token_id: str, now: float, *, seconds: float) -> str:
+        """Let a browser in by a token; the text is what it presents and cannot be shown again."""
+        with self._database.writing() as connection:
+            return sessions.open_session(connection, token_id, now, seconds)
+
+    def session_token(self, text: str, now: float) -> str | None:
+        """The id of the token that a session was opened by; None if the session is over."""
+        with self._database.reading() as connection:
+            return sessions.token_of(connection, text, now)
+
+    def close_session(self, text: str) -> None:
+        """End a session, if there is one."""
+        with self._database.writing() as connection:
+            sessions.close_session(connection, text)
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked ones too, oldest first."""

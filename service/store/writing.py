@@ -54,7 +54,7 @@ def write(
     matches = find_matches(connection, reported)
     accepted = _append(connection, [_stated(*pair) for pair in zip(reported, matches, strict=True)])
     ended = compress(zip(matches, reported, strict=True), accepted)
-    score(connection, [(match, item.completion.runtime) for match, item in ended if match])
+    score(connection, [(match, item.completion) for match, item in ended if match])
     new = Counter(compress(owners, accepted))
     return [
         Ingested(accepted=new[index], duplicates=len(group) - new[index])

@@ -110,6 +110,7 @@ class Worker:
             self.store,
             before_acknowledging=self.follower.refresh,
             retention_seconds=settings.prediction_retention_days * DAY,
+            score_retention_seconds=settings.score_retention_days * DAY,
         )
         self.recorder = PredictionRecorder(
             record=self.writer.record, share=settings.shadow_share, clock=clock
