@@ -27,6 +27,8 @@ ENV PATH=/opt/walltimed/bin:$PATH \
     WALLTIMED_DATABASE_URL=sqlite:////var/lib/walltimed/walltimed.sqlite3
 
 USER walltimed
+# Compiled here, once; not by every container.
+RUN walltimed warm-up
 WORKDIR /var/lib/walltimed
 VOLUME /var/lib/walltimed
 EXPOSE 8580

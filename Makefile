@@ -10,6 +10,7 @@ EXIT ?=
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/walltimed warm-up
 	touch $@
 
 demo: .venv/ready

@@ -5,6 +5,7 @@ when a function or constant of another module changes that was compiled into the
 So the name of a cached function ends with a digest of everything that was compiled into it.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from types import CodeType, FunctionType, ModuleType
@@ -12,6 +13,12 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core import event as numba_event
+
+log = logging.getLogger(__name__)
+
+COMPILING = "compiling, once per installation: 20 s to a minute"
+"""Said by every process that has to compile, when it begins to."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -31,6 +38,36 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
         return cast("Callable[Parameters, Result]", njit(cache=True)(function))
     except RuntimeError:  # numba's answer to a read-only installation without a home directory
         return cast("Callable[Parameters, Result]", njit(function))
+
+
+class _Announcement(numba_event.Listener):
+    """Says that this process compiles, and counts what it compiles.
+
+    numba tells it of functions that are not in its cache only.
+    """
+
+    def __init__(self) -> None:
+        self.compilations = 0
+
+    def on_start(self, event: numba_event.Event) -> None:
+        """A function begins to be compiled, others perhaps within it."""
+        del event
+        if not self.compilations:
+            log.warning(COMPILING)
+        self.compilations += 1
+
+    def on_end(self, event: numba_event.Event) -> None:
+        """It is compiled."""
+        del event
+
+
+_announcement = _Announcement()
+numba_event.register("numba:compile", _announcement)  # type: ignore[no-untyped-call]
+
+
+def compilations() -> int:
+    """How many functions this process has compiled because they were in no cache."""
+    return _announcement.compilations
 
 
 def source_digest(function: Callable[..., Any]) -> str:

@@ -199,7 +199,7 @@ def many_quantiles(
     counts: Counts,
     shares: Floats,
 ) -> None:
-    """Replace each of the shares by the runtime that so many jobs do not exceed."""
+    """Replace each share by the runtime that this share of jobs does not exceed."""
     for index in range(len(shares)):
         shares[index] = _up_to(values, weights, job, counts, shares[index])
 

@@ -9,7 +9,7 @@ from service.store import Token
 
 
 class Scope(StrEnum):
-    """What a token allows. ``admin`` allows everything."""
+    """The permissions of a token; ``admin`` allows everything."""
 
     PREDICT = "predict"
     INGEST = "ingest"

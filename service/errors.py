@@ -111,7 +111,7 @@ class EncodedBodyError(UnsupportedMediaTypeError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is taken (RFC 9110, section 15.5.16)."""
+        """The accepted media types (RFC 9110, section 15.5.16)."""
         return {"Accept-Encoding": "identity"}
 
 

@@ -59,7 +59,7 @@ class Pseudonyms:
         self._application = self._of_kind("application")
 
     def submission(self, job: "Submission") -> "Submission":
-        """The job without names."""
+        """The job with pseudonyms in place of names."""
         if self._key is None:
             return job
         return replace(
@@ -71,13 +71,13 @@ class Pseudonyms:
         )
 
     def completion(self, run: "Completion") -> "Completion":
-        """The run without names."""
+        """The run with pseudonyms in place of names."""
         if self._key is None:
             return run
         return replace(run, submission=self.submission(run.submission))
 
     def reports(self, runs: "list[ReportedCompletion]") -> "list[ReportedCompletion]":
-        """The runs without names."""
+        """The runs with pseudonyms in place of names."""
         if self._key is None:
             return runs
         return [replace(run, completion=self.completion(run.completion)) for run in runs]

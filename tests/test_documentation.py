@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -189,10 +190,17 @@ def test_every_python_file_that_a_docstring_names_exists(package):
 def test_every_study_stands_in_the_module_of_its_commands_name():
     for name, study in STUDIES.items():
         module = name.replace("-", "_")
-        files = [f"simulator/studies/{module}.py", f"simulator/studies/{module}/study.py"]
+        files = [f"simulator/studies/{module}.py", f"simulator/studies/{module}/{module}_study.py"]
         assert any((ROOT / file).exists() for file in files), name
         assert study.title
     assert [each.name for each in EXPERIMENTS] == sorted(STUDIES)
+
+
+@pytest.mark.parametrize("package", ["predictors", "simulator", "service"])
+def test_no_two_modules_of_a_package_share_a_name(package):
+    names = Counter(file.name for file in (ROOT / package).rglob("*.py"))
+    shared = {name for name, times in names.items() if times > 1}
+    assert shared <= {"__init__.py"}
 
 
 def test_the_rooms_of_the_house_are_told_as_they_describe_themselves():

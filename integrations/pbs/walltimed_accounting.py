@@ -122,7 +122,7 @@ def token_in(path):
 
 
 def advice_about(error, path):
-    """What has gone wrong, and what to do about it where somebody has to do something."""
+    """The failure in words, with what an administrator has to do, if anything."""
     if getattr(error, "code", None) in REFUSED:
         refused = f"the token in {path}" if path else "calls without a token"
         return (

@@ -2,35 +2,121 @@
 
 import signal
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from service.cli.backtest import backtest
-from service.cli.checking import check_config
-from service.cli.config import config
-from service.cli.console import ExitCode, err
-from service.cli.db import db
-from service.cli.demo import demo
-from service.cli.experiments import experiment
-from service.cli.failures import exit_code_of, sentence
-from service.cli.forgetting import forget
-from service.cli.importing import import_
-from service.cli.learn import learn
-from service.cli.reconciling import reconcile
-from service.cli.replay import replay
-from service.cli.serve import serve
-from service.cli.simulate import simulate
-from service.cli.slurm_updating import slurm_updater
-from service.cli.synth import synth
-from service.cli.token import token
-from service.cli.tune import tune
-from service.cli.verify import verify
+from service.cli.lazy_group import LazyCommand, LazyGroup
+
+SERVICE, HISTORY, STUDIES = "The service", "The history", "Studies on traces"
+
+
+class Commands(LazyGroup):
+    """Where each command is, its heading, and the first sentence of its help."""
+
+    lazy = {  # noqa: RUF012 - a constant
+        "serve": LazyCommand(
+            "service.cli.serve:serve",
+            SERVICE,
+            "Serve predictions until SIGTERM or ctrl-C, then write queued data and end.",
+        ),
+        "demo": LazyCommand(
+            "service.cli.demo:demo",
+            SERVICE,
+            "Start a service with an empty store, play a sample trace to it, print the accuracies.",
+        ),
+        "config": LazyCommand(
+            "service.cli.config:config",
+            SERVICE,
+            "Print every setting with its meaning, its present value and the source of the value.",
+        ),
+        "check-config": LazyCommand(
+            "service.cli.checking:check_config",
+            SERVICE,
+            "Check whether `walltimed serve` would start, and change nothing.",
+        ),
+        "slurm-updater": LazyCommand(
+            "service.cli.slurm_updating:slurm_updater",
+            SERVICE,
+            "Keep TimeMin, SiteFactor and AdminComment of Slurm's jobs right, through scontrol.",
+        ),
+        "warm-up": LazyCommand(
+            "service.cli.warming:warm_up",
+            SERVICE,
+            "Compile everything that is compiled, once for this installation.",
+        ),
+        "token": LazyCommand(
+            "service.cli.token:token",
+            SERVICE,
+            "Issue, revoke and list API tokens.",
+        ),
+        "import": LazyCommand(
+            "service.cli.importing:import_",
+            HISTORY,
+            "Load finished jobs from log files. A running service may go on meanwhile.",
+        ),
+        "reconcile": LazyCommand(
+            "service.cli.reconcile:reconcile",
+            HISTORY,
+            "Store the runs that are in Slurm's accounting but not in the history.",
+        ),
+        "tune": LazyCommand(
+            "service.cli.tune:tune",
+            HISTORY,
+            "Tune the parameters of knn on the history in the store.",
+        ),
+        "forget": LazyCommand(
+            "service.cli.forget:forget",
+            HISTORY,
+            "Delete the history of a user, of a cluster, or of long ago. This cannot be undone.",
+        ),
+        "db": LazyCommand(
+            "service.cli.db:db",
+            HISTORY,
+            "Look after the history store.",
+        ),
+        "replay": LazyCommand(
+            "service.cli.replay:replay",
+            STUDIES,
+            "Play a log in simulated time, and measure every method's predictions.",
+        ),
+        "simulate": LazyCommand(
+            "service.cli.simulate:simulate",
+            STUDIES,
+            "Simulate a scheduler on a log, for every policy with every source of estimates.",
+        ),
+        "verify": LazyCommand(
+            "service.cli.verify:verify",
+            STUDIES,
+            "Check a schedule that `walltimed simulate --output` wrote, without the engine "
+            "that made it.",
+        ),
+        "backtest": LazyCommand(
+            "service.cli.backtest:backtest",
+            STUDIES,
+            "Write a page that shows what a site would gain, from its own accounting log.",
+        ),
+        "synth": LazyCommand(
+            "service.cli.synth:synth",
+            STUDIES,
+            "Make a synthetic SWF trace of users that run the same applications repeatedly.",
+        ),
+        "learn": LazyCommand(
+            "service.cli.learn:learn",
+            STUDIES,
+            "Learn what makes runs alike from logs, all together and shuffled.",
+        ),
+        "experiment": LazyCommand(
+            "service.cli.experiments:experiment",
+            STUDIES,
+            "Run a study of a paper or one of our own.",
+        ),
+    }
+
 
 app = typer.Typer(
     name="walltimed",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -38,34 +124,11 @@ app = typer.Typer(
     "4 store or service unavailable, 130 interrupted.",
 )
 
-SERVICE, HISTORY, STUDIES = "The service", "The history", "Studies on traces"
-
-app.command(rich_help_panel=SERVICE)(serve)
-app.command(rich_help_panel=SERVICE)(demo)
-app.command(rich_help_panel=SERVICE)(config)
-app.command(rich_help_panel=SERVICE)(check_config)
-app.command("slurm-updater", rich_help_panel=SERVICE)(slurm_updater)
-app.add_typer(token, rich_help_panel=SERVICE)
-
-app.command("import", rich_help_panel=HISTORY)(import_)
-app.command(rich_help_panel=HISTORY)(reconcile)
-app.command(rich_help_panel=HISTORY)(tune)
-app.command(rich_help_panel=HISTORY)(forget)
-app.add_typer(db, rich_help_panel=HISTORY)
-
-app.command(rich_help_panel=STUDIES)(replay)
-app.command(rich_help_panel=STUDIES)(simulate)
-app.command(rich_help_panel=STUDIES)(verify)
-app.command(rich_help_panel=STUDIES)(backtest)
-app.command(rich_help_panel=STUDIES)(synth)
-app.command(rich_help_panel=STUDIES)(learn)
-app.add_typer(experiment, rich_help_panel=STUDIES)
-
 
 def print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of an option's callback
     """Print the version and leave."""
     if wanted:
-        typer.echo(version("walltimed"))
+        typer.echo(installed_version())
         raise typer.Exit
 
 
@@ -79,17 +142,41 @@ def walltimed(
     """Online walltime prediction for batch schedulers."""
 
 
+def installed_version() -> str:
+    """Of the distribution."""
+    from importlib.metadata import version
+
+    return version("walltimed")
+
+
 def main() -> None:
     """Run the command line; an expected failure is one sentence and an exit code."""
     # What has to be cleaned up is cleaned up after `kill`, too, and not only after ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.argv[1:] == ["--version"]:  # asked by many, and worth no import
+        sys.stdout.write(f"{installed_version()}\n")
+        sys.exit()
     try:
         app()
     except Exception as error:
-        code = exit_code_of(error)
+        code = told(error)
         if code is None:
             raise
-        err.print(f"[red]error:[/red] {escape(sentence(error))}", soft_wrap=True)
         sys.exit(code)
     except KeyboardInterrupt:
+        from service.cli.console import ExitCode
+
         sys.exit(ExitCode.INTERRUPTED)
+
+
+def told(error: Exception) -> int | None:
+    """Print an expected failure as a sentence; its exit code, or None if it is a fault of ours."""
+    from rich.markup import escape
+
+    from service.cli.console import err
+    from service.cli.failures import exit_code_of, sentence
+
+    code = exit_code_of(error)
+    if code is not None:
+        err.print(f"[red]error:[/red] {escape(sentence(error))}", soft_wrap=True)
+    return code

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from service import places
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, load_settings
+from service.cli.options import ConfigFile, load_settings
 from service.settings import Settings
 
 

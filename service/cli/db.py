@@ -8,7 +8,7 @@ import typer
 
 from service.cli.config import without_password
 from service.cli.console import AsJson, err, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import opened, surplus_of
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from service.cli.console import CommandError, ExitCode
 
 EXPECTED: Mapping[str, ExitCode] = {
-    "service.store.errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
-    "service.store.errors.StoreFullError": ExitCode.UNAVAILABLE,
-    "service.store.errors.StoreError": ExitCode.FAILED,
+    "service.store.store_errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
+    "service.store.store_errors.StoreFullError": ExitCode.UNAVAILABLE,
+    "service.store.store_errors.StoreError": ExitCode.FAILED,
     "service.errors.InvalidFieldError": ExitCode.USAGE,
     "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
     "simulator.traces.files.DamagedFileError": ExitCode.USAGE,

@@ -13,7 +13,7 @@ from rich.markup import escape
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.formats import FORMATS, HistoryFile
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import admitting, ready
 
 if TYPE_CHECKING:

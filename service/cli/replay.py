@@ -15,9 +15,9 @@ from service.cli.players import opened
 
 if TYPE_CHECKING:
     from service.cli.replay_result import PlayedLog
-    from simulator.replay.loop import Replay
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.percentile_schemes import Swept
+    from simulator.replay.trace_replay import Replay
 
 
 def replay(
@@ -149,7 +149,7 @@ def play(
     quiet: bool,
 ) -> "Replay":
     """Play the log with a progress bar."""
-    from simulator.replay.loop import replay as play_to
+    from simulator.replay.trace_replay import replay as play_to
 
     with (
         opened(specs, url=url, token=token, in_process=in_process) as player,

@@ -10,8 +10,8 @@ from rich.markup import escape
 from predictors.jobs import Completion
 from service.cli.console import out
 from service.cli.importing import LISTED
-from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept, as_records
+from simulator.replay.trace_replay import Replay
 from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table, sweep_table
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.settings import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import ready
 
 

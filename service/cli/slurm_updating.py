@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
-from service.cli.settings import ConfigFile, load_settings
+from service.cli.options import ConfigFile, load_settings
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from rich.markup import escape
 
 from service import places
 from service.cli.console import CommandError, ExitCode, err
-from service.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from predictors.jobs import Completion
+    from service.settings import Settings
     from service.store import Store
 
 
 @contextmanager
-def opened(settings: Settings, *, silent: bool = False) -> "Iterator[Store]":
+def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
     """The store that the settings name, closed at the end; its schema is not checked.
 
     Its name is printed on standard error, unless ``silent``.
@@ -45,7 +45,7 @@ def opened(settings: Settings, *, silent: bool = False) -> "Iterator[Store]":
         store.close()
 
 
-def make_default_place(settings: Settings) -> None:
+def make_default_place(settings: "Settings") -> None:
     """Make the directory of a history that nobody has named.
 
     Raises:
@@ -59,7 +59,7 @@ def make_default_place(settings: Settings) -> None:
 
 @contextmanager
 def ready(
-    settings: Settings, *, upgrade: bool | None = None, silent: bool = False
+    settings: "Settings", *, upgrade: bool | None = None, silent: bool = False
 ) -> "Iterator[Store]":
     """The store with a current schema.
 
@@ -77,7 +77,7 @@ def ready(
         yield store
 
 
-def surplus_of(store: "Store", settings: Settings) -> list[str]:
+def surplus_of(store: "Store", settings: "Settings") -> list[str]:
     """What to do about more clusters than are served; nothing about a store that is yet to be."""
     from service.store import SchemaOutdatedError, StoreUnavailableError
     from service.worker.cluster_bound import surplus_sentence
@@ -90,7 +90,7 @@ def surplus_of(store: "Store", settings: Settings) -> list[str]:
     return [surplus] if surplus else []
 
 
-def admitting(store: "Store", settings: Settings) -> "Callable[[Completion], Completion]":
+def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], Completion]":
     """Lets runs through to the store, those of a cluster too many excepted.
 
     Raises:
@@ -108,6 +108,6 @@ def admitting(store: "Store", settings: Settings) -> "Callable[[Completion], Com
     return admit
 
 
-def is_embedded(settings: Settings) -> bool:
+def is_embedded(settings: "Settings") -> bool:
     """Whether the store is an SQLite file."""
     return settings.database_url.get_secret_value().startswith("sqlite")

@@ -34,13 +34,13 @@ def synth(
     """
     from simulator.traces.files import STANDARD_INPUT
     from simulator.traces.swf import write_swf
-    from simulator.traces.synth import Workload, synthesise
+    from simulator.traces.synth import SyntheticLog, synthesise
 
     if as_json and output == STANDARD_INPUT:
         raise CommandError(
             "--json needs --output: the trace is on standard output.", ExitCode.USAGE
         )
-    workload = Workload(
+    workload = SyntheticLog(
         jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive
     )
     trace = synthesise(workload)

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
 
 if TYPE_CHECKING:

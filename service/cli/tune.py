@@ -12,7 +12,7 @@ from rich.table import Table
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.shared_nodes.cpu_time import USED_CPU_TIMES
-from simulator.shared_nodes.jobs import SHORTEST
+from simulator.shared_nodes.jobs import SHORTEST_EXECUTION
 from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLICIES
 from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 
@@ -112,7 +112,7 @@ class QueuedJobBody(SubmissionBody):
     predicted_walltime: PositiveDuration | None = Field(
         None, description="Prediction at the job's submission; default: predicted now."
     )
-    execution_time: Annotated[float, Field(ge=SHORTEST, le=LONGEST)] | None = Field(
+    execution_time: Annotated[float, Field(ge=SHORTEST_EXECUTION, le=LONGEST)] | None = Field(
         None, description="Shared nodes: seconds in isolation; default: as predicted."
     )
     cpu_share: Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)] = Field(

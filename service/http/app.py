@@ -20,8 +20,8 @@ from service.http.routes import (
     forecasts,
     health,
     predictions,
-    ranking,
     tunings,
+    users,
 )
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
@@ -107,7 +107,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     adapters.add(
         app.router, Adapting(completing, worker.metrics), limit=worker.settings.max_body_bytes
     )
-    ranking.add(app.router, ranking_of(worker), reporting)
+    users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
     tunings.add(
         app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)

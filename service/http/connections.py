@@ -132,7 +132,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the caller reads on."""
+        """Note that the caller reads its answer again."""
         self._blocked_since = None
         super().resume_writing()
 
@@ -252,7 +252,7 @@ def length_of(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:
 
 
 def too_large() -> HeadTooLargeError:
-    """Of more than a head may have."""
+    """The error for a head with too many bytes or lines."""
     return HeadTooLargeError(
         f"A head has at most {LONGEST_HEAD} bytes and {MOST_HEADER_LINES} lines."
     )

@@ -21,7 +21,7 @@ SCHEME = "token"
 """The security scheme's name in the OpenAPI document."""
 
 ANSWERED = tuple(STATUSES)
-"""Errors that callers are told of; any other is a bug."""
+"""Errors that become answers; any other exception is a bug."""
 
 CALLER_LEFT = 499
 """Counted, never sent: the caller went away before there was an answer."""

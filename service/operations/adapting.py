@@ -29,7 +29,7 @@ and sends no other record meanwhile."""
 
 
 REFUSED = "the database refuses it"
-"""Why a record is dropped that tells of a run; the other reasons are the adapters'."""
+"""The reason for dropping a record whose run is refused; adapters give all other reasons."""
 
 
 class Adapting:
@@ -86,7 +86,7 @@ class Adapting:
     def _admitted(
         self, outcome: ReportedCompletion | SkippedError
     ) -> ReportedCompletion | SkippedError:
-        """The same, or why it is not let in."""
+        """The completion under pseudonyms, or the reason why it is refused."""
         if isinstance(outcome, SkippedError):
             return outcome
         try:

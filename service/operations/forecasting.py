@@ -33,19 +33,19 @@ from service.settings import Settings
 from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.futures import LADDER, coverage
+from simulator.scheduling.futures import LADDER, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
 
 NODES_PER_JOB = 100
-"""Most nodes of a machine for each job that a forecast may have."""
+"""The largest number of nodes of a machine, per job that a forecast may have."""
 
 MOST_PLACES = 10**7
 """Processors of the machine and of all jobs, where each of them is named."""
 
 PREDICTIONS_PER_TURN = 16
-"""Jobs that are predicted at a time, so that other requests pass in between."""
+"""Number of jobs predicted in one turn of the event loop; other requests pass in between."""
 
 
 Times = NDArray[np.int64] | NDArray[np.float64]
@@ -102,7 +102,7 @@ class Forecasting:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
     async def _estimates(self, body: ForecastRequest, method: str) -> JobEstimates:
-        """Predictions and priorities of all jobs."""
+        """The predictions and priorities of all jobs of a snapshot."""
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
         estimates: dict[JobName, JobEstimate] = {}
         for start in range(0, len(jobs), PREDICTIONS_PER_TURN):
@@ -274,7 +274,7 @@ class Ranges:
     """
 
     def __init__(self, futures: Sequence[Times], now: float) -> None:
-        self._coverage = coverage(len(futures))
+        self._coverage = nominal_coverage(len(futures))
         self._lower = now + np.min(futures, axis=0) if futures else None
         self._upper = now + np.max(futures, axis=0) if futures else None
 

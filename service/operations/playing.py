@@ -1,4 +1,4 @@
-"""What a child process does: a queue in, starts and ends out, all picklable."""
+"""The work of a forecast's child process: a queue in, starts and ends out, all picklable."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from simulator.scheduling.futures import Ladders, Places, futures
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import Run, SharedJob
+from simulator.shared_nodes.jobs import RunningJob, SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, Pace, TurnedOut
 from simulator.shared_nodes.policies import SharedPolicy
 from simulator.shared_nodes.simulation import Span
@@ -104,8 +104,8 @@ def _other_jobs(
     return found
 
 
-def _spent(run: Run, queue: SharedQueue) -> float:
-    """How much of its job a run has behind it, in units of what is predicted."""
+def _spent(run: RunningJob, queue: SharedQueue) -> float:
+    """The part of its job that a run has behind it, as a multiple of the predicted runtime."""
     if queue.by_history and run.job.predicted_runtime is not None:
         return run.elapsed / run.job.predicted_runtime
     return run.cpu_time / run.job.cpu_time

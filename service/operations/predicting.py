@@ -39,7 +39,7 @@ from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import AnsweredPrediction, PredictionRecorder
 
 PREDICTIONS_PER_TURN = 16
-"""Predictions of a batch that are made at a time, so that other requests pass in between."""
+"""Number of predictions made in one turn of the event loop; other requests pass in between."""
 
 
 class Predicting:
@@ -105,7 +105,7 @@ class Predicting:
         return ExtensionAnswer(predicted_walltime=self._extended(body))
 
     def _extended(self, body: ExtensionRequest) -> float:
-        """By the runs of the job's user that lasted longer, or by doubling."""
+        """The next estimate: from the user's runs that lasted longer, else by doubling."""
         predicted, requested, elapsed = (
             body.predicted_walltime,
             body.requested_walltime,
@@ -126,7 +126,7 @@ class Predicting:
         return state.survivors.next_estimate(predicted, submission, elapsed)
 
     def _left(self, state: ClusterState, submission: Submission, elapsed: float) -> float | None:
-        """What most jobs that ran as long do not exceed, by the method that answers if it can."""
+        """The runtime that most jobs that ran as long do not exceed, if the method can tell."""
         usual = self._settings.method
         method = usual if usual in UNCERTAIN else LeastCost.name
         found = state.quantiles(method, submission, (SHARE,), elapsed)
@@ -135,7 +135,7 @@ class Predicting:
         return min(submission.requested_walltime, max(found[0], elapsed + MARGIN_SECONDS))
 
     def _question(self, body: PredictionRequest | PredictionBatch, method: str) -> Question:
-        """What is asked, but for the time that a job has run.
+        """The question in the body, without the elapsed time.
 
         Raises:
             InvalidFieldError: the method cannot tell how often its predictions are too short.
@@ -185,7 +185,7 @@ class Predicting:
 
 
 def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
-    """The prediction; doubled until it exceeds the time that the job has run, if it does not."""
+    """The prediction, doubled until it exceeds the time that the job has run."""
     if elapsed is None or prediction.predicted_walltime > elapsed:
         return prediction
     requested = prediction.requested_walltime

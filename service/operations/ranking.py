@@ -20,7 +20,7 @@ from service.settings import Settings
 from service.worker.log_follower import LogFollower
 
 JOBS_PER_TURN = 256
-"""Jobs that are ranked at a time, so that other requests pass in between."""
+"""Number of jobs ranked in one turn of the event loop; other requests pass in between."""
 
 
 class Ranking:
@@ -59,7 +59,7 @@ class Ranking:
         )
 
     def groups(self, cluster: str) -> GroupsAnswer:
-        """Who is in which group."""
+        """The users of each accuracy group."""
         return GroupsAnswer(
             cluster=cluster,
             groups=[

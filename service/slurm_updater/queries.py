@@ -1,4 +1,4 @@
-"""What the updater asks the service."""
+"""The updater's questions to the service."""
 
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -18,7 +18,7 @@ _REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 class NonsenseError(Exception):
-    """What answers at the service's address is not the service."""
+    """Something else than the service answers at its address."""
 
 
 class _Prediction(Struct):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from predictors.jobs import Submission
-from service.adapters.slurm.fields import KIBIBYTES_PER_MEBIBYTE, MINUTE, Jobs, queue_of
+from service.adapters.slurm.slurm_fields import KIBIBYTES_PER_MEBIBYTE, MINUTE, Jobs, queue_of
 from service.adapters.values import count, number, text
 
 LONGEST_TARGET = 100_000

@@ -33,7 +33,7 @@ class SlurmSilentError(SlurmError):
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """What slurmctld says of itself.
+    """The configuration of slurmctld that matters here.
 
     Attributes:
         keeps_limits: whether a TimeMin leaves the hard limit of a job alone.
@@ -62,7 +62,7 @@ class Slurm:
         self._environment = inherited | _ENVIRONMENT
 
     def site(self) -> Site:
-        """What is in force now: an administrator may change it at any time."""
+        """The configuration in force now; an administrator may change it at any time."""
         said = self._run("scontrol", "show", "config").decode("utf-8", "replace")
         settings = dict(_SETTING.findall(said))
         version = settings.get("SLURM_VERSION", "")

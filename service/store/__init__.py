@@ -1,6 +1,9 @@
 """The history store: the only place that speaks SQL."""
 
-from service.store.errors import (
+from service.store.forgetting import Erased, Erasure
+from service.store.log import LogReader
+from service.store.store import Store, open_store
+from service.store.store_errors import (
     ForeignDatabaseError,
     NewerSchemaError,
     RefusedRecordError,
@@ -11,10 +14,7 @@ from service.store.errors import (
     StoreUnavailableError,
     TuningLostError,
 )
-from service.store.forgetting import Erased, Erasure
-from service.store.log import LogReader
-from service.store.store import Store, open_store
-from service.store.tunings import Tunings
+from service.store.tuning_records import Tunings
 from service.store.types import (
     DailyScore,
     Ingested,

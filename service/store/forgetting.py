@@ -32,14 +32,14 @@ class Erasure(Struct, frozen=True, kw_only=True):
 
 
 class Erased(Struct, frozen=True, kw_only=True):
-    """How many rows it concerns."""
+    """The number of rows that an erasure concerns."""
 
     runs: int
     predictions: int
 
 
 def count(connection: Connection, erasure: Erasure) -> Erased:
-    """What ``erase`` would delete."""
+    """Count the rows that ``erase`` would delete."""
     counted = {
         table.name: connection.execute(
             select(func.count()).select_from(table).where(condition)
@@ -68,7 +68,7 @@ def read_last_erasure(connection: Connection) -> int:
 
 
 def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """The rows of each table that have to go."""
+    """The rows to delete, table by table."""
     if erasure.users:
         for table in (predictions, completions):
             yield table, table.c.user_name.in_(erasure.users)

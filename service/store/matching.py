@@ -13,7 +13,7 @@ from service.store.batches import BatchStatement
 from service.store.types import ReportedCompletion
 
 TOLERANCE_SECONDS = 2.0
-"""How far apart the clocks of a submit filter and of the resource manager may be."""
+"""Seconds by which the clocks of a submit filter and of the resource manager may differ."""
 
 
 class OpenPrediction(Struct, frozen=True, gc=False):
@@ -35,7 +35,7 @@ class OpenPrediction(Struct, frozen=True, gc=False):
     coverage: float | None
 
     def seconds_by_method(self) -> dict[str, float]:
-        """What each method predicted."""
+        """The estimate of each method in seconds."""
         return msgspec.json.decode(self.estimates, type=dict[str, float])
 
 
@@ -117,7 +117,7 @@ def _sought(item: ReportedCompletion) -> Iterator[_Sought]:
 
 
 class _Candidates:
-    """Open predictions, oldest first, each to be taken once."""
+    """Open predictions, oldest first; each can be taken once."""
 
     def __init__(self, predictions: Sequence[OpenPrediction]) -> None:
         self._taken: set[str] = set()
@@ -162,7 +162,7 @@ class _Candidates:
             yield from islice(fitting, 1)
 
     def _ranked(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
-        """What could be meant, the best evidence first."""
+        """The open predictions that may belong to a run, best evidence first."""
         job = item.completion.submission
         named = self._by_id.get(item.prediction_id or "")
         if named is not None and named.cluster == job.cluster:
@@ -171,7 +171,7 @@ class _Candidates:
         yield from self._at_submission(item)
 
     def _at_submission(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
-        """What was predicted without a job id for such a job of its user, in its second."""
+        """Predictions without a job id for a job of the same words and second of submission."""
         job = item.completion.submission
         if job.user is None:
             return

@@ -46,7 +46,7 @@ _NAMES = {status: name for name, status in _STATUSES.items()}  # faster than the
 
 
 def submission_row(job: Submission) -> tuple[Any, ...]:
-    """A submission in the order of SUBMISSION."""
+    """A submission as a row, in the column order SUBMISSION."""
     return (
         job.cluster,
         job.job_id,
@@ -63,13 +63,13 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 
 
 def completion_row(run: Completion) -> tuple[Any, ...]:
-    """A completion in the order of COMPLETION."""
+    """A completion as a row, in the column order COMPLETION."""
     end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
     return submission_row(run.submission) + end
 
 
 def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
-    """A recorded prediction in the order of PREDICTION."""
+    """A recorded prediction as a row, in the column order PREDICTION."""
     interval = prediction.interval
     return (
         *submission_row(prediction.submission),

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, inspect, select
 
 import migrations
 from service.store.database import Database
-from service.store.errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
+from service.store.store_errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
 from service.store.tables import completions, metadata, releases
 
 _ALEMBIC = "alembic_version"

@@ -1,4 +1,4 @@
-"""How each method did, as running sums over the jobs that have ended."""
+"""Scores of the methods, kept as running sums over the jobs that have ended."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -22,13 +22,13 @@ from service.store import (
 )
 from service.store.daily_scores import DAY_SECONDS, Side
 from service.store.database import Database
-from service.store.errors import StoreUnavailableError
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.postgres import PostgresDatabase
 from service.store.sqlite import SqliteDatabase
+from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
-from service.store.tunings import Tunings
+from service.store.tuning_records import Tunings
 from service.store.types import (
     DailyScore,
     Ingested,
@@ -71,7 +71,7 @@ class Store:
         schema.check(self._database)
 
     def close(self) -> None:
-        """Let go of all connections that are not in use."""
+        """Close all connections that are not in use."""
         self._database.engine.dispose()
 
     def write(
@@ -128,7 +128,7 @@ class Store:
         return self._database.follow(horizon), parts
 
     def history_length(self) -> int:
-        """How many completions are stored."""
+        """The number of stored completions."""
         with self._database.reading() as connection:
             return connection.execute(select(func.count()).select_from(completions)).scalar_one()
 
@@ -143,7 +143,7 @@ class Store:
             return warm_start.read_active_clusters(connection)
 
     def scores(self, cluster: str) -> list[MethodScore]:
-        """How each method did on this cluster, by name."""
+        """The scores of the methods on this cluster, by name."""
         with self._database.reading() as connection:
             return scoring.read_scores(connection, cluster)
 
@@ -209,7 +209,7 @@ class Store:
         self._database.probe_writing(patience)
 
     def erasable(self, erasure: Erasure) -> Erased:
-        """How much ``erase`` would delete."""
+        """Count the rows that ``erase`` would delete."""
         with self._database.reading() as connection:
             return forgetting.count(connection, erasure)
 

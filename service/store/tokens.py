@@ -14,7 +14,7 @@ _PREFIX = "wt"
 
 
 def parse_token(text: str) -> tuple[str, str] | None:
-    """Split what a bearer presents into token id and secret; None if it is no token at all."""
+    """Split a presented token into its id and secret; None if the text is no token."""
     prefix, _, rest = text.partition("_")
     token_id, _, secret = rest.partition("_")
     return (token_id, secret) if prefix == _PREFIX and token_id and secret else None

@@ -48,20 +48,20 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ingested(Struct, frozen=True, kw_only=True):
-    """How many of the reported completions were new, and how many the store had already."""
+    """The number of reported completions that were new, and of those that the store had already."""
 
     accepted: int
     duplicates: int
 
     def __add__(self, other: "Ingested") -> "Ingested":
-        """Both together."""
+        """New and known completions together."""
         return Ingested(
             accepted=self.accepted + other.accepted, duplicates=self.duplicates + other.duplicates
         )
 
 
 class MethodScore(Struct, frozen=True, kw_only=True):
-    """How one method did on the jobs of one cluster that it was asked about and that ended.
+    """The scores of one method on the jobs of one cluster that it was asked about and that ended.
 
     Attributes:
         jobs: how many were scored.
@@ -135,7 +135,7 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class TuningState(StrEnum):
-    """Where a round is."""
+    """The states of a round."""
 
     WAITING = "waiting"
     RUNNING = "running"

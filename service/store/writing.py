@@ -10,10 +10,10 @@ from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
 from service.store.batches import BatchStatement, Rows
-from service.store.errors import RefusedRecordError
 from service.store.matching import Match, find_matches
 from service.store.rows import COMPLETION, PREDICTION, completion_row, prediction_row
 from service.store.scoring import score
+from service.store.store_errors import RefusedRecordError
 from service.store.tables import erasures
 from service.store.tables import predictions as table
 from service.store.types import Ingested, RecordedPrediction, ReportedCompletion
@@ -45,7 +45,7 @@ _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEN
 def write(
     connection: Connection, groups: Groups, predictions: Sequence[RecordedPrediction]
 ) -> list[Ingested]:
-    """Do all of it within the transaction that ``connection`` is in."""
+    """Write predictions and completions within the transaction that ``connection`` is in."""
     _record(connection, predictions)
     _drop_erased(connection, predictions)
     owners, reported = _first_reports(groups)
@@ -134,7 +134,7 @@ def _append(connection: Connection, runs: Sequence[Completion]) -> list[bool]:
 
 
 def _places(connection: Connection, count: int) -> Sequence[int]:
-    """Growing sequence numbers that nobody else has."""
+    """Reserve growing sequence numbers."""
     if connection.dialect.name == "sqlite":
         last = connection.exec_driver_sql(_LAST_PLACE).scalar_one()
         return range(last + 1, last + 1 + count)

@@ -54,7 +54,7 @@ class ForecastProcess:
         return self._pool
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """What the function answers, which must be importable and so must its arguments.
+        """Call an importable function with picklable arguments in the process; return its answer.
 
         Raises:
             ForecastsBusyError: too many wait already.
@@ -104,7 +104,7 @@ class ForecastProcess:
 
 
 class ForecastProcesses(NamedTuple):
-    """One for dedicated machines, whose engine is compiled, and one for shared nodes."""
+    """The processes for dedicated machines, whose engine is compiled, and for shared nodes."""
 
     dedicated: ForecastProcess
     shared: ForecastProcess
@@ -114,7 +114,7 @@ class ForecastProcesses(NamedTuple):
         self.dedicated.start()
 
     def close(self) -> None:
-        """End both."""
+        """End both processes."""
         self.dedicated.close()
         self.shared.close()
 

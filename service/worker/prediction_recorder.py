@@ -63,7 +63,7 @@ class PredictionRecorder:
         self._loop = loop
 
     def later(self, answered: AnsweredPrediction) -> None:
-        """Record it soon."""
+        """Queue an answered prediction to be recorded."""
         self._waiting.append(answered)
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -98,7 +98,7 @@ class PredictionRecorder:
         )
 
     def _estimates(self, answered: AnsweredPrediction) -> dict[str, float]:
-        """What every method that is asked says, in seconds."""
+        """The estimates in seconds of every method that is asked."""
         answer = answered.prediction
         estimates = {answer.method: answer.predicted_walltime}
         self._due += self._share

@@ -283,7 +283,7 @@ class Worker:
         return live, reader
 
     def _served_clusters(self) -> list[str]:
-        """As many as may be, those first whose runs ended last."""
+        """The clusters to serve: at most the allowed number, those with the latest runs first."""
         held, most = self.store.active_clusters(), self.settings.max_clusters
         self._held_clusters = len(held)
         if surplus := surplus_sentence(len(held), most):

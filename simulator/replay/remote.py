@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
-from simulator.replay.loop import slices
+from simulator.replay.trace_replay import slices
 
 LARGEST_BATCH = 1000
 """Most jobs in one request; the service's own limit is 10,000 unless it is set lower."""

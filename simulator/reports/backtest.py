@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulator.replay.loop import InProcess, Replay, replay
 from simulator.replay.method_spec import MethodSpec
+from simulator.replay.trace_replay import InProcess, Replay, replay
 from simulator.reports import comparison, replay_pictures, schedule_pictures
 from simulator.reports.comparison import Outcome, outcome
 from simulator.reports.method_summary import LEGEND, MethodSummary, summarise, summary_table

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import PredictionMeasures, measure
-from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept
+from simulator.replay.trace_replay import Replay
 from simulator.reports.tables import text_table
 
 HEADS = (

@@ -12,8 +12,8 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from predictors.measures import error_per_group
-from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept
+from simulator.replay.trace_replay import Replay
 from simulator.reports.method_summary import user_numbers
 
 Seconds = NDArray[np.float64]

@@ -11,9 +11,9 @@ import numpy as np
 from predictors.accuracy_groups import Accuracies
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
 from simulator.engine.state import State
-from simulator.replay.loop import InProcess, Player
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
+from simulator.replay.trace_replay import InProcess, Player
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import completions
 from simulator.traces.trace import Integers

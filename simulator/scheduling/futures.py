@@ -52,7 +52,7 @@ def futures(
     ]
 
 
-def coverage(samples: int) -> float:
+def nominal_coverage(samples: int) -> float:
     """The probability that one more future lies within the range of ``samples`` futures."""
     return (samples - 1) / (samples + 1)
 

@@ -14,7 +14,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import EMPTY, Workload
 from simulator.traces.trace import Integers
 
-SLICE = 2000
+PROGRESS_STEP = 2000
 """Number of submissions between two reports of progress."""
 
 
@@ -124,13 +124,13 @@ def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[i
     pause_at = state.clock["pause_at"]
     reported = 0
     if progress:
-        pause_at[0] = SLICE
+        pause_at[0] = PROGRESS_STEP
     while (stopped := run(state)) != DONE:
         yield stopped
         if progress and submitted[0] >= pause_at[0]:
             progress(int(submitted[0]) - reported)
             reported = int(submitted[0])
-            pause_at[0] = reported + SLICE
+            pause_at[0] = reported + PROGRESS_STEP
     if progress:
         progress(int(submitted[0]) - reported)
 

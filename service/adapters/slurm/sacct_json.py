@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.fields import (
+from service.adapters.slurm.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
     MINUTE,
     Jobs,

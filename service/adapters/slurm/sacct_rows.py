@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import tzinfo
 
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.fields import (
+from service.adapters.slurm.slurm_fields import (
     MINUTE,
     prediction_id_of,
     queue_of,

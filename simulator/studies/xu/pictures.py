@@ -16,12 +16,12 @@ from simulator.reports.replay_pictures import (
     REQUEST_COLOUR,
     STYLE,
 )
-from simulator.studies.xu.comparison import STEPS, TUNED, TuningComparison
+from simulator.studies.xu.equal_shares import STEPS, TUNED, TuningComparison
 
 Curves = Mapping[str, Sequence[float]]
 """By method."""
 
-SHORTEST = 10.0
+SHORTEST_SHOWN = 10.0
 """Seconds at which the axis of errors begins."""
 
 
@@ -61,9 +61,9 @@ def errors(axes: Axes, found: TuningComparison) -> None:
     """Distribution of absolute errors (Fig. 2)."""
     for (name, values), colour in _coloured(found.errors_at):
         shares = np.linspace(0, 1, len(values))
-        axes.plot(np.maximum(values, SHORTEST), shares, color=colour, label=name)
+        axes.plot(np.maximum(values, SHORTEST_SHOWN), shares, color=colour, label=name)
     longest = max(values[-1] for values in found.errors_at.values())
-    ticks = {at: text for at, text in DURATIONS.items() if SHORTEST <= at <= longest}
+    ticks = {at: text for at, text in DURATIONS.items() if SHORTEST_SHOWN <= at <= longest}
     axes.set_xscale("log")
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.set_xticks([], minor=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictors.base import SHORTEST
+from predictors.base import SHORTEST_ESTIMATE
 from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Completion, Submission
 from predictors.methods.least_cost import LeastCost
@@ -59,7 +59,7 @@ def by_definition(completions, job, *, price, window):
         )
 
     estimates = [min(request, value + MARGIN_SECONDS) for value, _ in sorted(sample)] + [request]
-    return max(SHORTEST, min(estimates, key=cost)), cost
+    return max(SHORTEST_ESTIMATE, min(estimates, key=cost)), cost
 
 
 def likeness(past, job):

@@ -9,7 +9,7 @@ from workloads import log_of
 
 from simulator.reports.backtest import UserGain
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -18,7 +18,7 @@ DATA = Path(__file__).parents[2] / "data"
 def log(tmp_path):
     """Users, applications and 400 jobs."""
     file = tmp_path / "log.swf.gz"
-    write_swf(synthesise(Workload(jobs=400, seed=5)), file)
+    write_swf(synthesise(SyntheticLog(jobs=400, seed=5)), file)
     return file
 
 

@@ -10,7 +10,7 @@ from workloads import log_of
 from simulator.reports.schedule_report import PICTURES
 from simulator.scheduling.schedule_file import Result
 from simulator.traces.swf import read_swf, write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
 
@@ -27,7 +27,7 @@ def log(tmp_path):
 def longer_log(tmp_path):
     """Users, applications and 300 jobs."""
     file = tmp_path / "longer.swf.gz"
-    write_swf(synthesise(Workload(jobs=300, seed=2)), file)
+    write_swf(synthesise(SyntheticLog(jobs=300, seed=2)), file)
     return file
 
 

@@ -6,7 +6,6 @@ from hand_worked_log import run
 
 from predictors.measures import NoJobsError
 from predictors.registry import create
-from simulator.replay.loop import InProcess, replay
 from simulator.replay.percentile_schemes import (
     Scheme,
     as_records,
@@ -16,6 +15,7 @@ from simulator.replay.percentile_schemes import (
     usable_keys,
 )
 from simulator.replay.predictions_file import write_predictions
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.method_summary import (
     HEADS,
     summarise,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
 from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.jobs import RunningJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import SharedSimulation, forecast
@@ -23,7 +23,7 @@ CROWDED = replace(SHARED_POLICIES["normal"], cpu_limit=2.0)
 def half_done():
     """Node 0 has a job that alone would run for 50 s more; node 1 is idle."""
     return Cluster(
-        nodes(2), [Run(job=job("old", share=0.5), nodes=(0,), elapsed=70.0, cpu_time=25.0)]
+        nodes(2), [RunningJob(job=job("old", share=0.5), nodes=(0,), elapsed=70.0, cpu_time=25.0)]
     )
 
 

@@ -4,12 +4,12 @@ import numpy as np
 
 from predictors.jobs import Completion, Status, Submission
 from simulator.traces.completions import completions, trace_of
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 from simulator.traces.trace import SWF_FIELDS
 
 
 def test_the_runs_of_a_trace_make_the_same_trace_again():
-    trace = synthesise(Workload(jobs=200, seed=4))
+    trace = synthesise(SyntheticLog(jobs=200, seed=4))
     again, users = trace_of(list(completions(trace)))
     named = {"user", "group", "executable", "queue"}
     waits = {"wait"}  # unknown in the first, none in the second

@@ -5,10 +5,10 @@ from itertools import product
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.studies.exhibits import Exhibits, Sources
-from simulator.studies.hanzich.findings import Cell, Scores, by_cell, mean
+from simulator.studies.hanzich.hanzich_findings import Cell, Scores, by_cell, mean
+from simulator.studies.hanzich.hanzich_parts import COLUMNS, PAPER, SEEDS, Part, play
 from simulator.studies.hanzich.nas import LOCAL_SHARES
-from simulator.studies.hanzich.parts import COLUMNS, PAPER, SEEDS, Part, play
-from simulator.studies.hanzich.scoring import SCORED, Setting
+from simulator.studies.hanzich.scoring import SCORED, Conditions
 
 DEVIATION = "deviation of turnarounds in %"
 
@@ -78,7 +78,7 @@ def scores_of(sources: Sources, shares: tuple[float, ...]) -> Scores:
     seeds = sources.options.get("seeds", SEEDS)
     scale = sources.options.get("scale", 1.0)
     settings = [
-        Setting(policy, share, scale, sources.limit)
+        Conditions(policy, share, scale, sources.limit)
         for policy, share in product(SHARED_POLICIES, shares)
     ]
     played = sources.play(play, [Part(setting, range(seeds)) for setting in settings])

@@ -7,7 +7,7 @@ import numpy as np
 from predictors.accuracy_groups import GROUPS, STEP_SECONDS, aged_priority, group_of
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.studies.exhibits import Exhibits, Sources
-from simulator.studies.rocchetti.paper import (
+from simulator.studies.rocchetti.rocchetti_paper import (
     CORES,
     PAPER_CORES,
     PAPER_GROUPS,
@@ -26,7 +26,7 @@ from simulator.studies.rocchetti.stretches import (
     scenario_runs,
     stretches_of,
 )
-from simulator.studies.simulations import Results, Run
+from simulator.studies.simulations import Results, Simulation
 from simulator.studies.study import StudyError
 from simulator.traces.cleaning import SIMULATION_RULES, clean
 from simulator.traces.swf import read_swf
@@ -165,7 +165,7 @@ def _stretches(sources: Sources, logs: Sequence[str]) -> Mapping[str, Found]:
         for run in scenario_runs(sources.logs, sources.limit)
         if run.group.split(", ")[0] in logs
     ]
-    results = Results(sources.play(Run.play, runs))
+    results = Results(sources.play(Simulation.play, runs))
     return {
         log: {policy: stretches_of(results, log, policy) for policy in POLICIES} for log in logs
     }

@@ -9,8 +9,8 @@ import numpy as np
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.studies.exhibits import Exhibits, Sources
-from simulator.studies.xu.parts import Part, jobs_of, parts, play
 from simulator.studies.xu.published import SECONDS, STEPS, WITHIN, PublishedComparison
+from simulator.studies.xu.xu_parts import Part, jobs_of, parts, play
 
 LOST = "Our copy of the paper has no numbers of this table.\n"
 FIGURE_2 = 0.8

@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 from simulator.reports.exhibit_pictures import draw
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, Takes, write_text
-from simulator.studies.tang.exhibits import EXHIBITS, simulated_figures
-from simulator.studies.tang.months import MEASURES, MonthRun, Months
-from simulator.studies.tang.paper import GAINS
-from simulator.studies.tang.runs import INTREPID, LOGS, PERCENTILES, Readings, month_runs
+from simulator.studies.tang.months import MEASURES, Months, MonthSimulation
+from simulator.studies.tang.tang_exhibits import EXHIBITS
+from simulator.studies.tang.tang_gains import simulated_figures
+from simulator.studies.tang.tang_paper import GAINS
+from simulator.studies.tang.tang_simulations import (
+    INTREPID,
+    LOGS,
+    PERCENTILES,
+    Readings,
+    month_runs,
+)
 
 HEADS = (
     "log, order, adjustment", "estimates", "wait", "slowdown", "weighted", "adjusted P", "paper",
@@ -24,7 +31,7 @@ HEADS = (
 COMPARED = (*PERCENTILES, "exact")
 
 
-def runs(paths: Sequence[Path], limit: int | None, **options: Any) -> Sequence[MonthRun]:
+def runs(paths: Sequence[Path], limit: int | None, **options: Any) -> Sequence[MonthSimulation]:
     """Two logs x two orders x two adjustments x (requests, three percentiles, exact)."""
     options.pop("log", None)
     return month_runs(paths[0], LOGS, limit, Readings(**options))
@@ -62,7 +69,7 @@ def report(played: Played) -> str:
     return "\n".join([*parts, NOTES])
 
 
-def _rules(run: MonthRun) -> str:
+def _rules(run: MonthSimulation) -> str:
     begin = "every month anew from an empty machine" if run.anew else "each log in one piece"
     return (
         f"Threshold on A: {run.lower_bound:g}; fewest similar jobs: {run.min_jobs}; {begin}; a"
@@ -145,7 +152,7 @@ STUDY = Study(
     takes=Takes.DIRECTORY,
     logs=tuple(LOGS.values()),
     runs=runs,
-    play=MonthRun.play,
+    play=MonthSimulation.play,
     report=report,
     records=records,
     write=write,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.studies.hanzich.nas import LOCAL_SHARES
-from simulator.studies.hanzich.scoring import Deviation, Setting
+from simulator.studies.hanzich.scoring import Conditions, Deviation
 
 CONFIDENCE = 0.95
 
@@ -45,7 +45,7 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(fmean(values), quantile * stdev(values) / sqrt(len(values)))
 
 
-def by_cell(scored: Mapping[Setting, Sequence[Mapping[str, Deviation]]]) -> Scores:
+def by_cell(scored: Mapping[Conditions, Sequence[Mapping[str, Deviation]]]) -> Scores:
     """The scores of settings of one scale."""
     return {
         Cell(setting.policy, setting.local_share, estimator): [each[estimator] for each in seeds]

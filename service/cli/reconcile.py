@@ -10,7 +10,7 @@ import typer
 from msgspec import Struct, field
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import admitting, ready
 
 if TYPE_CHECKING:

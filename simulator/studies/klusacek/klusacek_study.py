@@ -8,8 +8,8 @@ import numpy as np
 from simulator.reports.comparison import Outcome
 from simulator.reports.tables import text_table
 from simulator.scheduling.measures import node_notice, wait_error
-from simulator.studies.klusacek.exhibits import EXHIBITS
-from simulator.studies.klusacek.runs import LOGS, MORE_LOGS, name_of, runs
+from simulator.studies.klusacek.klusacek_exhibits import EXHIBITS
+from simulator.studies.klusacek.klusacek_simulations import LOGS, MORE_LOGS, name_of, runs
 from simulator.studies.simulations import Results, scheduling_study
 
 HEADS = (

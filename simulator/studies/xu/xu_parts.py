@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from predictors.jobs import Completion
 from predictors.tuning.plan import TuningPlan
 from simulator.studies.study import StudyError, runs_of
-from simulator.studies.xu.comparison import TuningComparison, compare
+from simulator.studies.xu.equal_shares import TuningComparison, compare
 from simulator.studies.xu.published import PUBLISHED, PublishedComparison, compare_as_published
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from simulator.reports.tables import text_table
 from simulator.shared_nodes.policies import SHARED_POLICIES
-from simulator.studies.hanzich.exhibits import EXHIBITS
-from simulator.studies.hanzich.findings import Cell, Scores, Verdict, mean, verdicts
+from simulator.studies.hanzich.hanzich_exhibits import EXHIBITS
+from simulator.studies.hanzich.hanzich_findings import Cell, Scores, Verdict, mean, verdicts
+from simulator.studies.hanzich.hanzich_parts import COLUMNS, PAPER, parts, play, scores_of
 from simulator.studies.hanzich.nas import LOCAL_SHARES
-from simulator.studies.hanzich.parts import COLUMNS, PAPER, parts, play, scores_of
 from simulator.studies.hanzich.scoring import SCORED
 from simulator.studies.study import Played, Study, Takes
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from simulator.studies.study import Played, Study, Takes, write_text
-from simulator.studies.xu.comparison import TuningComparison, tables
-from simulator.studies.xu.exhibits import EXHIBITS
-from simulator.studies.xu.parts import Part, parts, play
+from simulator.studies.xu.equal_shares import TuningComparison, tables
 from simulator.studies.xu.published import PAPER, PublishedComparison, published_tables
+from simulator.studies.xu.xu_exhibits import EXHIBITS
+from simulator.studies.xu.xu_parts import Part, parts, play
 
 
 def report(played: Played) -> str:

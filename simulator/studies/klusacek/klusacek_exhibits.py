@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from predictors.measures import error_per_group
 from predictors.methods.max_usage import MaxUsage
-from simulator.replay.loop import InProcess, Replay, replay
+from simulator.replay.trace_replay import InProcess, Replay, replay
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.method_summary import user_numbers
 from simulator.reports.replay_pictures import DURATIONS
 from simulator.reports.schedule_pictures import CLASSES
 from simulator.scheduling.measures import node_notice, wait_error
 from simulator.studies.exhibits import Exhibits, Make, Sources
-from simulator.studies.klusacek.runs import (
+from simulator.studies.klusacek.klusacek_simulations import (
     CTC,
     ESTIMATES,
     MORE_LOGS,
@@ -34,7 +34,7 @@ from simulator.studies.klusacek.runs import (
     node_runs,
     spans,
 )
-from simulator.studies.simulations import Results, Run
+from simulator.studies.simulations import Results, Simulation
 from simulator.studies.study import StudyError, runs_of
 
 NAMES = {"exact": "exact", "requested": "requests", "max-usage": "predictor"}
@@ -158,7 +158,7 @@ def on_nodes(
         panels = []
         span = spans(sources.limit, sources.options.get("node_jobs"))[-1]
         for path in _some(logs(sources), number):
-            results = Results(sources.play(Run.play, node_runs(path, [span])))
+            results = Results(sources.play(Simulation.play, node_runs(path, [span])))
             columns = {}
             for pinning in PINNING:
                 for run, each in results.outcomes:
@@ -206,7 +206,7 @@ def _conservative(sources: Sources, paths: Sequence[Path]) -> list[tuple[Path, A
     """Outcomes by estimates, of each log."""
     found = []
     for path in paths:
-        results = Results(sources.play(Run.play, conservative_runs(path, sources.limit)))
+        results = Results(sources.play(Simulation.play, conservative_runs(path, sources.limit)))
         found.append((path, results.of(results.groups()[0])))
     return found
 

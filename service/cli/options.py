@@ -5,14 +5,12 @@ from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 from service.cli.console import CommandError, ExitCode
-from service.settings import Settings
 
 if TYPE_CHECKING:
     from service.pseudonyms import Pseudonyms
+    from service.settings import Settings
 
 DatabaseUrl = Annotated[
     str | None,
@@ -29,12 +27,17 @@ ConfigFile = Annotated[
 ]
 
 
-def load_settings(**options: Any) -> Settings:
+def load_settings(**options: Any) -> "Settings":
     """The settings in force, with every option that was given on the command line.
 
     Raises:
         CommandError: a setting is unknown or out of range; the message names each one.
     """
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
+    from service.settings import Settings
+
     given = {name: value for name, value in options.items() if value is not None}
     try:
         return Settings(**given)
@@ -49,7 +52,7 @@ def load_settings(**options: Any) -> Settings:
         raise CommandError(f"The settings file is not TOML: {error}.", ExitCode.USAGE) from None
 
 
-def names_of(settings: Settings) -> "Pseudonyms":
+def names_of(settings: "Settings") -> "Pseudonyms":
     """The pseudonyms that replace the names of people in the history.
 
     Raises:
@@ -63,7 +66,7 @@ def names_of(settings: Settings) -> "Pseudonyms":
         raise CommandError(str(error), ExitCode.USAGE) from error
 
 
-def check_parameters(settings: Settings) -> None:
+def check_parameters(settings: "Settings") -> None:
     """Refuse unknown methods, unknown parameters and an unusable key.
 
     Raises:

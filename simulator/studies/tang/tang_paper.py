@@ -48,4 +48,4 @@ ACCURACIES: Mapping[str, Mapping[int, float]] = {
     "median": {50: 0.68, 60: 0.83},
     "p85": {50: 0.71, 60: 0.86},
 }
-"""Accuracy that so many percent of the jobs do not exceed (Fig. 11)."""
+"""Accuracy that a given percentage of the jobs does not exceed (Fig. 11)."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulator.shared_nodes.policies import SHARED_POLICIES
-from simulator.studies.hanzich.findings import Scores, by_cell
+from simulator.studies.hanzich.hanzich_findings import Scores, by_cell
 from simulator.studies.hanzich.nas import LOCAL_SHARES
-from simulator.studies.hanzich.scoring import Deviation, Setting, score
+from simulator.studies.hanzich.scoring import Conditions, Deviation, score
 from simulator.studies.study import Played
 
 SEEDS_AT_ONCE = 10
@@ -31,7 +31,7 @@ PAPER = {
 class Part(NamedTuple):
     """A few workloads in one setting."""
 
-    setting: Setting
+    setting: Conditions
     seeds: range
 
 
@@ -47,7 +47,7 @@ def parts(
         scale: how many times longer the benchmarks run than supposed.
     """
     assert not paths  # noqa: S101 - the study takes nothing
-    settings = [Setting(*each, scale, limit) for each in product(SHARED_POLICIES, LOCAL_SHARES)]
+    settings = [Conditions(*each, scale, limit) for each in product(SHARED_POLICIES, LOCAL_SHARES)]
     return [Part(setting, chosen) for setting, chosen in product(settings, _chunks(seeds))]
 
 
@@ -63,7 +63,7 @@ def play(part: Part) -> list[Mapping[str, Deviation]]:
 
 def scores_of(played: Played) -> Scores:
     """The deviations of all workloads by cell."""
-    scored: dict[Setting, list[Mapping[str, Deviation]]] = {}
+    scored: dict[Conditions, list[Mapping[str, Deviation]]] = {}
     for part, found in played:
         scored.setdefault(part.setting, []).extend(found)
     return by_cell(scored)

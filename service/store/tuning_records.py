@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Row, case, func, literal, select, text
 from predictors.jobs import Completion
 from predictors.tuning.plan import TuningPlan
 from service.store.database import Database
-from service.store.errors import TuningLostError
 from service.store.rows import COMPLETION, completion_of
+from service.store.store_errors import TuningLostError
 from service.store.tables import completions, parameters, tunings
 from service.store.types import Tuning, TuningState
 
@@ -118,7 +118,7 @@ class Tunings:
             _give_back(connection, _held(tuning), now)
 
     def give_back_silent(self, now: float, silent_since: float) -> int:
-        """Let others take running rounds of which nothing was heard since; says how many."""
+        """Give silent running rounds back to the waiting ones; returns their number."""
         with self._database.writing() as connection:
             return _give_back(connection, _silent(silent_since), now)
 

@@ -19,7 +19,7 @@ from predictors.methods.last_two import LastTwo
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
 from predictors.tuning.plan import TuningPlan
-from simulator.replay.loop import InProcess, replay
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.xu.retuning import Retuning

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from simulator.reports.exhibit_pictures import draw
 from simulator.reports.tables import text_table
-from simulator.studies.rocchetti.exhibits import EXHIBITS, scenario_exhibits
-from simulator.studies.rocchetti.findings import MAKESPANS, WAITS, counted, whole_orders
-from simulator.studies.rocchetti.paper import PAPER_MAKESPANS, PAPER_WAITS
+from simulator.studies.rocchetti.rocchetti_exhibits import EXHIBITS, scenario_exhibits
+from simulator.studies.rocchetti.rocchetti_findings import MAKESPANS, WAITS, counted, whole_orders
+from simulator.studies.rocchetti.rocchetti_paper import PAPER_MAKESPANS, PAPER_WAITS
 from simulator.studies.rocchetti.stretches import (
     CURIE,
     LOGS,
@@ -17,7 +17,7 @@ from simulator.studies.rocchetti.stretches import (
     scenario_runs,
     stretches_of,
 )
-from simulator.studies.simulations import Results, Run, scheduling_study
+from simulator.studies.simulations import Results, Simulation, scheduling_study
 from simulator.studies.study import Played, write_text
 
 SCENARIO_HEADS = ("1", "2", "3", "4", "5", "6")
@@ -25,7 +25,7 @@ SCENARIO_HEADS = ("1", "2", "3", "4", "5", "6")
 FINDING_HEADS = ("finding of the paper", "holds in", "ratio", "95 % interval", "paper")
 
 
-def runs(logs: Path, limit: int | None) -> Sequence[Run]:
+def runs(logs: Path, limit: int | None) -> Sequence[Simulation]:
     """The six scenarios of Table 4, in every stretch, with and without backfilling."""
     return scenario_runs(logs, limit)
 

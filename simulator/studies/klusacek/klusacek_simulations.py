@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulator.scheduling.semantics import Semantics
-from simulator.studies.simulations import Run
+from simulator.studies.simulations import Simulation
 
 CTC, SDSC = "CTC-SP2-1996-3.1-cln.swf.gz", "SDSC-SP2-1998-4.2-cln.swf.gz"
 STAND_IN = "CERIT-SC-wagap-2013.swf.gz"
@@ -23,14 +23,14 @@ FEW_JOBS = 5000
 """Without backfilling the queue of these logs never empties, and waits grow with the log."""
 
 
-class Span(NamedTuple):
+class FirstJobs(NamedTuple):
     """How much of a log is played on named nodes."""
 
     name: str
     limit: int | None
 
 
-def runs(logs: Path, limit: int | None, node_jobs: int | None = None) -> Sequence[Run]:
+def runs(logs: Path, limit: int | None, node_jobs: int | None = None) -> Sequence[Simulation]:
     """Conservative backfilling with three estimates; FCFS on nodes, pinned or not.
 
     Args:
@@ -47,10 +47,10 @@ def runs(logs: Path, limit: int | None, node_jobs: int | None = None) -> Sequenc
     ]
 
 
-def conservative_runs(path: Path, limit: int | None) -> Sequence[Run]:
+def conservative_runs(path: Path, limit: int | None) -> Sequence[Simulation]:
     """A log under conservative backfilling."""
     return [
-        Run(
+        Simulation(
             trace=str(path),
             semantics=Semantics(policy="conservative"),
             estimates=estimates,
@@ -61,13 +61,13 @@ def conservative_runs(path: Path, limit: int | None) -> Sequence[Run]:
     ]
 
 
-def node_runs(path: Path, played: Sequence[Span]) -> Sequence[Run]:
+def node_runs(path: Path, played: Sequence[FirstJobs]) -> Sequence[Simulation]:
     """Some spans of a log with every pinning; the first few jobs also with the start kept.
 
     Exact estimates are played without pinning only: with them all plans stay as they are.
     """
     return [
-        Run(
+        Simulation(
             trace=str(path),
             semantics=Semantics(policy="fcfs-pinned", pinning=pinning, pinned=pinned),
             estimates=estimates,
@@ -83,20 +83,20 @@ def node_runs(path: Path, played: Sequence[Span]) -> Sequence[Run]:
     ]
 
 
-FEW = Span(f"first {FEW_JOBS:,}", FEW_JOBS)
+FEW = FirstJobs(f"first {FEW_JOBS:,}", FEW_JOBS)
 
 
-def spans(limit: int | None, node_jobs: int | None) -> Sequence[Span]:
+def spans(limit: int | None, node_jobs: int | None) -> Sequence[FirstJobs]:
     """The first few jobs, and all jobs that are played on named nodes."""
     most = min((jobs for jobs in (limit, node_jobs) if jobs is not None), default=None)
     if most is None:
-        return FEW, Span("all", None)
+        return FEW, FirstJobs("all", None)
     if most <= FEW_JOBS:
-        return (Span(f"first {most:,}", most),)
-    return FEW, Span(f"first {most:,}", most)
+        return (FirstJobs(f"first {most:,}", most),)
+    return FEW, FirstJobs(f"first {most:,}", most)
 
 
-def _node_group(log: str, span: Span, pinning: int, pinned: str) -> str:
+def _node_group(log: str, span: FirstJobs, pinning: int, pinned: str) -> str:
     kept = ", start kept" if pinned == "start" else ""
     return f"{log}, {span.name}, pinning {pinning // 3600} h{kept}"
 

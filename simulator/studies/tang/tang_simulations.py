@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.studies.tang.months import MonthRun
+from simulator.studies.tang.months import MonthSimulation
 
 INTREPID = "Intrepid"
 
@@ -38,10 +38,10 @@ class Readings:
 
 def month_runs(
     directory: Path, logs: Mapping[str, str], limit: int | None, readings: Readings
-) -> Sequence[MonthRun]:
+) -> Sequence[MonthSimulation]:
     """Every log under every rule with all estimates."""
     return [
-        MonthRun(
+        MonthSimulation(
             log=name,
             trace=str(directory / file),
             order=order,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ class SchemaOutdatedError(StoreError):
 
 
 class NewerSchemaError(StoreError):
-    """A newer release has brought the schema further than this one knows."""
+    """The schema is newer than this release."""
 
 
 class ForeignDatabaseError(StoreError):
@@ -34,7 +34,7 @@ class EncodingError(StoreError):
 
 
 class NotOursError(StoreError):
-    """The database's own tools do this."""
+    """The operation belongs to the database's own tools."""
 
 
 class RefusedRecordError(StoreError):

@@ -1,0 +1,83 @@
+"""A group of commands whose modules are imported only when they are needed."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+Command = Any
+"""Of the click that Typer carries within itself, whose types are private."""
+
+
+class LazyCommand(NamedTuple):
+    """A command that has not been imported.
+
+    Attributes:
+        place: its module and its name there, such as ``service.cli.serve:serve``: a function, or a
+            Typer application for a group of commands.
+        panel: the heading under which help lists it.
+        summary: the first sentence of its help, a copy of it.
+    """
+
+    place: str
+    panel: str
+    summary: str
+
+    def load(self, name: str) -> Command:
+        """The command itself."""
+        module, _, attribute = self.place.partition(":")
+        found = getattr(import_module(module), attribute)
+        around = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        around.callback()(lambda: None)  # else a single command would be no group's
+        if isinstance(found, typer.Typer):
+            around.add_typer(found, name=name, rich_help_panel=self.panel)
+        else:
+            around.command(name, rich_help_panel=self.panel)(found)
+        return typer.main.get_group(around).commands[name]
+
+    def stub(self, name: str) -> Command:
+        """What lists of commands show of it."""
+        return TyperCommand(name, help=self.summary, rich_help_panel=self.panel)
+
+
+class LazyGroup(TyperGroup):
+    """Imports the one command that is run; its own help and completion import none.
+
+    Attributes:
+        lazy: the commands by name, in the order of the help.
+    """
+
+    lazy: Mapping[str, LazyCommand]
+    _lists_only = False
+
+    @property
+    def commands(self) -> dict[str, Command]:
+        """All commands, imported."""
+        return {name: lazy.load(name) for name, lazy in self.lazy.items()}
+
+    @commands.setter
+    def commands(self, value: object) -> None:
+        """Nothing: click sets it to what Typer has registered, which is nothing."""
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """The names."""
+        return [*self.lazy]
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Command | None:
+        """The command of that name, or, for lists, what they show of it."""
+        lazy = self.lazy.get(cmd_name)
+        if lazy is None:
+            return None
+        return lazy.stub(cmd_name) if self._lists_only else lazy.load(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        self._lists_only = True
+        super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Complete their names without importing them."""
+        self._lists_only = True
+        return super().shell_complete(ctx, incomplete)

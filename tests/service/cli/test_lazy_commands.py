@@ -1,0 +1,62 @@
+"""Lists of commands import none of them; a command imports what it needs."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from service.cli import Commands, app
+
+HEAVY = ("numba", "numpy", "sqlalchemy", "fastapi", "pydantic_settings", "matplotlib", "msgspec")
+
+LOOK = """
+import sys
+sys.argv = ["walltimed", *sys.argv[2:]]
+from service.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print("imported:", *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def imported(*arguments: str, **environment: str) -> set[str]:
+    """The packages that a command line imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, "-", *arguments],
+        env={"PATH": "", "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_what_only_tells_imports_nothing_heavy(option):
+    assert not imported(option) & set(HEAVY)
+
+
+def test_the_version_is_told_without_the_command_line():
+    assert not imported("--version") & {"pydantic", "pydantic_core"}
+
+
+def test_completing_a_command_imports_none():
+    words = {"_WALLTIMED_COMPLETE": "complete_bash", "COMP_WORDS": "walltimed s", "COMP_CWORD": "1"}
+    assert not imported(**words) & set(HEAVY)
+
+
+@pytest.mark.parametrize("name", Commands.lazy)
+def test_the_line_in_the_list_is_the_beginning_of_the_command_s_own_help(name):
+    command = get_command(app).commands[name]
+    assert command.name == name
+    paragraph = command.help.split("\n\n", maxsplit=1)[0]
+    assert " ".join(paragraph.split()) == Commands.lazy[name].summary
+
+
+def test_a_command_that_does_not_exist_is_refused_with_a_near_one(walltimed):
+    code, _, said = walltimed("srve")
+    assert code == 2
+    assert "Did you mean" in said
