@@ -29,6 +29,8 @@ RELOADABLE = frozenset(
         "max_rejected_lines",
         "forecast_jobs",
         "forecast_samples",
+        "queue_jobs",
+        "queue_old_seconds",
     }
 )
 """Settings that SIGHUP puts in force without a restart."""
@@ -168,6 +170,20 @@ class Settings(BaseSettings):
         le=200,
         description="Number of futures with runtimes drawn from past errors, whose ranges are a "
         "forecast's intervals; 0 turns intervals off.",
+    )
+    queue_jobs: int = Field(
+        100_000, ge=1, description="Most running and waiting jobs of one live queue."
+    )
+    queue_seconds: float = Field(
+        60.0,
+        gt=0,
+        le=600,
+        description="Seconds after which the forecast of a live queue is given up.",
+    )
+    queue_old_seconds: float = Field(
+        300.0,
+        gt=0,
+        description="Seconds without a newer one after which a live queue is shown as old.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest severity of written log records."

@@ -105,7 +105,7 @@ def service(sqlite_url):
 
 
 def test_every_call_is_documented(service):
-    documented = set(re.findall(r"`((?:GET|POST) /[^`]+)`", API))
+    documented = set(re.findall(r"`((?:GET|POST|PUT) /[^`]+)`", API))
     served = {
         f"{verb.upper()} {path}"
         for path, verbs in service.get("/openapi.json").json()["paths"].items()
@@ -130,11 +130,14 @@ def test_the_examples_are_true(service, page):
 def call(service: InProcess, command: str) -> object:
     """What the service answers to the arguments of curl."""
     words = shlex.split(command.replace("$'", "'"))
+    method = "POST"
+    if words[0] == "-X":
+        method, words = words[1], words[2:]
     path = words[0].removeprefix("localhost:8580")
     if len(words) == 1:
         return service.get(path).json()
     if "--json" in words:
-        return service.send(path, words[-1]).json()
+        return service.send(path, words[-1], method=method).json()
     kind = words[words.index("-H") + 1].removeprefix("Content-Type: ")
     return service.send(path, words[-1].replace("\\n", "\n"), kind).json()
 

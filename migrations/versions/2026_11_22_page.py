@@ -1,13 +1,13 @@
 """What the page needs: scores by day, and who is logged in.
 
-Revision: 2026_11_22_page, after 2026_11_22_administration
+Revision: 2026_11_22_page, after 2026_11_22_queues
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "2026_11_22_page"
-down_revision = "2026_11_22_administration"
+down_revision = "2026_11_22_queues"
 branch_labels = None
 depends_on = None
 

@@ -20,6 +20,7 @@ from service.http.routes import (
     forecasts,
     health,
     predictions,
+    queues,
     tunings,
     users,
 )
@@ -27,6 +28,8 @@ from service.operations.adapting import Adapting
 from service.operations.completing import Completing
 from service.operations.forecasting import Forecasting
 from service.operations.predicting import Predicting
+from service.operations.queues.showing import ShowingQueues
+from service.operations.queues.taking import TakingQueues
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.tuning import TuningRounds
@@ -109,6 +112,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     )
     users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
+    queues.add(app.router, taking_queues_of(worker), showing_queues_of(worker))
     tunings.add(
         app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
     )
@@ -161,6 +165,27 @@ def forecasting_of(worker: Worker) -> Forecasting:
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
         processes=worker.forecasts,
+        clock=worker.clock,
+    )
+
+
+def taking_queues_of(worker: Worker) -> TakingQueues:
+    """The operation that takes live queues."""
+    return TakingQueues(
+        worker.settings,
+        keeper=worker.queues,
+        pseudonyms=worker.pseudonyms,
+        cluster_bound=worker.cluster_bound,
+        clock=worker.clock,
+    )
+
+
+def showing_queues_of(worker: Worker) -> ShowingQueues:
+    """The operation that shows live queues."""
+    return ShowingQueues(
+        worker.settings,
+        keeper=worker.queues,
+        pseudonyms=worker.pseudonyms,
         clock=worker.clock,
     )
 

@@ -13,6 +13,7 @@ from starlette.types import Scope as Connection
 from service.auth import Guard, Scope
 from service.errors import STATUSES, EncodedBodyError, MalformedRequestError
 from service.http.bytes_route import BytesRoute
+from service.http.callers import CALLER
 from service.http.error_answers import failure, send_error
 from service.http.host_names import HostNames
 from service.metrics import Metrics, RouteMetrics
@@ -39,13 +40,13 @@ class Endpoint:
     Attributes:
         app: the application behind it.
         is_open: whether the route needs no token.
-        scope: that a token must have; None if any valid one will do.
+        scopes: of which a token must have one; none if any valid token will do.
         metrics: where passages are counted.
     """
 
     app: ASGIApp
     is_open: bool
-    scope: str | None
+    scopes: tuple[str, ...]
     metrics: RouteMetrics
 
 
@@ -54,12 +55,12 @@ def open_to_all() -> dict[str, Any]:
     return {"security": []}
 
 
-def needs(scope: Scope | None = None) -> dict[str, Any]:
-    """Declares, for ``openapi_extra``, the scope that a route needs; None: any valid token.
+def needs(*scopes: Scope) -> dict[str, Any]:
+    """Declares, for ``openapi_extra``, scopes of which a route needs one; none: any valid token.
 
     That is both what the OpenAPI document says and what the gate holds to.
     """
-    return {"security": [{SCHEME: [scope.value] if scope else []}]}
+    return {"security": [{SCHEME: [scope.value]} for scope in scopes] or [{SCHEME: []}]}
 
 
 class Gate:
@@ -91,20 +92,17 @@ class Gate:
         self._metrics = metrics
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._templates: list[tuple[APIRoute, Endpoint]] = []
-        self._elsewhere = Endpoint(
-            app=app, is_open=False, scope=None, metrics=metrics.route("none")
-        )
+        self._elsewhere = Endpoint(app=app, is_open=False, scopes=(), metrics=metrics.route("none"))
         for route in routes:
             if isinstance(route, APIRoute):
                 self._add(route)
 
     def _add(self, route: APIRoute) -> None:
         security = (route.openapi_extra or needs())["security"]
-        scopes = security[0][SCHEME] if security else []
         endpoint = Endpoint(
             app=route.bytes_app if isinstance(route, BytesRoute) and route.bytes_app else self._app,
             is_open=not security,
-            scope=scopes[0] if scopes else None,
+            scopes=tuple(scope for way in security for scope in way[SCHEME]),
             metrics=self._metrics.route(route.path_format),
         )
         if route.param_convertors:
@@ -138,7 +136,7 @@ class Gate:
         if self._names is not None and self._guard.is_open:
             self._names.check(host, headers.get(b"origin"))
         if not endpoint.is_open:
-            self._guard.admit(headers.get(b"authorization"), endpoint.scope)
+            connection[CALLER] = self._guard.admit(headers.get(b"authorization"), endpoint.scopes)
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
             raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
 

@@ -234,10 +234,16 @@ class Store:
         with self._database.reading() as connection:
             return forgetting.read_last_erasure(connection)
 
-    def issue_token(self, name: str, scopes: Iterable[str], now: float) -> tuple[Token, str]:
-        """Make a token; the text is what its bearer presents and cannot be shown again."""
+    def issue_token(
+        self, name: str, scopes: Iterable[str], now: float, *, user: str | None = None
+    ) -> tuple[Token, str]:
+        """Make a token; the text is what its bearer presents and cannot be shown again.
+
+        Raises:
+            ValueError: its scopes do not go together, or with ``user``, whose jobs it is about.
+        """
         with self._database.writing() as connection:
-            return tokens.issue(connection, name, scopes, now)
+            return tokens.issue(connection, name, scopes, now, user=user)
 
     def revoke_token(self, token_id: str, now: float) -> bool:
         """Make a token worthless; False if there is no valid token of that id."""

@@ -178,6 +178,7 @@ tokens = Table(
     Column("secret_hash", LargeBinary, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
+    Column("user_name", Text),  # whose own jobs a token of scope self is about
     PrimaryKeyConstraint("token_id"),
 )
 
@@ -189,6 +190,33 @@ sessions = Table(
     Column("token_id", Text, nullable=False),
     Column("expires_at", Double, nullable=False),
     PrimaryKeyConstraint("session_hash"),
+)
+
+# The latest queue of each cluster, with the forecasts made for its jobs: replaced as a whole.
+queues = Table(
+    "queues",
+    metadata,
+    Column("cluster", Text),
+    Column("version", BigInteger, nullable=False),  # grows with every replacement
+    Column("received_at", Double, nullable=False),
+    Column("content", LargeBinary, nullable=False),  # JSON, compressed
+    PrimaryKeyConstraint("cluster"),
+)
+
+# Running sums of how far off forecast waits were, of the jobs that have started.
+wait_scores = Table(
+    "wait_scores",
+    metadata,
+    Column("cluster", Text),
+    Column("queue", Text),  # empty for jobs that name none
+    Column("made", Text),  # at arrival, or since
+    Column("jobs", Double, nullable=False),
+    Column("wait", Double, nullable=False),  # sums, seconds
+    Column("absolute_error", Double, nullable=False),
+    Column("error", Double, nullable=False),
+    Column("intervals", Double, nullable=False),
+    Column("covered", Double, nullable=False),
+    PrimaryKeyConstraint("cluster", "queue", "made"),
 )
 
 OPEN_ROUND = text("state IN ('waiting', 'running')")

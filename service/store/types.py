@@ -112,6 +112,7 @@ class Token(Struct, frozen=True, kw_only=True):
         token_id: public part, safe to log.
         name: what it is for, in the administrator's words.
         scopes: what it allows; ``admin`` allows everything.
+        user: whose own jobs a token of scope ``self`` is about, as the history calls the user.
         secret_hash: SHA-256 of the secret part.
         created_at: Unix seconds.
         revoked_at: Unix seconds; None while it is valid.
@@ -122,6 +123,7 @@ class Token(Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
     secret_hash: bytes
     created_at: float
+    user: str | None = None
     revoked_at: float | None = None
 
     def matches(self, secret: str) -> bool:

@@ -28,6 +28,7 @@ from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process, take_short_slices
+from service.worker.queues.keeper import QueueKeeper
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -80,6 +81,7 @@ class Worker:
         recorder: takes predictions that were answered.
         tuning: runs rounds of tuning.
         forecasts: the processes in which queues are played forward.
+        queues: the live queues.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Worker:
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
         )
+        self.queues = QueueKeeper()
         self._owns_process = owns_process
         self._history_length = 0
         self._held_clusters = 0
