@@ -22,6 +22,12 @@ LATENCY_BUCKETS = (
 )
 """Seconds."""
 
+WAIT_BUCKETS = (
+    *(60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0),
+    *(57600.0, 86400.0, 172800.0, 345600.0, 604800.0),
+)
+"""Seconds."""
+
 MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with which several worker processes share their metrics."""
 
@@ -111,6 +117,35 @@ class Metrics:
             "unserved_clusters",
             "Clusters with history that no predictions are made for: more than max_clusters.",
         )
+        self._waits = Histogram(
+            f"{PREFIX}_job_wait_seconds",
+            "Waits of jobs that have started: forecast at their arrival, and as they came.",
+            ["cluster", "queue", "kind"],
+            buckets=WAIT_BUCKETS,
+            registry=self.registry,
+        )
+        self._queue_forecasts = Histogram(
+            f"{PREFIX}_queue_forecast_duration_seconds",
+            "Time to predict and play a live queue.",
+            ["cluster"],
+            buckets=LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+        self._queue_jobs = self._gauge(
+            "queue_jobs", "Jobs of a live queue by state.", "cluster state", "livemostrecent"
+        )
+        self._queue_age = self._gauge(
+            "queue_age_seconds", "Seconds since a live queue was taken.", "cluster", "livemin"
+        )
+        self._wait_scores = {
+            "jobs": self._wait_score("scored_waits", "Jobs whose forecast waits were scored."),
+            "mean_absolute_error": self._wait_score(
+                "wait_mean_absolute_error_seconds", "Mean absolute error of forecast waits."
+            ),
+            "coverage": self._wait_score(
+                "wait_coverage_ratio", "Share of intervals of the start that held it."
+            ),
+        }
         self._scores = {
             "jobs": self._score("scored_jobs", "Jobs that ended and were scored."),
             "mean_absolute_error": self._score(
@@ -178,6 +213,31 @@ class Metrics:
                 if value is not None:
                     gauge.labels(cluster, score.method).set(value)
 
+    def waited(self, cluster: str, queue: str | None, *, come: float, forecast: float) -> None:
+        """Note the wait of a job that has started, and the one that was forecast at its arrival."""
+        self._waits.labels(cluster, queue or "", "come").observe(max(0.0, come))
+        self._waits.labels(cluster, queue or "", "forecast").observe(max(0.0, forecast))
+
+    def queue_forecast(self, cluster: str, seconds: float) -> None:
+        """Note how long the forecast of a live queue took."""
+        self._queue_forecasts.labels(cluster).observe(seconds)
+
+    def queue_age(self, cluster: str, seconds: float) -> None:
+        """Set how old a live queue is."""
+        self._queue_age.labels(cluster).set(seconds)
+
+    def queue_jobs(self, cluster: str, states: Mapping[str, int]) -> None:
+        """Set how many jobs a live queue has in each state."""
+        for state, jobs in states.items():
+            self._queue_jobs.labels(cluster, state).set(jobs)
+
+    def scored_waits(self, cluster: str, made: str, values: Mapping[str, float | None]) -> None:
+        """Set how far off the forecast waits of a cluster were."""
+        for name, gauge in self._wait_scores.items():
+            value = values[name]
+            if value is not None:
+                gauge.labels(cluster, made).set(value)
+
     def exposition(self) -> bytes:
         """All metrics as text; those of all worker processes, if they share them."""
         if MULTIPROCESS_DIRECTORY not in os.environ:
@@ -197,6 +257,9 @@ class Metrics:
             registry=self.registry,
             multiprocess_mode=mode,  # type: ignore[arg-type] # a Literal there, checked at run time
         )
+
+    def _wait_score(self, name: str, description: str) -> Gauge:
+        return self._gauge(name, description, "cluster made", mode="livemostrecent")
 
     def _score(self, name: str, description: str) -> Gauge:
         return self._gauge(name, description, "cluster method", mode="livemostrecent")

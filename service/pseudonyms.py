@@ -55,7 +55,7 @@ class Pseudonyms:
         """Let go of the names that were met, which are only remembered for their speed."""
         self.user: Pseudonym = self._of_kind("user")
         self._group = self._of_kind("group")
-        self._project = self._of_kind("project")
+        self.project: Pseudonym = self._of_kind("project")
         self._application = self._of_kind("application")
 
     def submission(self, job: "Submission") -> "Submission":
@@ -66,7 +66,7 @@ class Pseudonyms:
             job,
             user=self.user(job.user),
             group=self._group(job.group),
-            project=self._project(job.project),
+            project=self.project(job.project),
             application=self._application(job.application),
         )
 

@@ -185,6 +185,12 @@ class Settings(BaseSettings):
         gt=0,
         description="Seconds without a newer one after which a live queue is shown as old.",
     )
+    users_socket: Path | None = Field(
+        None,
+        description="Also listen on this Unix socket, to which every user of the machine may "
+        "connect: who calls without a token may see what is their own (scope self), as the kernel "
+        "says who it is.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest severity of written log records."
     )

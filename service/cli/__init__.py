@@ -9,6 +9,7 @@ import typer
 from service.cli.lazy_group import LazyCommand, LazyGroup
 
 SERVICE, HISTORY, STUDIES = "The service", "The history", "Studies on traces"
+USERS = "For the users of a cluster"
 
 
 class Commands(LazyGroup):
@@ -49,6 +50,26 @@ class Commands(LazyGroup):
             "service.cli.token:token",
             SERVICE,
             "Issue, revoke and list API tokens.",
+        ),
+        "ask": LazyCommand(
+            "service.cli.asking:ask",
+            USERS,
+            "Tell how long a job will likely run, what request would do, and when it would start.",
+        ),
+        "queue": LazyCommand(
+            "service.cli.queue:queue",
+            USERS,
+            "Show waiting and running jobs, and when they will likely start and end.",
+        ),
+        "report": LazyCommand(
+            "service.cli.reporting:report",
+            USERS,
+            "Tell how requests compared with runtimes, by job name, and what request would do.",
+        ),
+        "export": LazyCommand(
+            "service.cli.exporting:export",
+            HISTORY,
+            "Write the runs that the store holds, for a spreadsheet, XDMoD or a paper.",
         ),
         "import": LazyCommand(
             "service.cli.importing:import_",

@@ -208,7 +208,7 @@ class WhatIfAnswer:
 class WaitScoreAnswer:
     """How far off forecast waits were, of the jobs that have started."""
 
-    queue: Annotated[str | None, Field(description="Null for all queues together.")]
+    queue: Annotated[str | None, Field(description="Null: all queues; empty: jobs that name none.")]
     made: Annotated[
         Literal["arrival", "since"],
         Field(description="arrival: first forecasts; since: all later ones, each job counting 1."),

@@ -39,6 +39,9 @@ class ApplicationReportAnswer(RequestSumsAnswer):
         float | None,
         Field(description="Seconds that hold `share` of these runs; null if not shorter."),
     ]
+    gain_hours: Annotated[
+        float, Field(description="Processor hours that the suggested request would not ask for.")
+    ]
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
 from service.http.connections import REFUSED
 from service.http.gate import Gate
 from service.http.host_names import HostNames
+from service.http.peers import Vouching
 from service.http.routes import (
     adapters,
     completions,
@@ -21,6 +22,7 @@ from service.http.routes import (
     health,
     predictions,
     queues,
+    reports,
     tunings,
     users,
 )
@@ -28,10 +30,13 @@ from service.operations.adapting import Adapting
 from service.operations.completing import Completing
 from service.operations.forecasting import Forecasting
 from service.operations.predicting import Predicting
+from service.operations.queues.scoring import ScoringWaits
 from service.operations.queues.showing import ShowingQueues
 from service.operations.queues.taking import TakingQueues
+from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
+from service.operations.requests import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.settings import Settings
 from service.worker.worker import Worker
@@ -92,6 +97,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     app.gate = Gate(
         partial(FastAPI.__call__, app),
         guard=worker.guard,
+        vouching=Vouching(settings.users_socket, worker.pseudonyms.user),
         names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
         routes=app.routes,
@@ -112,7 +118,18 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     )
     users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
-    queues.add(app.router, taking_queues_of(worker), showing_queues_of(worker))
+    showing = showing_queues_of(worker)
+    queues.add(
+        app.router,
+        taking=taking_queues_of(worker),
+        showing=showing,
+        what_if=what_if_of(worker, showing),
+        scoring=ScoringWaits(worker.store),
+    )
+    reports.add(
+        app.router,
+        ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock),
+    )
     tunings.add(
         app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
     )
@@ -185,7 +202,21 @@ def showing_queues_of(worker: Worker) -> ShowingQueues:
     return ShowingQueues(
         worker.settings,
         keeper=worker.queues,
+        follower=worker.follower,
         pseudonyms=worker.pseudonyms,
+        clock=worker.clock,
+    )
+
+
+def what_if_of(worker: Worker, showing: ShowingQueues) -> WhatIf:
+    """The operation that plays jobs that are not submitted."""
+    return WhatIf(
+        worker.settings,
+        keeper=worker.queues,
+        showing=showing,
+        follower=worker.follower,
+        pseudonyms=worker.pseudonyms,
+        process=worker.forecasts.dedicated,
         clock=worker.clock,
     )
 

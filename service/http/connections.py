@@ -16,6 +16,7 @@ from service.errors import (
     status_of,
 )
 from service.http.bytes_route import to_json
+from service.http.peers import PEER, uid_of
 from service.logs import SparseLog
 
 LONGEST_HEAD = 1 << 16
@@ -64,6 +65,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection, if there is room for it."""
         super().connection_made(transport)
+        self._uid = uid_of(transport)
         self._barren = 0  # bytes since the last that a request was made of
         self._reads_body = False
         self._is_refused = False
@@ -102,6 +104,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._barren > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADER_LINES:
             self._refuse(too_large())
+
+    def on_message_begin(self) -> None:
+        """Begin a request; over a Unix socket it says who is at the other end."""
+        super().on_message_begin()
+        if self._uid is not None:
+            self.scope[PEER] = self._uid  # type: ignore[literal-required] # ours, not ASGI's
 
     def on_headers_complete(self) -> None:
         """Begin to serve a request, unless its head is too large."""

@@ -175,9 +175,9 @@ class Predicting:
             requested_walltime=prediction.requested_walltime,
             method=prediction.method,
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
-            interval=_interval(prediction),
+            interval=interval_of(prediction),
             median=prediction.median,
-            explanation=_explanation(prediction),
+            explanation=explanation_of(prediction),
             prediction_id=prediction_id,
             job_id=body.job_id,
             cluster=submission.cluster,
@@ -193,13 +193,15 @@ def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
     return replace(prediction, predicted_walltime=seconds)
 
 
-def _explanation(prediction: Prediction) -> list[PastRunAnswer] | None:
+def explanation_of(prediction: Prediction) -> list[PastRunAnswer] | None:
+    """The runs that a prediction rests on, if it tells them."""
     if prediction.explanation is None:
         return None
     return [PastRunAnswer(*astuple(run)) for run in prediction.explanation]
 
 
-def _interval(prediction: Prediction) -> IntervalAnswer | None:
+def interval_of(prediction: Prediction) -> IntervalAnswer | None:
+    """The interval of a prediction, if it has one."""
     interval = prediction.interval
     if interval is None:
         return None

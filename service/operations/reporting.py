@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 
 import structlog
 
 from service.contract.answers import MethodAnswer, MethodsAnswer, ScoreAnswer
 from service.metrics import Metrics
+from service.operations.queues.scoring import together
 from service.settings import Settings
 from service.store import MethodScore, Store, StoreError
 from service.worker.live_state import LiveState
@@ -69,6 +71,9 @@ class Reporting:
     def _read_scores(self) -> None:
         for cluster in self._live.clusters[:REPORTED_CLUSTERS]:
             self._metrics.scored(cluster, self._store.scores(cluster))
+        for cluster in sorted(self._store.queues.versions())[:REPORTED_CLUSTERS]:
+            for score in together(self._store.queues.scores(cluster)):
+                self._metrics.scored_waits(cluster, score.made, asdict(score))
 
 
 def _score(score: MethodScore | None) -> ScoreAnswer | None:

@@ -41,12 +41,14 @@ class Outlook(Struct, kw_only=True, gc=False):
         points: forecasts, the oldest first, the last one last; thinned between the two.
         before: the forecast before the last one.
         position: its place among the jobs that wait for the same processors, from 1.
+        waits: whether it waited when it was forecast last.
     """
 
     predicted: float
     points: list[Point] = field(default_factory=list)
     before: Point | None = None
     position: int | None = None
+    waits: bool = True
 
     @property
     def last(self) -> Point | None:
@@ -56,7 +58,7 @@ class Outlook(Struct, kw_only=True, gc=False):
     def add(self, point: Point) -> None:
         """Remember one more forecast."""
         self.before = self.last
-        if len(self.points) > 1 and _is_same(self.points[-2], self.points[-1]):
+        if len(self.points) > 2 and _is_same(self.points[-2], self.points[-1]):
             self.points.pop()
         self.points.append(point)
         if len(self.points) > MOST_POINTS:

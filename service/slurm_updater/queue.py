@@ -102,7 +102,7 @@ def _job(shown: Shown, cluster: str) -> QueuedJob | None:
     states = shown.job_state if isinstance(shown.job_state, list) else [shown.job_state]
     waits, runs = states == ["PENDING"], states == ["RUNNING"]
     is_held = waits and number(shown.priority) == 0
-    submission, target = _submission(shown, cluster), _target(shown)
+    submission, target = submission_of(shown, cluster), _target(shown)
     started = number(shown.start_time) if runs else None
     if submission is None or target is None or is_held or not (waits or started):
         return None
@@ -116,7 +116,8 @@ def _job(shown: Shown, cluster: str) -> QueuedJob | None:
     )
 
 
-def _submission(shown: Shown, cluster: str) -> Submission | None:
+def submission_of(shown: Shown, cluster: str) -> Submission | None:
+    """The submission of a job; None if it has no limit, or cannot be read."""
     job_id, minutes = text(shown.job_id), number(shown.time_limit)
     submitted = number(shown.submit_time)
     if job_id is None or not minutes or not submitted:

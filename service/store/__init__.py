@@ -2,6 +2,8 @@
 
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.past_runs import PastRun, PastRuns
+from service.store.queues import Queues, WaitScore
 from service.store.store import Store, open_store
 from service.store.store_errors import (
     ForeignDatabaseError,
@@ -35,6 +37,9 @@ __all__ = [
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "PastRun",
+    "PastRuns",
+    "Queues",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",
@@ -49,5 +54,6 @@ __all__ = [
     "TuningLostError",
     "TuningState",
     "Tunings",
+    "WaitScore",
     "open_store",
 ]

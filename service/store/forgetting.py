@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, true, update
 
 from service.store.daily_scores import DAY_SECONDS
 from service.store.tables import (
@@ -12,9 +12,15 @@ from service.store.tables import (
     erasures,
     parameters,
     predictions,
+    queues,
     scores,
+    tokens,
     tunings,
+    wait_scores,
 )
+
+ERASED = "(erased)"
+"""Stands in the place of a name in a token, which is revoked."""
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
@@ -55,6 +61,10 @@ def erase(connection: Connection, erasure: Erasure, now: float) -> Erased:
         table.name: connection.execute(delete(table).where(condition)).rowcount
         for table, condition in _doomed(erasure)
     }
+    if erasure.users:
+        # Were the row deleted, the service could take it that no token was ever issued.
+        theirs = update(tokens).where(tokens.c.user_name.in_(erasure.users))
+        connection.execute(theirs.values(name=ERASED, user_name=ERASED, revoked_at=now))
     connection.execute(insert(erasures).values(erased_at=now))
     return Erased(runs=deleted[completions.name], predictions=deleted[predictions.name])
 
@@ -72,8 +82,13 @@ def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
     if erasure.users:
         for table in (predictions, completions):
             yield table, table.c.user_name.in_(erasure.users)
+        yield queues, true()  # whoever is in them is handed over again, if still there
     elif erasure.cluster is not None:
-        for table in (predictions, completions, scores, daily_scores, parameters, tunings):
+        of_cluster = (
+            *(predictions, completions, scores, daily_scores, parameters, tunings),
+            *(queues, wait_scores),
+        )
+        for table in of_cluster:
             yield table, table.c.cluster == erasure.cluster
     elif erasure.before is not None:
         yield predictions, predictions.c.recorded_at < erasure.before

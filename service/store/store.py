@@ -24,7 +24,9 @@ from service.store.daily_scores import DAY_SECONDS, Side
 from service.store.database import Database
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.past_runs import PastRuns
 from service.store.postgres import PostgresDatabase
+from service.store.queues import Queues
 from service.store.sqlite import SqliteDatabase
 from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
@@ -48,11 +50,15 @@ class Store:
 
     Attributes:
         tunings: rounds of tuning and the parameters they put in force.
+        queues: the live queues of clusters, and how far off their forecasts were.
+        past_runs: of a period, for reports and exports.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.tunings = Tunings(database)
+        self.queues = Queues(database)
+        self.past_runs = PastRuns(database)
 
     @property
     def name(self) -> str:

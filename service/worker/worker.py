@@ -129,8 +129,16 @@ class Worker:
         self.forecasts = ForecastProcesses(
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
+            queues=ForecastProcess(settings.queue_seconds),
         )
-        self.queues = QueueKeeper()
+        self.queues = QueueKeeper(
+            store=self.store,
+            follower=self.follower,
+            process=self.forecasts.queues,
+            settings=settings,
+            metrics=self.metrics,
+            clock=clock,
+        )
         self._owns_process = owns_process
         self._history_length = 0
         self._held_clusters = 0
@@ -165,6 +173,8 @@ class Worker:
             asyncio.create_task(self.write_probe.run()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
+            asyncio.create_task(self.queues.run()),
+            asyncio.create_task(self.queues.follow()),
         ]
         for task in self._tasks:
             task.add_done_callback(self._ended)
@@ -233,6 +243,7 @@ class Worker:
         self.metrics.queued.set(self.writer.queued)
         self.metrics.clusters.set(len(self.live.names))
         self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
+        self.queues.set_gauges()
         dropped, commits = self.writer.dropped_predictions, self.writer.commits
         self.metrics.dropped(dropped - self._seen_drops)
         self.metrics.committed(commits - self._seen_commits)

@@ -9,11 +9,18 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
 from service.auth import Scope
-from service.contract.bodies import refusal
+from service.contract.bodies import ClusterQuery, refusal
 from service.contract.decoding import msgspec_first
 from service.contract.fields import Text
-from service.contract.queue_answers import QueueAnswer, QueuesAnswer, QueueTakenAnswer
-from service.contract.queue_bodies import QueueBody, QueueQuery
+from service.contract.queue_answers import (
+    LiveJobDetailAnswer,
+    QueueAnswer,
+    QueuesAnswer,
+    QueueTakenAnswer,
+    WaitScoresAnswer,
+    WhatIfAnswer,
+)
+from service.contract.queue_bodies import QueueBody, QueueQuery, WhatIfRequest
 from service.errors import InvalidFieldError
 from service.http.bytes_route import (
     BytesRoute,
@@ -25,8 +32,10 @@ from service.http.bytes_route import (
 from service.http.callers import Asking
 from service.http.gate import needs
 from service.http.openapi import refusals
+from service.operations.queues.scoring import ScoringWaits
 from service.operations.queues.showing import ShowingQueues
 from service.operations.queues.taking import TakingQueues
+from service.operations.queues.what_if import WhatIf
 
 LARGEST_QUEUE = 64 << 20
 """Bytes; 100,000 jobs of 600 bytes each."""
@@ -69,7 +78,14 @@ class QueueRoute(BytesRoute):
             raise InvalidFieldError("The name of the cluster is none.", "cluster") from error
 
 
-def add(router: APIRouter, taking: TakingQueues, showing: ShowingQueues) -> None:
+def add(
+    router: APIRouter,
+    *,
+    taking: TakingQueues,
+    showing: ShowingQueues,
+    what_if: WhatIf,
+    scoring: ScoringWaits,
+) -> None:
     """Add the calls."""
 
     async def put(cluster: Cluster, body: QueueBody) -> QueueTakenAnswer:
@@ -111,3 +127,35 @@ def add(router: APIRouter, taking: TakingQueues, showing: ShowingQueues) -> None
         A caller with scope self sees their own jobs, and totals of all.
         """
         return showing.queue(cluster, query, caller)
+
+    @router.get(
+        "/v1/queues/{cluster}/jobs/{job_id}",
+        tags=["queues"],
+        responses=refusals(404, 422),
+        openapi_extra=needs(*SEEN),
+    )
+    async def job(
+        cluster: Cluster, job_id: Annotated[Text, Path()], caller: Asking
+    ) -> LiveJobDetailAnswer:
+        """One job: how its forecast moved, and the runs that its prediction rests on."""
+        return showing.job(cluster, job_id, caller)
+
+    @router.post(
+        "/v1/queues/{cluster}/what-if",
+        tags=["queues"],
+        responses=refusals(400, 413, 415, 422, 503),
+        openapi_extra=needs(*SEEN),
+    )
+    async def ask(cluster: Cluster, body: WhatIfRequest, caller: Asking) -> WhatIfAnswer:
+        """When a job that is not in the queue would start and end, by what is asked for it.
+
+        The job is played at the end of the queue. Nothing is recorded or submitted.
+        """
+        return await what_if.ask(cluster, body, caller)
+
+    @router.get(
+        "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*SEEN)
+    )
+    async def waits(of: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
+        """How far off forecast waits were, of the jobs that have started."""
+        return await scoring.of(of.cluster)

@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
+from predictors.base import Question
 from service.auth import Caller
-from service.contract.answers import IntervalAnswer
+from service.contract.answers import BasisAnswer, IntervalAnswer
 from service.contract.queue_answers import (
+    ForecastPointAnswer,
     JobTotalsAnswer,
     LiveJobAnswer,
+    LiveJobDetailAnswer,
     PoolAnswer,
     QueueAnswer,
     QueueHeadAnswer,
@@ -17,11 +20,14 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownQueueError
+from service.operations.predicting import explanation_of
+from service.operations.predicting import interval_of as walltime_interval_of
 from service.pseudonyms import Pseudonyms
 from service.queues.machine import pool_of
-from service.queues.outlook import LiveQueue, Outlook, Span
+from service.queues.outlook import LiveQueue, Outlook, Point, Span
 from service.queues.snapshot import JobState, LiveJob, QueueSnapshot
 from service.settings import Settings
+from service.worker.log_follower import LogFollower
 from service.worker.queues.keeper import QueueKeeper
 
 
@@ -33,11 +39,13 @@ class ShowingQueues:
         settings: Settings,
         *,
         keeper: QueueKeeper,
+        follower: LogFollower,
         pseudonyms: Pseudonyms,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._keeper = keeper
+        self._follower = follower
         self._pseudonym = pseudonyms.user
         self._clock = clock
 
@@ -65,6 +73,36 @@ class ShowingQueues:
                 job_answer(job, queue.outlooks.get(job.job_id))
                 for job in islice(found, query.offset, query.offset + query.limit)
             ],
+        )
+
+    def job(self, cluster: str, job_id: str, caller: Caller) -> LiveJobDetailAnswer:
+        """One job, how its forecast moved, and the runs that its prediction rests on.
+
+        Raises:
+            UnknownQueueError: there is no such job, or the caller may not see it.
+        """
+        queue = self.known(cluster)
+        job = next((each for each in queue.snapshot.jobs if each.job_id == job_id), None)
+        if job is None or not caller.sees(job.submission.user):
+            raise UnknownQueueError("There is no such job in the queue.")
+        outlook = queue.outlooks.get(job_id)
+        elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)
+        prediction = self._follower.state_of(cluster).ask(
+            self._settings.method,
+            job.submission,
+            Question(coverage=self._settings.coverage, elapsed=elapsed, explain=True),
+        )
+        return LiveJobDetailAnswer(
+            cluster=cluster,
+            taken_at=queue.snapshot.taken_at,
+            is_old=self.is_old(queue),
+            job=job_answer(job, outlook),
+            forecasts=[point_answer(point) for point in outlook.points] if outlook else [],
+            method=prediction.method,
+            walltime_interval=walltime_interval_of(prediction),
+            median=prediction.median,
+            basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
+            explanation=explanation_of(prediction),
         )
 
     def known(self, cluster: str) -> LiveQueue:
@@ -156,6 +194,17 @@ def job_answer(job: LiveJob, outlook: Outlook | None) -> LiveJobAnswer:
         moved_since_arrival=outlook.moved_since_arrival(running=runs)
         if outlook and point
         else None,
+    )
+
+
+def point_answer(point: Point) -> ForecastPointAnswer:
+    """The answer's word for one forecast."""
+    return ForecastPointAnswer(
+        made_at=point.made_at,
+        start_time=point.start,
+        end_time=point.end,
+        start_interval=interval_of(point.start_span),
+        end_interval=interval_of(point.end_span),
     )
 
 
