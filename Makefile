@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXIT ?=
 
-.PHONY: demo test format lint types imports check lock slurm clean
+.PHONY: demo test screenshots chromium format lint types imports check lock slurm clean
 
 .venv/ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -49,6 +49,16 @@ slurm:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
 	    slurmctld slurmd slurm-client munge slurm-wlm-elasticsearch-plugin lua-socket lua5.1 lua5.3 lua5.4
+
+# What the tests of the pages need, on Debian, as root; without it they are skipped.
+chromium:
+	apt-get update --quiet=2
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
+	    chromium chromium-driver fonts-dejavu-core
+
+# The pictures of the pages in the documentation, from the demo. Needs Chromium.
+screenshots: .venv/ready
+	$(BIN)/python tests/support/screenshots.py docs/images
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

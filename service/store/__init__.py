@@ -1,5 +1,6 @@
 """The history store: the only place that speaks SQL."""
 
+from service.store.daily_scores import Side
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.past_runs import PastRun, PastRuns
@@ -18,6 +19,7 @@ from service.store.store_errors import (
 )
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    ClusterHistory,
     DailyScore,
     Ingested,
     MethodScore,
@@ -29,6 +31,7 @@ from service.store.types import (
 )
 
 __all__ = [
+    "ClusterHistory",
     "DailyScore",
     "Erased",
     "Erasure",
@@ -44,6 +47,7 @@ __all__ = [
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
+    "Side",
     "Store",
     "StoreDamagedError",
     "StoreError",

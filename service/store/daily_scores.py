@@ -5,10 +5,10 @@ looked at alone. A day is that on which jobs ended, in UTC.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import ColumnElement, Connection, delete, func, literal, select
 
 from predictors.jobs import Submission
 from service.store.batches import BatchStatement
@@ -22,10 +22,11 @@ SIZES = ((1, "1"), (8, "2-8"), (32, "9-32"), (128, "33-128"), (512, "129-512"))
 
 LARGEST = "513 or more"
 
-Side = Literal["day", "queue", "group", "size"]
+Side = Literal["all", "day", "queue", "group", "size"]
 """What jobs are told apart by."""
 
-_SIDES = {
+_SIDES: Mapping[Side, ColumnElement[Any]] = {
+    "all": literal("all"),
     "day": table.c.day,
     "queue": table.c.queue,
     "group": table.c.group_name,
@@ -138,8 +139,8 @@ def read(connection: Connection, cluster: str, side: Side, *, since: int) -> lis
     wanted = (
         select(column.label("label"), table.c.method, *totals)
         .where(table.c.cluster == cluster, table.c.day >= since)
-        .group_by(column, table.c.method)
-        .order_by(column, table.c.method)
+        .group_by("label", table.c.method)
+        .order_by("label", table.c.method)
     )
     return [
         _score(label, method, Sums(*map(float, sums)))

@@ -32,6 +32,7 @@ from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    ClusterHistory,
     DailyScore,
     Ingested,
     MethodScore,
@@ -142,6 +143,11 @@ class Store:
         """The clusters that have a history, by name."""
         with self._database.reading() as connection:
             return warm_start.read_clusters(connection)
+
+    def sizes(self) -> list[ClusterHistory]:
+        """How long the history of each cluster is, by name."""
+        with self._database.reading() as connection:
+            return warm_start.read_sizes(connection)
 
     def active_clusters(self) -> list[str]:
         """The clusters that have a history, those first whose runs ended last."""

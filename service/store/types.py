@@ -80,6 +80,19 @@ class MethodScore(Struct, frozen=True, kw_only=True):
     coverage: float | None
 
 
+class ClusterHistory(Struct, frozen=True, kw_only=True):
+    """How long the history of a cluster is.
+
+    Attributes:
+        runs: how many are stored.
+        last_end: when the last of them ended, in Unix seconds.
+    """
+
+    cluster: str
+    runs: int
+    last_end: float
+
+
 class DailyScore(Struct, frozen=True, kw_only=True):
     """How one method did on a part of a cluster's jobs.
 

@@ -84,7 +84,7 @@ def css() -> str:
     dark = "".join(f"--{name}:{colour.dark};" for name, colour in _properties())
     return (
         f":root{{color-scheme:light dark;{light}}}"
-        f"@media (prefers-color-scheme:dark) and (not print){{:root{{{dark}}}}}"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
     )
 
 
