@@ -30,8 +30,8 @@ SHORTEST, LONGEST = 120.0, 3600.0
 BEFORE, AFTER = 3 * 3600.0, 24 * 3600.0
 """Seconds of the busy day before and after the demo begins."""
 
-LOAD = 1.02
-"""Work that comes, per processor: a little more than the machine can do, so that a queue forms."""
+LOAD = 1.15
+"""Work that comes, per processor: more than the machine can do, so that a queue forms."""
 
 SNAPSHOT_SECONDS, STEP_SECONDS = 5.0, 1.0
 

@@ -9,16 +9,16 @@ from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
 from service.operations.requests import ReportingRequests
 from service.operations.tuning import TuningRounds
-from service.page.accuracy import AccuracyPage
+from service.page.accuracy_page import AccuracyPage
 from service.page.assets import Assets
 from service.page.frame import Frame, Visitor
-from service.page.now import NowPage
-from service.page.queue import QueuePage
+from service.page.now_page import NowPage
+from service.page.queue_page import QueuePage
 from service.page.remembered import Remembered
 from service.page.rendering import Renderer
-from service.page.rounds import RoundsPage
-from service.page.users import UsersPage
-from service.page.what_if import WhatIfForm, WhatIfPage
+from service.page.rounds_page import RoundsPage
+from service.page.users_page import UsersPage
+from service.page.what_if_page import WhatIfForm, WhatIfPage
 from service.worker.worker import Worker
 
 NOW_SECONDS, QUEUE_SECONDS, SLOW_SECONDS = 5, 5, 30

@@ -143,12 +143,24 @@ def read(connection: Connection, cluster: str, side: Side, *, since: int) -> lis
         .order_by("label", table.c.method)
     )
     return [
-        _score(label, method, Sums(*map(float, sums)))
-        for label, method, *sums in connection.execute(wanted)
+        _score(row["label"], row["method"], _Totals(*(float(row[name]) for name in _SUMS)))
+        for row in connection.execute(wanted).mappings()
     ]
 
 
-def _score(label: int | str, method: str, sums: Sums) -> DailyScore:
+class _Totals(Struct):
+    """Sums as the database gives them: counts are whole, and no integers on every database."""
+
+    jobs: float
+    absolute_error: float
+    underestimated: float
+    accuracy: float
+    intervals: float
+    covered: float
+    asked: float
+
+
+def _score(label: int | str, method: str, sums: _Totals) -> DailyScore:
     jobs, intervals = sums.jobs, sums.intervals
     return DailyScore(
         label=label,

@@ -1,6 +1,6 @@
 """Makes the documentation's pictures of the pages: `make screenshots`.
 
-Starts the demo, waits until its queue has been forecast, and takes pictures of four pages.
+Starts the demo, waits until its queue has been forecast, and takes pictures of three pages.
 """
 
 import re
@@ -10,13 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-from browser import NARROW, WIDE, browsing, is_installed
+from browser import WIDE, browsing, is_installed
 
 PICTURES = (
-    ("page-now", "/", WIDE, "light"),
     ("page-accuracy", "/accuracy", WIDE, "light"),
     ("page-queue", "/queue", WIDE, "light"),
-    ("page-queue-narrow", "/queue", NARROW, "dark"),
     ("page-job", None, WIDE, "dark"),
 )
 """Name of the file, path (None: a job that waits), size and theme."""

@@ -15,9 +15,9 @@ from service.http.page_forms import own_path, read_form
 from service.http.visitors import Visitors, check_own_page
 from service.page.assets import PLACE
 from service.page.frame import Visitor
-from service.page.queue import ROWS
+from service.page.queue_page import ROWS
 from service.page.site import Site
-from service.page.what_if import WhatIfForm
+from service.page.what_if_page import WhatIfForm
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

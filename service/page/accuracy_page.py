@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from math import fsum
 from operator import mul
-from typing import cast
 
 from msgspec import Struct
 
@@ -97,7 +96,7 @@ class AccuracyPage:
         """The scores of a cluster over some days, told apart by one kind of jobs."""
         sides = KINDS if visitor.sees_everybody else NAMELESS_KINDS
         period = days if days in PERIODS else PERIODS[1]
-        side = cast("Side", by) if by in sides else sides[0]
+        side = next((each for each in sides if each == by), sides[0])
         daily = await self._scores(cluster, "day", period)
         methods = await self._scores(cluster, "all", period)
         kinds = await self._scores(cluster, side, period)
@@ -306,4 +305,5 @@ def mean(scores: Sequence[DailyScore], measure: str) -> float | None:
     if not sum(weights):
         return None
     values = [getattr(score, measure) or 0.0 for score in scores]
-    return fsum(map(mul, values, weights)) / sum(weights)
+    total: float = fsum(map(mul, values, weights)) / sum(weights)
+    return total
