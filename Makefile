@@ -11,7 +11,7 @@ COUNTED := --require-hashes | awk '/^Collecting/ {printf "\r  collected %d", ++n
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long tests format lint types imports check lock slurm slurm-root openpbs clean
+.PHONY: demo test test-long tests format lint types imports check lock slurm slurm-root openpbs chromium screenshots clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module.
 .venv/served: requirements/build.txt requirements/runtime.txt pyproject.toml
@@ -91,6 +91,16 @@ slurm-root:
 #     WALLTIMED_TEST_OPENPBS=/opt/walltimed-test/openpbs .venv/bin/pytest tests/acceptance -k pbs
 openpbs:
 	tests/support/build_openpbs.sh "$(SOURCE)" /opt/walltimed-test/openpbs
+
+# What the tests of the pages need, on Debian, as root; without it they are skipped.
+chromium:
+	apt-get update --quiet=2
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
+	    chromium chromium-driver fonts-dejavu-core
+
+# The pictures of the pages in the documentation, from the demo. Needs Chromium.
+screenshots: .venv/ready
+	$(BIN)/python tests/support/screenshots.py docs/images
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

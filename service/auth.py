@@ -86,6 +86,17 @@ class Guard:
             return EVERYBODY
         return allowed(self._bearer(authorization), scopes)
 
+    def known(self, text: str) -> tuple[Token, Caller] | None:
+        """The valid token of this text, and who bears it; None if there is none."""
+        prefix, _, rest = text.partition("_")
+        token_id, _, secret = rest.partition("_")
+        found = self._tokens.get(token_id)
+        return found if prefix == "wt" and found and found[0].matches(secret) else None
+
+    def bearer_of(self, token_id: str) -> tuple[Token, Caller] | None:
+        """The valid token of this id, and who bears it: for whoever has shown it before."""
+        return self._tokens.get(token_id)
+
     def _bearer(self, authorization: bytes | None) -> Caller:
         """Who bears the valid token that the header names.
 
@@ -93,14 +104,10 @@ class Guard:
         """
         if authorization is None:
             raise MissingTokenError("This call needs a token: 'Authorization: Bearer wt_…'.")
-        prefix, _, rest = token_text(authorization).partition("_")
-        token_id, _, secret = rest.partition("_")
-        token, caller = self._tokens.get(token_id, (None, EVERYBODY))
-        if prefix != "wt" or token is None:
+        found = self.known(token_text(authorization))
+        if found is None:
             raise MissingTokenError("The token is not valid.")
-        if not token.matches(secret):
-            raise MissingTokenError("The token is not valid.")
-        return caller
+        return found[1]
 
 
 def allowed(caller: Caller, scopes: Collection[str]) -> Caller:

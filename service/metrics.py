@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import (
@@ -31,6 +32,9 @@ WAIT_BUCKETS = (
     *(57600.0, 86400.0, 172800.0, 345600.0, 604800.0),
 )
 """Seconds."""
+
+PREDICTING = "/v1/predictions"
+"""The route whose answers have to be fast."""
 
 MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with which several worker processes share their metrics."""
@@ -302,13 +306,33 @@ class Metrics:
             if value is not None:
                 gauge.labels(cluster, made).set(value)
 
+    def served(self) -> tuple[float, dict[float, float]]:
+        """Predictions answered so far, and how many answers took no longer than so many seconds.
+
+        Of all worker processes, if they share their metrics.
+        """
+        predictions, by_seconds = 0.0, defaultdict[float, float](float)
+        for family in self._collected().collect():
+            for sample in family.samples:
+                if sample.name == f"{PREFIX}_predictions_total":
+                    predictions += sample.value
+                elif (
+                    sample.name == f"{PREFIX}_request_duration_seconds_bucket"
+                    and sample.labels["route"] == PREDICTING
+                ):
+                    by_seconds[float(sample.labels["le"])] += sample.value
+        return predictions, dict(by_seconds)
+
     def exposition(self) -> bytes:
         """All metrics as text; those of all worker processes, if they share them."""
+        return generate_latest(self._collected())
+
+    def _collected(self) -> CollectorRegistry:
         if MULTIPROCESS_DIRECTORY not in os.environ:
-            return generate_latest(self.registry)
+            return self.registry
         shared = CollectorRegistry()
         MultiProcessCollector(shared)  # type: ignore[no-untyped-call] # the client has no types there
-        return generate_latest(shared)
+        return shared
 
     def _counter(self, name: str, description: str, labels: str = "") -> Counter:
         return Counter(f"{PREFIX}_{name}", description, labels.split(), registry=self.registry)

@@ -130,6 +130,18 @@ class Settings(BaseSettings):
         gt=0,
         description="Days after which recorded predictions of jobs that never ended are dropped.",
     )
+    score_retention_days: float = Field(
+        400.0,
+        gt=0,
+        description="Days after which the scores of a day, which the page draws over time, are "
+        "dropped.",
+    )
+    page: bool = Field(
+        default=True, description="Serve pages for people at /; false: the API alone."
+    )
+    page_session_hours: float = Field(
+        12.0, gt=0, le=720, description="Hours after which a browser has to log in again."
+    )
     pseudonym_key_file: Path | None = Field(
         None,
         description="File with a secret key: names of users, groups, projects and jobs are stored "

@@ -1,7 +1,10 @@
 """``walltimed demo``: a service, a trace played to it, a table, and what to try next."""
 
 import socket
+import threading
+import time
 from contextlib import suppress
+from dataclasses import replace
 from importlib.resources import as_file, files
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +19,9 @@ from service.cli.private_service import PrivateService, private_service
 from service.cli.replay import default_methods, read_log
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from predictors.jobs import Completion
     from service.cli.replay_result import PlayedLog
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.remote import Client
@@ -33,8 +39,14 @@ The service runs until ctrl-C. It now knows the trace's users. Ask it about a jo
   curl -s {url}/v1/users/1/accuracy
   curl -s {url}/metrics
 
-`walltimed serve` starts a service that keeps its history; see README.md for the next steps.\
+`walltimed serve` starts a service that keeps its history; see README.md for the next steps.
+Jobs go on coming, as on a busy day of a small cluster. Look at it in a browser:
+
+  {url}/\
 """
+
+METHOD = "least-cost"
+"""The method that answers, so that the pages show ranges and the runs behind a prediction."""
 
 
 def demo(
@@ -62,27 +74,34 @@ def demo(
     with (
         TemporaryDirectory(prefix="walltimed-demo-") as directory,
         private_service(
-            "--port", str(free_port()), settings=private_settings(specs, directory)
+            "--port",
+            str(free_port()),
+            settings={**private_settings(specs, directory), "WALLTIMED_METHOD": METHOD},
         ) as service,
         Client(service.url) as client,
     ):
         client.wait_until_ready()
         out.print(f"walltimed listens on {service.url}, with an empty history.", soft_wrap=True)
         played = play(log, client, specs)
+        order = [spec.label for spec in specs]
+        summaries = sorted(summarise(played), key=lambda each: order.index(each.method))
         out.print(
             f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
-            f"({played.seconds:.1f} s):\n\n{narrow_table(summarise(played))}\n{NARROW_LEGEND}",
+            f"({played.seconds:.1f} s):\n\n{narrow_table(summaries)}\n{NARROW_LEGEND}",
             soft_wrap=True,
             end="",
         )
         if not leave:
-            serve_on(service)
+            serve_on(service, log.runs)
 
 
 def sample(limit: int | None) -> "PlayedLog":
-    """The shipped trace, or its first ``limit`` jobs."""
+    """The shipped trace, or its first ``limit`` jobs, as if it had ended in the past week."""
+    from service.cli.demo_cluster import moved_to_today
+
     with as_file(files("simulator") / "data" / "synthetic.swf.gz") as file:
-        return read_log(str(file), limit, [], OnError.REFUSE, DEFAULT_CLUSTER)
+        log = read_log(str(file), limit, [], OnError.REFUSE, DEFAULT_CLUSTER)
+    return replace(log, runs=moved_to_today(log.runs, time.time()))
 
 
 def play(log: "PlayedLog", client: "Client", specs: "list[MethodSpec]") -> "Replay":
@@ -90,17 +109,28 @@ def play(log: "PlayedLog", client: "Client", specs: "list[MethodSpec]") -> "Repl
     from simulator.replay.remote import RemotePlayer
     from simulator.replay.trace_replay import replay
 
-    player = RemotePlayer(client, {spec.label: spec.name for spec in specs})
+    answering_first = sorted(specs, key=lambda spec: spec.name != METHOD)
+    player = RemotePlayer(client, {spec.label: spec.name for spec in answering_first})
     with progress_bar("jobs") as progress:
         task = progress.add_task(log.name, total=len(log.runs))
         return replay(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
 
 
-def serve_on(service: PrivateService) -> None:
-    """Print what to try, and serve until the user ends the command."""
+def serve_on(service: PrivateService, runs: "Sequence[Completion]") -> None:
+    """Play a busy day, print what to try, and serve until the user ends the command."""
+    from service.cli.demo_cluster import Day, busy_day, play_until
+
+    stop = threading.Event()
+    day = Day(busy_day(runs, time.time()))
+    player = threading.Thread(target=play_until, args=(service.url, day, stop), daemon=True)
+    player.start()
     out.print(NEXT.format(url=service.url), soft_wrap=True)
-    with suppress(KeyboardInterrupt):
-        service.wait()
+    try:
+        with suppress(KeyboardInterrupt):
+            service.wait()
+    finally:
+        stop.set()
+        player.join()
 
 
 def free_port() -> int:

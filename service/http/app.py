@@ -22,12 +22,14 @@ from service.http.routes import (
     completions,
     forecasts,
     health,
+    pages,
     predictions,
     queues,
     reports,
     tunings,
     users,
 )
+from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
 from service.operations.characterising import Characterising
 from service.operations.completing import Completing
@@ -41,8 +43,11 @@ from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.requests import ReportingRequests
 from service.operations.tuning import TuningRounds
+from service.page.site import Site
 from service.settings import Settings
 from service.worker.worker import Worker
+
+SECONDS_PER_HOUR = 3600.0
 
 
 class Application(FastAPI):
@@ -130,14 +135,12 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
         what_if=what_if_of(worker, showing),
         scoring=ScoringWaits(worker.store),
     )
-    reports.add(
-        app.router,
-        ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock),
-    )
-    tunings.add(
-        app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
-    )
+    reports.add(app.router, reporting_requests_of(worker))
+    tunings.add(app.router, rounds_of(worker))
     health.add(app.router, reporting, worker.health)
+
+    if worker.settings.page:
+        pages.add(app.router, site_of(worker, showing), visitors_of(worker))
 
     @app.get("/openapi.json", include_in_schema=False)
     async def document(_request: Request) -> Response:
@@ -233,6 +236,38 @@ def what_if_of(worker: Worker, showing: ShowingQueues) -> WhatIf:
         pseudonyms=worker.pseudonyms,
         process=worker.forecasts.dedicated,
         clock=worker.clock,
+    )
+
+
+def reporting_requests_of(worker: Worker) -> ReportingRequests:
+    """The operation that compares requests with runtimes."""
+    return ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
+
+
+def rounds_of(worker: Worker) -> TuningRounds:
+    """The operation that asks for rounds of tuning and tells of them."""
+    return TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
+
+
+def site_of(worker: Worker, showing: ShowingQueues) -> Site:
+    """The pages for people."""
+    return Site(
+        worker,
+        queues=showing,
+        what_if=what_if_of(worker, showing),
+        ranking=ranking_of(worker),
+        reporting=reporting_requests_of(worker),
+        rounds=rounds_of(worker),
+    )
+
+
+def visitors_of(worker: Worker) -> Visitors:
+    """What knows the browsers of people."""
+    return Visitors(
+        worker.guard,
+        worker.store,
+        clock=worker.clock,
+        seconds=worker.settings.page_session_hours * SECONDS_PER_HOUR,
     )
 
 

@@ -1,5 +1,6 @@
 """The history store: the only place that speaks SQL."""
 
+from service.store.daily_scores import Side
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.past_runs import PastRun, PastRuns
@@ -20,6 +21,8 @@ from service.store.store_errors import (
 from service.store.tuning_records import Tunings
 from service.store.types import (
     Characterisation,
+    ClusterHistory,
+    DailyScore,
     Ingested,
     MethodScore,
     Promise,
@@ -34,7 +37,9 @@ from service.store.types import (
 
 __all__ = [
     "Characterisation",
+    "ClusterHistory",
     "ClusterSigns",
+    "DailyScore",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
@@ -52,6 +57,7 @@ __all__ = [
     "ReportedCompletion",
     "SchemaOutdatedError",
     "Shift",
+    "Side",
     "Source",
     "Store",
     "StoreDamagedError",

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, true, update
 
+from service.store.daily_scores import DAY_SECONDS
 from service.store.tables import (
     characterisations,
     completions,
+    daily_scores,
     erasures,
     parameters,
     predictions,
@@ -92,6 +94,7 @@ def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
             characterisations,
             queues,
             wait_scores,
+            daily_scores,
         )
         for table in of_cluster:
             yield table, table.c.cluster == erasure.cluster
@@ -99,5 +102,6 @@ def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
         yield predictions, predictions.c.recorded_at < erasure.before
         yield completions, completions.c.end_time < erasure.before
         yield characterisations, characterisations.c.recorded_at < erasure.before
+        yield daily_scores, (daily_scores.c.day + 1) * DAY_SECONDS <= erasure.before
     else:
         raise ValueError("Nothing is said to be erased.")

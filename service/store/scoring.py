@@ -1,49 +1,19 @@
 """Scores of the methods, kept as running sums over the jobs that have ended."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import Connection, select
 
 from predictors.jobs import Completion
+from service.store import daily_scores
 from service.store.batches import BatchStatement
+from service.store.daily_scores import JobKind, Sums
 from service.store.matching import Match, OpenPrediction
 from service.store.rows import bounds_of, seconds_of
 from service.store.tables import scores
 from service.store.types import MethodScore
-
-
-class _Sums(Struct):
-    """Over the scored jobs of one cluster and method; its fields are columns of the table."""
-
-    jobs: int = 0
-    absolute_error: float = 0.0
-    underestimated: int = 0
-    accuracy: float = 0.0
-    intervals: int = 0
-    covered: int = 0
-    asked_coverage: float = 0.0
-
-    def add(self, predicted: float, runtime: float) -> None:
-        """Compare one prediction with the truth, both in seconds."""
-        self.jobs += 1
-        self.absolute_error += abs(predicted - runtime)
-        self.underestimated += predicted < runtime
-        self.accuracy += accuracy(predicted, runtime)
-
-    def add_interval(self, lower: float, upper: float, runtime: float, asked: float) -> None:
-        """Compare one interval, of which a coverage was asked, with the truth."""
-        self.intervals += 1
-        self.covered += lower <= runtime <= upper
-        self.asked_coverage += asked
-
-
-def accuracy(predicted: float, runtime: float) -> float:
-    """How near a prediction came, from 0 to 1 (Tang et al. 2013, Eq 3)."""
-    return max(0.0, min(predicted, runtime)) / max(predicted, runtime)
-
 
 _CLOSE = BatchStatement(
     {"prediction_id": "text", "outcome": "text", "runtime": "float8", "ended_at": "float8"},
@@ -72,25 +42,38 @@ _ADD = BatchStatement(
 def score(connection: Connection, matches: Iterable[tuple[Match, Completion]]) -> None:
     """Close the predictions of jobs that ended with these runs, and add up how they did."""
     closed: list[tuple[str, str, float | None, float | None]] = []
-    sums: dict[tuple[str, str], _Sums] = defaultdict(_Sums)
+    sums: dict[tuple[JobKind, str], Sums] = defaultdict(Sums)
     for match, run in matches:
         closed.append((match.prediction.prediction_id, "scored", run.runtime, run.end_time))
         closed.extend((other, "superseded", None, None) for other in match.superseded)
-        _compare(match.prediction, run.runtime, sums)
+        _compare(match.prediction, run, sums)
     _CLOSE.execute(connection, closed)
+    totals = _totals(sums)
     # In one order everywhere, or two workers could wait for each other's rows.
-    _ADD.execute(connection, [(*key, *astuple(sums[key])) for key in sorted(sums)])
+    _ADD.execute(connection, [(*key, *totals[key]) for key in sorted(totals)])
+    daily_scores.add(connection, sums)
 
 
 def _compare(
-    prediction: OpenPrediction, runtime: float, sums: dict[tuple[str, str], _Sums]
+    prediction: OpenPrediction, run: Completion, sums: dict[tuple[JobKind, str], Sums]
 ) -> None:
+    kind = daily_scores.kind_of(run.submission, run.end_time)
     for method, seconds in seconds_of(prediction.estimates).items():
-        sums[prediction.cluster, method].add(seconds, runtime)
-    within = min(runtime, prediction.requested_walltime)
+        sums[kind, method].add(seconds, run.runtime)
+    within = min(run.runtime, prediction.requested_walltime)
     for method, (lower, upper) in bounds_of(prediction.bounds).items():
         asked = prediction.coverage or 0.0
-        sums[prediction.cluster, method].add_interval(lower, upper, within, asked)
+        sums[kind, method].add_interval(lower, upper, asked, within)
+
+
+def _totals(sums: Mapping[tuple[JobKind, str], Sums]) -> dict[tuple[str, str], list[float]]:
+    """The same sums by cluster and method alone, in the order of _SUMS."""
+    totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0] * len(_SUMS))
+    for (kind, method), each in sums.items():
+        total = totals[kind.cluster, method]
+        for place, value in enumerate(astuple(each)):
+            total[place] += value
+    return totals
 
 
 def read_scores(connection: Connection, cluster: str) -> list[MethodScore]:

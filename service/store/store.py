@@ -12,15 +12,18 @@ from predictors.base import Memory
 from predictors.jobs import Completion
 from service.store import (
     characterisations,
+    daily_scores,
     forgetting,
     recent_scores,
     schema,
     scoring,
+    sessions,
     signs,
     tokens,
     warm_start,
     writing,
 )
+from service.store.daily_scores import DAY_SECONDS, Side
 from service.store.database import Database
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
@@ -34,6 +37,8 @@ from service.store.tables import OPEN, completions, predictions
 from service.store.tuning_records import Tunings
 from service.store.types import (
     Characterisation,
+    ClusterHistory,
+    DailyScore,
     Ingested,
     MethodScore,
     RecentScore,
@@ -155,6 +160,11 @@ class Store:
         with self._database.reading() as connection:
             return warm_start.read_clusters(connection)
 
+    def sizes(self) -> list[ClusterHistory]:
+        """How long the history of each cluster is, by name."""
+        with self._database.reading() as connection:
+            return warm_start.read_sizes(connection)
+
     def active_clusters(self) -> list[str]:
         """The clusters that have a history, those first whose runs ended last."""
         with self._database.reading() as connection:
@@ -184,6 +194,25 @@ class Store:
         """Forget an application; returns with how many numbers of tasks it was known."""
         with self._database.writing() as connection:
             return characterisations.remove(connection, cluster, application)
+
+    def daily_scores(self, cluster: str, side: Side, *, days: int) -> list[DailyScore]:
+        """How each method did on the jobs of the last ``days`` days that have scores.
+
+        Args:
+            cluster: whose jobs.
+            side: what the jobs are told apart by.
+            days: counted back from the newest of them.
+        """
+        with self._database.reading() as connection:
+            last = daily_scores.last_day(connection, cluster)
+            if last is None:
+                return []
+            return daily_scores.read(connection, cluster, side, since=last - days + 1)
+
+    def drop_daily_scores(self, before: float) -> int:
+        """Forget the scores of days that had ended by then; returns how many rows."""
+        with self._database.writing() as connection:
+            return daily_scores.drop(connection, int(before // DAY_SECONDS))
 
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""
@@ -273,6 +302,21 @@ class Store:
         """Delete all tokens, as if none had ever been issued; returns how many."""
         with self._database.writing() as connection:
             return tokens.forget_all(connection)
+
+    def open_session(self, token_id: str, now: float, *, seconds: float) -> str:
+        """Let a browser in by a token; the text is what it presents and cannot be shown again."""
+        with self._database.writing() as connection:
+            return sessions.open_session(connection, token_id, now, seconds)
+
+    def session_token(self, text: str, now: float) -> str | None:
+        """The id of the token that a session was opened by; None if the session is over."""
+        with self._database.reading() as connection:
+            return sessions.token_of(connection, text, now)
+
+    def close_session(self, text: str) -> None:
+        """End a session, if there is one."""
+        with self._database.writing() as connection:
+            sessions.close_session(connection, text)
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked ones too, oldest first."""

@@ -164,6 +164,26 @@ scores = Table(
     PrimaryKeyConstraint("cluster", "method"),
 )
 
+# The same by the day on which jobs ended, and by what they were; unknown is the empty text.
+daily_scores = Table(
+    "daily_scores",
+    metadata,
+    Column("cluster", Text),
+    Column("day", BigInteger),  # since 1970-01-01, in UTC
+    Column("method", Text),
+    Column("queue", Text),
+    Column("group_name", Text),
+    Column("size", Text),  # a class of processors
+    Column("jobs", BigInteger, nullable=False),
+    Column("absolute_error", Double, nullable=False),  # sum, seconds
+    Column("underestimated", BigInteger, nullable=False),
+    Column("accuracy", Double, nullable=False),  # sum over jobs
+    Column("intervals", BigInteger, nullable=False),
+    Column("covered", BigInteger, nullable=False),
+    Column("asked", Double, nullable=False),  # sum of the coverage that intervals were asked for
+    PrimaryKeyConstraint("cluster", "day", "method", "queue", "group_name", "size"),
+)
+
 tokens = Table(
     "tokens",
     metadata,
@@ -175,6 +195,16 @@ tokens = Table(
     Column("revoked_at", Double),
     Column("user_name", Text),  # whose own jobs a token of scope self is about
     PrimaryKeyConstraint("token_id"),
+)
+
+# Who is logged in to the page; the text that a browser presents is kept as its hash only.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("session_hash", LargeBinary),
+    Column("token_id", Text, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    PrimaryKeyConstraint("session_hash"),
 )
 
 # The latest queue of each cluster, with the forecasts made for its jobs: replaced as a whole.

@@ -146,6 +146,44 @@ class RecentScore(Struct, frozen=True, kw_only=True):
     rates: Promise | None
 
 
+class ClusterHistory(Struct, frozen=True, kw_only=True):
+    """How long the history of a cluster is.
+
+    Attributes:
+        runs: how many are stored.
+        last_end: when the last of them ended, in Unix seconds.
+    """
+
+    cluster: str
+    runs: int
+    last_end: float
+
+
+class DailyScore(Struct, frozen=True, kw_only=True):
+    """How one method did on a part of a cluster's jobs.
+
+    Attributes:
+        label: what the part is of: a day since 1970, or the name of a queue, group or class.
+        jobs: how many were scored.
+        mean_absolute_error: seconds.
+        underestimation_rate: share of jobs that ran longer than predicted.
+        accuracy: as in ``MethodScore``.
+        intervals: how many intervals were given.
+        coverage: share of intervals that held the runtime; None if there were none.
+        asked_coverage: mean of the shares that the intervals were to hold.
+    """
+
+    label: int | str
+    method: str
+    jobs: int
+    mean_absolute_error: float
+    underestimation_rate: float
+    accuracy: float
+    intervals: int
+    coverage: float | None
+    asked_coverage: float | None
+
+
 class Token(Struct, frozen=True, kw_only=True):
     """An API token without its secret.
 

@@ -5,12 +5,14 @@ from math import inf
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, CursorResult, text
+from sqlalchemy import Connection, CursorResult, func, select, text
 
 from predictors.base import Memory
 from predictors.jobs import Completion
 from service.store.database import Database
 from service.store.rows import COMPLETION, completion_of
+from service.store.tables import completions
+from service.store.types import ClusterHistory
 
 _ROWS_AT_ONCE = 1000
 
@@ -56,6 +58,16 @@ _END_OF_NEWEST = """
 def read_clusters(connection: Connection) -> list[str]:
     """The clusters that have a history, by name."""
     return list(connection.execute(text(_CLUSTERS)).scalars())
+
+
+def read_sizes(connection: Connection) -> list[ClusterHistory]:
+    """How many runs each cluster has, and when the last of them ended, by name."""
+    ends = completions.c.end_time
+    counted = select(completions.c.cluster, func.count(), func.max(ends)).group_by(
+        completions.c.cluster
+    )
+    rows = connection.execute(counted.order_by(completions.c.cluster))
+    return [ClusterHistory(cluster=name, runs=runs, last_end=end) for name, runs, end in rows]
 
 
 def read_active_clusters(connection: Connection) -> list[str]:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from math import inf
 
 import structlog
 from msgspec import Struct
@@ -58,6 +59,7 @@ class Writer:
         before_acknowledging: called in the writer's thread between a commit with completions and
             its acknowledgement; a log reader's ``refresh`` belongs here.
         retention_seconds: predictions whose job never ended are dropped after this.
+        score_retention_seconds: scores by day are dropped after this.
         clock: Unix seconds.
 
     Attributes:
@@ -75,6 +77,7 @@ class Writer:
         *,
         before_acknowledging: Callable[[], None] = lambda: None,
         retention_seconds: float = 90 * 86400.0,
+        score_retention_seconds: float = inf,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.queued = 0
@@ -86,6 +89,7 @@ class Writer:
         self._store = store
         self._before_acknowledging = before_acknowledging
         self._retention_seconds = retention_seconds
+        self._score_retention_seconds = score_retention_seconds
         self._clock = clock
         self._completions: deque[_Waiting] = deque()
         self._predictions: deque[RecordedPrediction] = deque()
@@ -236,6 +240,7 @@ class Writer:
     def _drop_stale(self) -> None:
         with suppress(StoreError):
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
+            self._store.drop_daily_scores(self._clock() - self._score_retention_seconds)
 
 
 def _tell(acknowledgements: Sequence[tuple[_Waiting, Acknowledgement]]) -> None:

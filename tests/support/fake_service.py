@@ -170,6 +170,9 @@ class FakeService:
         while line not in (b"\r\n", b""):
             head.append(line := reader.readline())
         lengths = [h.split(b":")[1] for h in head if h.lower().startswith(b"content-length:")]
+        if not lengths and head[0].startswith(b"GET "):
+            self.headers = [line.decode("latin-1") for line in head]
+            return True
         if not lengths:
             return False
         self.headers.append(b"".join(head).decode())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from runs import a_run, between, predicted, read_all, reported
 
 from predictors import measures
-from service.store import Promise, open_store, scoring
+from service.store import Promise, daily_scores, open_store
 from service.store.recent_scores import RECENT
 
 RUN = a_run("7", runtime=600.0, application="lammps", queue="batch")
@@ -312,4 +312,4 @@ def test_no_prediction_is_scored_by_two_workers(store, store_url):
 @given(st.floats(1, 1e7), st.floats(0, 1e7))
 def test_the_sums_of_scores_use_the_accuracy_that_all_measures_use(predicted, runtime):
     of_one = measures.accuracy(np.array([predicted]), np.array([runtime]))
-    assert scoring.accuracy(predicted, runtime) == of_one[0]
+    assert daily_scores.accuracy(predicted, runtime) == of_one[0]

@@ -1,0 +1,206 @@
+"""The cluster of the demo: jobs of the sample trace in a queue of today, told to the service.
+
+The trace is moved so that it ends in the past week. Then short jobs of the same users come as on
+a busy day, are scheduled by EASY backfilling beforehand, and start and end as the clock goes on.
+"""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from predictors.jobs import Completion
+from service.cli.console import err
+
+if TYPE_CHECKING:
+    from simulator.replay.remote import Client
+
+WEEK = 7 * 86400.0
+
+PROCESSORS = 128
+
+SHORTEST, LONGEST = 120.0, 3600.0
+"""Runtimes of the jobs that are played: on a real clock they shall start and end while one looks.
+"""
+
+BEFORE, AFTER = 3 * 3600.0, 24 * 3600.0
+"""Seconds of the busy day before and after the demo begins."""
+
+LOAD = 1.15
+"""Work that comes, per processor: more than the machine can do, so that a queue forms."""
+
+SNAPSHOT_SECONDS, STEP_SECONDS = 5.0, 1.0
+
+SEED = 7
+
+
+def moved_to_today(runs: Sequence[Completion], now: float) -> list[Completion]:
+    """The runs, whole weeks later, so that the last of them ended in the week before ``now``."""
+    last = max(run.end_time for run in runs)
+    weeks = (now - last) // WEEK * WEEK
+    return [later(run, weeks) for run in runs]
+
+
+def later(run: Completion, seconds: float) -> Completion:
+    """The run, some seconds later."""
+    submission = replace(run.submission, submit_time=run.submission.submit_time + seconds)
+    return replace(
+        run,
+        submission=submission,
+        start_time=run.start_time + seconds,
+        end_time=run.end_time + seconds,
+    )
+
+
+def busy_day(runs: Sequence[Completion], now: float) -> list[Completion]:
+    """Jobs like these that come all day around ``now``, as EASY backfilling would run them.
+
+    A run is whole: when it is submitted, starts and ends is known beforehand, some of it in the
+    future.
+    """
+    chooser = random.Random(SEED)  # noqa: S311 - no secret
+    short = [run for run in runs if SHORTEST <= run.runtime <= LONGEST and is_small(run)]
+    if not short:
+        return []
+    work = sum(run.runtime * processors_of(run) for run in short) / len(short)
+    gap = work / (PROCESSORS * LOAD)
+    drawn, at, serial = [], now - BEFORE, 900_000
+    while at < now + AFTER:
+        at += chooser.expovariate(1.0 / gap)
+        serial += 1
+        run = chooser.choice(short)
+        submission = replace(run.submission, submit_time=float(int(at)), job_id=str(serial))
+        drawn.append(replace(run, submission=submission))
+    return scheduled(drawn)
+
+
+def scheduled(runs: Sequence[Completion]) -> list[Completion]:
+    """The runs with the starts that EASY backfilling by the requests gives them."""
+    import numpy as np
+
+    from simulator.scheduling.estimates import Estimates
+    from simulator.scheduling.semantics import Semantics
+    from simulator.scheduling.simulate import simulate
+    from simulator.scheduling.workload import EMPTY, Workload
+
+    first = int(runs[0].submission.submit_time)
+    runtime = np.array([int(run.runtime) for run in runs])
+    workload = Workload(
+        trace=EMPTY.trace,
+        origin=first,
+        submit=np.array([int(run.submission.submit_time) - first for run in runs]),
+        processors=np.array([processors_of(run) for run in runs]),
+        runtime=runtime,
+        request=np.maximum(
+            runtime, np.array([int(run.submission.requested_walltime) for run in runs])
+        ),
+        processors_of_machine=PROCESSORS,
+        cores_per_node=None,
+        overrun="kill",
+    )
+    starts = simulate(workload, Semantics(policy="easy"), Estimates.named("requested")).start
+    return [
+        replace(
+            run,
+            start_time=float(first + start),
+            end_time=float(first + start + int(run.runtime)),
+            runtime=float(int(run.runtime)),
+        )
+        for run, start in zip(runs, starts.tolist(), strict=True)
+    ]
+
+
+def is_small(run: Completion) -> bool:
+    """Whether many such jobs run at once."""
+    return processors_of(run) <= PROCESSORS // 4
+
+
+def processors_of(run: Completion) -> int:
+    """How many a run takes, as far as the machine has them."""
+    return min(run.submission.requested_processors or 1, PROCESSORS)
+
+
+@dataclass(frozen=True)
+class Day:
+    """A busy day, of which everything is known beforehand."""
+
+    runs: Sequence[Completion]
+
+    def ended(self, since: float, now: float) -> list[Completion]:
+        """Runs that ended after ``since``, until ``now``, in this order."""
+        found = [run for run in self.runs if since < run.end_time <= now]
+        return sorted(found, key=lambda run: run.end_time)
+
+    def submitted(self, since: float, now: float) -> list[Completion]:
+        """Runs that were submitted after ``since``, until ``now``."""
+        return [run for run in self.runs if since < run.submission.submit_time <= now]
+
+    def queue(self, now: float) -> dict[str, object]:
+        """The queue at a moment, as the service takes it."""
+        present = [run for run in self.runs if run.submission.submit_time <= now < run.end_time]
+        return {
+            "taken_at": now,
+            "pools": [{"processors": PROCESSORS}],
+            "policy": "easy",
+            "running": [
+                {**job_fields(run), "start_time": run.start_time}
+                for run in present
+                if run.start_time <= now
+            ],
+            "waiting": [job_fields(run) for run in present if run.start_time > now],
+        }
+
+
+def job_fields(run: Completion) -> dict[str, object]:
+    """A job of the queue as the service takes it."""
+    from simulator.replay.remote import fields_of
+
+    fields = fields_of(replace(run.submission, requested_processors=processors_of(run)))
+    fields.pop("cluster", None)
+    return fields
+
+
+def play_on(client: "Client", day: Day, stop: Event) -> None:
+    """Let the day go by on the real clock, until ``stop``, and tell the service of it."""
+    began = time.time()
+    client.observe(*day.ended(0.0, began))
+    for run in day.submitted(began - BEFORE, began):
+        if run.end_time > began:
+            client.predict(run.submission)
+    hand_over(client, day, began)
+    for since, now in moments(began, stop):
+        for run in day.submitted(since, now):
+            client.predict(run.submission)
+        client.observe(*day.ended(since, now))
+        if now // SNAPSHOT_SECONDS > since // SNAPSHOT_SECONDS:
+            hand_over(client, day, now)
+
+
+def moments(began: float, stop: Event) -> Iterator[tuple[float, float]]:
+    """The time step by step, until ``stop``."""
+    since = began
+    while not stop.wait(STEP_SECONDS):
+        now = time.time()
+        yield since, now
+        since = now
+
+
+def hand_over(client: "Client", day: Day, now: float) -> None:
+    """Tell the service what is in the queue."""
+    client.call("PUT", "/v1/queues/default", day.queue(now))
+
+
+def play_until(url: str, day: Day, stop: Event) -> None:
+    """The same in a thread of its own, which ends when the service does."""
+    from simulator.replay.remote import Client, RemoteError
+
+    try:
+        with Client(url) as client:
+            play_on(client, day, stop)
+    except (ConnectionError, RemoteError) as error:
+        if not stop.is_set():
+            err.print(f"The demo's cluster has stopped: {error}")

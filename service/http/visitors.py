@@ -1,0 +1,117 @@
+"""Browsers: who is logged in, logging in and out, and which requests a strange page has made.
+
+The cookie names a session and nothing else; the token itself is never kept by the browser.
+"""
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.auth import EVERYBODY, Guard
+from service.errors import ForbiddenError
+from service.page.frame import READERS, Visitor
+from service.page.remembered import Remembered
+from service.store import Store
+
+COOKIE = "walltimed_session"
+
+FRESH_SECONDS = 2.0
+"""For how long a session is taken for valid without asking the store again."""
+
+LONGEST_COOKIE = 128
+"""Characters; a session's text has 43."""
+
+
+class Visitors:
+    """Knows browsers by their cookies.
+
+    Args:
+        guard: knows the tokens.
+        store: keeps the sessions.
+        clock: Unix seconds.
+        seconds: after which a browser has to log in again.
+    """
+
+    def __init__(
+        self, guard: Guard, store: Store, *, clock: Callable[[], float], seconds: float
+    ) -> None:
+        self._guard = guard
+        self._store = store
+        self._clock = clock
+        self._seconds = seconds
+        self._remembered = Remembered()
+
+    async def visitor(self, request: Request) -> Visitor | None:
+        """Who looks; None if a token is asked for and the browser has not logged in."""
+        if self._guard.is_open:
+            return Visitor(EVERYBODY)
+        text = session_in(request)
+        if text is None:
+            return None
+        token_id = await self._remembered.get(
+            text,
+            FRESH_SECONDS,
+            lambda: asyncio.to_thread(self._store.session_token, text, self._clock()),
+        )
+        found = None if token_id is None else self._guard.bearer_of(token_id)
+        return None if found is None else Visitor(found[1], found[0].name or found[0].token_id)
+
+    async def log_in(self, request: Request, text: str, response: Response) -> str | None:
+        """Open a session by a token and put its cookie into the response.
+
+        Returns why not, in a sentence; None if it was opened.
+        """
+        found = self._guard.known(text.strip())
+        if found is None:
+            return "This is no valid token."
+        token, caller = found
+        if not caller.may(READERS):
+            return "This token is for programs; to look at pages it needs scope read or self."
+        session = await asyncio.to_thread(
+            self._store.open_session, token.token_id, self._clock(), seconds=self._seconds
+        )
+        response.set_cookie(
+            COOKIE,
+            session,
+            max_age=int(self._seconds),
+            httponly=True,
+            samesite="strict",
+            secure=is_encrypted(request),
+        )
+        return None
+
+    async def log_out(self, request: Request, response: Response) -> None:
+        """End the session for good, and take the cookie back."""
+        if text := session_in(request):
+            await asyncio.to_thread(self._store.close_session, text)
+            self._remembered.forget(text)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+
+
+def session_in(request: Request) -> str | None:
+    """The text of the session's cookie."""
+    text = request.cookies.get(COOKIE)
+    return text if text and len(text) <= LONGEST_COOKIE else None
+
+
+def is_encrypted(request: Request) -> bool:
+    """Whether the browser came by https, maybe to a proxy, as the page that it came from says."""
+    return request.headers.get("origin", "").startswith("https://")
+
+
+def check_own_page(request: Request) -> None:
+    """Refuse a form that a page of somebody else has sent.
+
+    Browsers say whose page a form is of: in Sec-Fetch-Site, the older ones in Origin.
+
+    Raises:
+        ForbiddenError: it is not of one of our pages.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = urlsplit(request.headers.get("origin", "")).netloc
+    is_own = site == "same-origin" if site else origin == request.headers.get("host")
+    if not is_own:
+        raise ForbiddenError("A page of another host may not do this.")

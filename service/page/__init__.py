@@ -1,0 +1,1 @@
+"""What people look at in a browser: pages rendered from what the operations answer."""

@@ -1,0 +1,309 @@
+"""The page Accuracy: how far off each method was, day by day, and for which jobs."""
+
+import asyncio
+from collections.abc import Sequence
+from math import fsum
+from operator import mul
+
+from msgspec import Struct
+
+from service.contract.answers import TuningAnswer
+from service.operations.tuning import TuningRounds
+from service.page.charts import Chart, Line
+from service.page.frame import Visitor
+from service.page.remembered import Remembered
+from service.page.wording import DAY, duration, share
+from service.settings import Settings
+from service.store import DailyScore, Side, Store
+
+FRESH_SECONDS = 20.0
+
+PERIODS = (30, 90, 365)
+"""Days."""
+
+AROUND_ROUND = 7
+"""Days before and after a round that are compared."""
+
+KINDS: tuple[Side, ...] = ("queue", "group", "size")
+NAMELESS_KINDS: tuple[Side, ...] = ("queue", "size")
+"""Without the groups of other people."""
+
+MOST_KINDS = 50
+"""Rows of the table by kind, those with most jobs."""
+
+MEASURES = {
+    "mean_absolute_error": "jobs",
+    "underestimation_rate": "jobs",
+    "coverage": "intervals",
+    "asked_coverage": "intervals",
+}
+"""What is drawn, and what it is a mean over."""
+
+NOTHING = "There is one day of scored jobs; a line needs two."
+
+
+class KindRow(Struct, frozen=True, kw_only=True):
+    """Jobs of one kind."""
+
+    label: str
+    jobs: int
+    requested: float | None
+    error: float
+    ratio: float
+    underestimated: float
+
+
+class RoundRow(Struct, frozen=True, kw_only=True):
+    """The days before and after a round."""
+
+    at: float
+    before_error: float | None
+    after_error: float | None
+    before_underestimated: float | None
+    after_underestimated: float | None
+
+
+class AccuracyShown(Struct, frozen=True, kw_only=True):
+    """What the page shows."""
+
+    sentence: str
+    in_force: str
+    days: int
+    periods: Sequence[int]
+    side: str
+    sides: Sequence[str]
+    charts: Sequence[Chart]
+    methods: Sequence[DailyScore]
+    largest: float
+    kinds: Sequence[KindRow]
+    rounds: Sequence[RoundRow]
+
+
+class AccuracyPage:
+    """Gathers what the page shows."""
+
+    def __init__(
+        self, settings: Settings, *, store: Store, rounds: TuningRounds, remembered: Remembered
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._rounds = rounds
+        self._remembered = remembered
+
+    async def show(
+        self, cluster: str, visitor: Visitor, *, days: int | None, by: str | None
+    ) -> AccuracyShown:
+        """The scores of a cluster over some days, told apart by one kind of jobs."""
+        sides = KINDS if visitor.sees_everybody else NAMELESS_KINDS
+        period = days if days in PERIODS else PERIODS[1]
+        side = next((each for each in sides if each == by), sides[0])
+        daily = await self._scores(cluster, "day", period)
+        methods = await self._scores(cluster, "all", period)
+        kinds = await self._scores(cluster, side, period)
+        rounds = (await self._rounds.of_cluster(cluster)).tunings
+        in_force = self._in_force(methods)
+        adopted = rounds_in(daily, rounds)
+        return AccuracyShown(
+            sentence=sentence(methods, in_force, period),
+            in_force=in_force,
+            days=period,
+            periods=PERIODS,
+            side=side,
+            sides=sides,
+            charts=charts(daily, in_force, [row.at for row in adopted]),
+            methods=sorted(methods, key=lambda score: score.mean_absolute_error),
+            largest=max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
+            kinds=kind_rows(kinds, in_force),
+            rounds=adopted,
+        )
+
+    async def _scores(self, cluster: str, side: Side, days: int) -> list[DailyScore]:
+        return await self._remembered.get(
+            ("scores", cluster, side, days),
+            FRESH_SECONDS,
+            lambda: asyncio.to_thread(self._store.daily_scores, cluster, side, days=days),
+        )
+
+    def _in_force(self, methods: Sequence[DailyScore]) -> str:
+        """The method that answers, or the one that has most scores if that has none."""
+        names = {score.method: score.jobs for score in methods}
+        if self._settings.method in names or not names:
+            return self._settings.method
+        return max(names, key=lambda name: names[name])
+
+
+def sentence(methods: Sequence[DailyScore], in_force: str, days: int) -> str:
+    """The page in a sentence or two."""
+    by_name = {score.method: score for score in methods}
+    ours, asked = by_name.get(in_force), by_name.get("requested")
+    if ours is None:
+        return ""
+    told = (
+        f"In the last {days} days with jobs, predictions by {in_force} were off by "
+        f"{duration(ours.mean_absolute_error)} a job"
+    )
+    if asked is not None and asked is not ours:
+        told += f"; the users' requests by {duration(asked.mean_absolute_error)}"
+    return f"{told}. {share(ours.underestimation_rate)} of jobs ran longer than predicted."
+
+
+def charts(daily: Sequence[DailyScore], in_force: str, marks: Sequence[float]) -> list[Chart]:
+    """Error, underestimation and coverage over time."""
+    days = sorted({int(score.label) for score in daily})
+    by_place = {(int(score.label), score.method): score for score in daily}
+    smoothed = smooth(daily)
+    methods = sorted({score.method for score in daily}, key=lambda name: (name == in_force, name))
+    at = [day * DAY for day in days]
+
+    def lines(measure: str, of: Sequence[str]) -> list[Line]:
+        return [
+            Line(
+                label=name,
+                values=[smoothed.get((day, name, measure)) for day in days],
+                colour=f"method-{name}",
+                heavy=name == in_force,
+            )
+            for name in of
+        ]
+
+    answering = [by_place.get((day, in_force)) for day in days]
+    return [
+        Chart(
+            name="error",
+            title="Off by",
+            says="Mean distance between prediction and runtime, of the jobs that ended in the week "
+            "up to each day. Lower is better; requested is what users ask for.",
+            x=at,
+            series=lines("mean_absolute_error", methods),
+            unit="duration",
+            empty=NOTHING,
+            by="day",
+            marks=marks,
+        ),
+        Chart(
+            name="short",
+            title="Jobs that ran longer than predicted",
+            says="Each of them needs a new estimate while it runs; over the week up to each day. "
+            "Dotted: a round adopted new parameters.",
+            x=at,
+            series=lines("underestimation_rate", [name for name in methods if name != "requested"]),
+            unit="share",
+            empty=NOTHING,
+            by="day",
+            most=1.0,
+            marks=marks,
+        ),
+        Chart(
+            name="coverage",
+            title="Ranges: asked and got",
+            says=f"The share of runtimes that the ranges of {in_force} should hold, and did hold, "
+            "over the week up to each day.",
+            x=at,
+            series=[
+                Line(
+                    label="got",
+                    values=[smoothed.get((day, in_force, "coverage")) for day in days],
+                    colour=f"method-{in_force}",
+                    heavy=True,
+                ),
+                Line(
+                    label="asked",
+                    values=[smoothed.get((day, in_force, "asked_coverage")) for day in days],
+                    colour="quiet",
+                    dash=True,
+                ),
+            ],
+            unit="share",
+            empty=f"{in_force} gives no ranges; least-cost and attention do.",
+            by="day",
+            most=1.0,
+            marks=marks,
+        ),
+        Chart(
+            name="jobs",
+            title="Jobs scored",
+            says="How many jobs each day's figures rest on.",
+            x=at,
+            series=[
+                Line(
+                    label="jobs",
+                    values=[each.jobs if each else None for each in answering],
+                    colour="quiet",
+                    fill=True,
+                )
+            ],
+            unit="count",
+            empty=NOTHING,
+            by="day",
+        ),
+    ]
+
+
+def smooth(daily: Sequence[DailyScore]) -> dict[tuple[int, str, str], float]:
+    """The mean over the week up to each day, by day, method and measure; by their jobs."""
+    found: dict[tuple[int, str, str], float] = {}
+    for method in {score.method for score in daily}:
+        scores = [score for score in daily if score.method == method]
+        for place, score in enumerate(scores):
+            day = int(score.label)
+            week = [s for s in scores[max(0, place - 6) : place + 1] if int(s.label) > day - 7]
+            for measure in MEASURES:
+                if (value := mean(week, measure)) is not None:
+                    found[day, method, measure] = value
+    return found
+
+
+def kind_rows(scores: Sequence[DailyScore], in_force: str) -> list[KindRow]:
+    """The method that answers beside the requests, for each kind of jobs, most jobs first."""
+    asked = {score.label: score for score in scores if score.method == "requested"}
+    rows = []
+    for score in scores:
+        if score.method != in_force:
+            continue
+        request = asked.get(score.label)
+        base = request.mean_absolute_error if request else None
+        rows.append(
+            KindRow(
+                label=str(score.label),
+                jobs=score.jobs,
+                requested=base,
+                error=score.mean_absolute_error,
+                ratio=min(1.0, score.mean_absolute_error / base) if base else 1.0,
+                underestimated=score.underestimation_rate,
+            )
+        )
+    return sorted(rows, key=lambda row: -row.jobs)[:MOST_KINDS]
+
+
+def rounds_in(daily: Sequence[DailyScore], rounds: Sequence[TuningAnswer]) -> list[RoundRow]:
+    """The adopted rounds of the days that are shown, with what knn did around each."""
+    days = [int(score.label) for score in daily]
+    if not days:
+        return []
+    ended = [each.finished_at for each in rounds if each.adopted and each.finished_at]
+    return [around(daily, at) for at in ended if min(days) * DAY <= at < (max(days) + 1) * DAY]
+
+
+def around(daily: Sequence[DailyScore], at: float) -> RoundRow:
+    """What knn did in the days before and after a moment; the day itself belongs to neither."""
+    day = int(at // DAY)
+    tuned = [score for score in daily if score.method == "knn"]
+    before = [s for s in tuned if day - AROUND_ROUND <= int(s.label) < day]
+    after = [s for s in tuned if day < int(s.label) <= day + AROUND_ROUND]
+    return RoundRow(
+        at=at,
+        before_error=mean(before, "mean_absolute_error"),
+        after_error=mean(after, "mean_absolute_error"),
+        before_underestimated=mean(before, "underestimation_rate"),
+        after_underestimated=mean(after, "underestimation_rate"),
+    )
+
+
+def mean(scores: Sequence[DailyScore], measure: str) -> float | None:
+    """Over all jobs of these days, or over all their ranges."""
+    weights = [getattr(score, MEASURES[measure]) for score in scores]
+    if not sum(weights):
+        return None
+    values = [getattr(score, measure) or 0.0 for score in scores]
+    total: float = fsum(map(mul, values, weights)) / sum(weights)
+    return total

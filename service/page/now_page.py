@@ -1,0 +1,234 @@
+"""The page Now: what the service knows and does at this moment, and what wants attention."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from service.contract.answers import TuningAnswer
+from service.contract.queue_answers import QueueHeadAnswer
+from service.operations.queues.showing import ShowingQueues
+from service.operations.tuning import TuningRounds
+from service.page.attention import ClusterFacts, Notice, ServiceFacts, notices
+from service.page.charts import Chart, Line
+from service.page.remembered import Remembered
+from service.page.wording import NOTHING, count, duration, latency
+from service.store import ClusterHistory, DailyScore
+from service.worker.pulse import Span
+from service.worker.worker import Worker
+
+FRESH_SECONDS = 10.0
+"""How old the counts of the page may be."""
+
+SCORED_DAYS = 7
+
+LATELY_SECONDS = 120.0
+
+
+class Card(Struct, frozen=True):
+    """One large figure."""
+
+    name: str
+    figure: str
+    note: str
+
+
+class ClusterRow(Struct, frozen=True, kw_only=True):
+    """One cluster in the table."""
+
+    name: str
+    runs: int
+    last_end: float
+    method: str
+    error: float | None
+    underestimated: float | None
+    coverage: float | None
+    adopted_at: float | None
+    queue: QueueHeadAnswer | None
+
+
+class NowShown(Struct, frozen=True, kw_only=True):
+    """What the page shows."""
+
+    sentence: str
+    notices: Sequence[Notice]
+    cards: Sequence[Card]
+    clusters: Sequence[ClusterRow]
+    charts: Sequence[Chart]
+
+
+class NowPage:
+    """Gathers what the page shows."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        queues: ShowingQueues,
+        rounds: TuningRounds,
+        remembered: Remembered,
+    ) -> None:
+        self._worker = worker
+        self._queues = queues
+        self._rounds = rounds
+        self._remembered = remembered
+        self._clock: Callable[[], float] = worker.clock
+
+    async def show(self) -> NowShown:
+        """What there is to see now."""
+        worker = self._worker
+        histories = await self._remembered.get(
+            "sizes", FRESH_SECONDS, partial(asyncio.to_thread, worker.store.sizes)
+        )
+        queues = {queue.cluster: queue for queue in self._queues.queues().queues}
+        facts, rows = [], []
+        for history in histories:
+            score, rounds = await self._score(history.cluster), await self._of(history.cluster)
+            queue = queues.get(history.cluster)
+            failed = rounds[0].error if rounds and rounds[0].state == "failed" else None
+            facts.append(
+                ClusterFacts(
+                    history=history, answering=score, queue=queue, last_round_failed=failed
+                )
+            )
+            rows.append(self._row(history, score, rounds, queue))
+        lately = worker.pulse.lately(LATELY_SECONDS)
+        service = self._service(lately)
+        return NowShown(
+            sentence=sentence(histories, rows),
+            notices=notices(service, facts, self._clock()),
+            cards=cards(histories, lately, service),
+            clusters=rows,
+            charts=charts(worker.pulse.spans()),
+        )
+
+    def _service(self, lately: Span | None) -> ServiceFacts:
+        worker = self._worker
+        return ServiceFacts(
+            health=worker.health(),
+            asks_for_tokens=not worker.guard.is_open,
+            is_loopback=worker.settings.is_loopback,
+            dropped=worker.writer.dropped_predictions,
+            predictions_a_minute=lately.per_minute if lately else 0.0,
+        )
+
+    async def _score(self, cluster: str) -> DailyScore | None:
+        """Of the method that answers, over the last days together."""
+        scores = await self._remembered.get(
+            ("recent", cluster),
+            FRESH_SECONDS,
+            lambda: asyncio.to_thread(
+                self._worker.store.daily_scores, cluster, "all", days=SCORED_DAYS
+            ),
+        )
+        method = self._worker.settings.method
+        return next((score for score in scores if score.method == method), None)
+
+    async def _of(self, cluster: str) -> list[TuningAnswer]:
+        return (await self._rounds.of_cluster(cluster)).tunings
+
+    def _row(
+        self,
+        history: ClusterHistory,
+        score: DailyScore | None,
+        rounds: Sequence[TuningAnswer],
+        queue: QueueHeadAnswer | None,
+    ) -> ClusterRow:
+        return ClusterRow(
+            name=history.cluster,
+            runs=history.runs,
+            last_end=history.last_end,
+            method=self._worker.settings.method,
+            error=score.mean_absolute_error if score else None,
+            underestimated=score.underestimation_rate if score else None,
+            coverage=score.coverage if score else None,
+            adopted_at=next((each.finished_at for each in rounds if each.adopted), None),
+            queue=queue,
+        )
+
+
+def sentence(histories: Sequence[ClusterHistory], rows: Sequence[ClusterRow]) -> str:
+    """The page in one sentence."""
+    if not histories:
+        return "The service runs, and has no history yet: its predictions are the requests."
+    runs = count(sum(history.runs for history in histories))
+    known = f"The service has learned from {runs} jobs"
+    where = f"of {clusters_in_words(len(rows))}"
+    scored = [row for row in rows if row.error is not None]
+    if not scored:
+        return f"{known} {where}; none of its predictions has been scored in the last week."
+    best = scored[0]
+    return (
+        f"{known} {where}. In the last days its predictions for {best.name} were off by "
+        f"{duration(best.error)} a job."
+    )
+
+
+def clusters_in_words(number: int) -> str:
+    """How many clusters."""
+    return "one cluster" if number == 1 else f"{count(number)} clusters"
+
+
+def cards(
+    histories: Sequence[ClusterHistory], lately: Span | None, service: ServiceFacts
+) -> list[Card]:
+    """The large figures."""
+    rate = count(round(lately.per_minute, 1)) if lately else NOTHING
+    answered = lately if lately and lately.median is not None else None
+    runs = sum(history.runs for history in histories)
+    return [
+        Card("State", service.health.status, service.health.detail or "all parts work"),
+        Card("Jobs learned", count(runs), clusters_in_words(len(histories))),
+        Card("Predictions a minute", rate, "over the last two minutes"),
+        Card("Latency", latency(answered.median) if answered else NOTHING,
+             f"99 of 100 within {latency(answered.slow)}" if answered else "none asked lately"),
+        Card("Lag", count(service.health.lag), "jobs ended and not learned yet"),
+    ]  # fmt: skip
+
+
+def charts(spans: Sequence[Span]) -> list[Chart]:
+    """The last hour."""
+    at = [span.at for span in spans]
+    nothing = "The first figures come after twenty seconds."
+    return [
+        Chart(
+            name="rate",
+            title="Predictions a minute",
+            says="How many the service answers, over the last hour.",
+            x=at,
+            series=[
+                Line(
+                    label="predictions a minute",
+                    values=[span.per_minute for span in spans],
+                    colour="method-max-usage",
+                    fill=True,
+                )
+            ],
+            unit="count",
+            empty=nothing,
+            tabled=False,
+        ),
+        Chart(
+            name="latency",
+            title="Time to answer",
+            says="Half of the predictions, and 99 of 100, took no longer than this.",
+            x=at,
+            series=[
+                Line(
+                    label="99 of 100",
+                    values=[span.slow for span in spans],
+                    colour="method-last-two",
+                ),
+                Line(
+                    label="half",
+                    values=[span.median for span in spans],
+                    colour="method-max-usage",
+                    heavy=True,
+                ),
+            ],
+            unit="duration",
+            empty=nothing,
+            tabled=False,
+        ),
+    ]

@@ -1,0 +1,144 @@
+// The page's own script: times in the viewer's zone, charts, and what changed every few seconds.
+// Without it everything is still there: as text, as tables, in UTC.
+"use strict";
+
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const ZONED = {
+  moment: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
+  day: { day: "numeric", month: "short", year: "numeric" },
+  second: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
+};
+
+function localise(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    time.textContent = new Intl.DateTimeFormat(undefined, ZONED[time.dataset.as]).format(at);
+    time.title = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" }).format(at);
+  }
+}
+
+function duration(seconds) {
+  const s = Math.abs(seconds), sign = seconds < 0 ? "−" : "";
+  if (s < 1) return `${sign}${+(s * 1000).toPrecision(2)} ms`;
+  if (s < 60) return `${sign}${+s.toPrecision(3)} s`;
+  if (s < 3600) return `${sign}${+(s / 60).toFixed(1)} min`;
+  if (s < 172800) return `${sign}${+(s / 3600).toFixed(1)} h`;
+  return `${sign}${+(s / 86400).toFixed(1)} d`;
+}
+
+const UNITS = {
+  duration,
+  share: (value) => `${+(value * 100).toFixed(1)}%`,
+  count: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 }),
+  moment: (value) => new Intl.DateTimeFormat(undefined, ZONED.moment).format(value * 1000),
+};
+
+// Ticks that people would choose, for durations; uPlot's own are powers of ten.
+const STEPS = { duration: [0.001, 0.01, 0.1, 1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800] };
+
+const AXIS = { day: { day: "numeric", month: "short", timeZone: "UTC" }, moment: { hour: "2-digit", minute: "2-digit" } };
+
+const charts = new Map();
+
+function draw(figure) {
+  const text = figure.querySelector("script").textContent;
+  const chart = JSON.parse(text);
+  const box = figure.querySelector(".plot");
+  const show = UNITS[chart.unit];
+  const axis = { stroke: style("--quiet"), grid: { stroke: style("--grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+  const colour = (name) => style(`--${name}`);
+  const readouts = figure.querySelectorAll("[data-series]");
+  const plot = new uPlot({
+    width: box.clientWidth,
+    height: box.clientHeight,
+    legend: { show: false },
+    cursor: { y: false, points: { size: 7 } },
+    scales: { y: { range: (_, low, high) => chart.unit === "moment" ? [low - 300, high + 300] : [0, chart.most ?? (high > 0 ? high * 1.08 : 1)] } },
+    axes: [
+      { ...axis, space: 80, size: 30, values: (_, ticks) => ticks.map((at) => new Intl.DateTimeFormat(undefined, AXIS[chart.by]).format(at * 1000)) },
+      { ...axis, size: chart.unit === "moment" ? 96 : 62, incrs: STEPS[chart.unit], values: (_, ticks) => ticks.map(show) },
+    ],
+    series: [{}, ...chart.series.map((each) => ({
+      label: each.label, stroke: colour(each.colour), width: each.heavy ? 2.5 : 1.6, dash: each.dash ? [6, 4] : undefined,
+      spanGaps: true, points: { show: chart.x.length < 40, size: 5 },
+      fill: each.fill ? `${colour(each.colour)}22` : undefined,
+    }))],
+    bands: chart.bands?.map(([upper, lower]) => ({ series: [upper, lower], fill: `${colour("method-max-usage")}22` })),
+    hooks: {
+      setCursor: [(u) => readouts.forEach((readout, place) => {
+        const at = u.cursor.idx ?? chart.x.length - 1, value = chart.series[place].values[at];
+        readout.textContent = value == null ? "–" : show(value);
+      })],
+      draw: [(u) => (chart.marks ?? []).forEach((mark) => {
+        const at = Math.round(u.valToPos(mark, "x", true));
+        u.ctx.save(); u.ctx.strokeStyle = style("--careful"); u.ctx.setLineDash([2, 4]); u.ctx.beginPath();
+        u.ctx.moveTo(at, u.bbox.top); u.ctx.lineTo(at, u.bbox.top + u.bbox.height); u.ctx.stroke(); u.ctx.restore();
+      })],
+    },
+  }, [chart.x, ...chart.series.map((each) => each.values)], box);
+  charts.get(figure.id)?.plot.destroy();
+  charts.set(figure.id, { plot, text });
+}
+
+function drawAll() {
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    if (charts.get(figure.id)?.text !== figure.querySelector("script").textContent) draw(figure);
+  }
+}
+
+function redraw() {
+  charts.forEach(({ plot }) => plot.destroy());
+  charts.clear();
+  drawAll();
+}
+
+// What a region said before its times were localised, by its id.
+const said = new Map();
+
+function remember(root) {
+  for (const region of root.querySelectorAll("[data-live]")) said.set(region.id, region.innerHTML);
+}
+
+function takeOver(newer) {
+  for (const region of newer.querySelectorAll("[data-live]")) {
+    const present = document.getElementById(region.id);
+    if (!present) return location.reload(); // a chart has its first figures
+    if (said.get(region.id) === region.innerHTML) continue;
+    said.set(region.id, region.innerHTML);
+    const focused = present.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const figure = present.closest("figure.chart");
+    if (figure) {
+      present.textContent = region.textContent;
+      continue;
+    }
+    present.replaceChildren(...document.importNode(region, true).childNodes);
+    localise(present);
+    if (focused) present.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+  }
+  drawAll();
+}
+
+async function refresh() {
+  if (document.hidden) return;
+  try {
+    const answer = await fetch(location.href, { credentials: "same-origin" });
+    if (answer.redirected) location.reload();
+    else if (answer.ok) takeOver(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    document.body.classList.toggle("away", !answer.ok);
+  } catch {
+    document.body.classList.add("away");
+  }
+}
+
+remember(document);
+localise(document);
+drawAll();
+for (const select of document.querySelectorAll("select[data-submit]")) {
+  select.addEventListener("change", () => select.form.requestSubmit());
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+let resized;
+addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(redraw, 150); });
+const seconds = Number(document.body.dataset.refresh);
+if (seconds) setInterval(refresh, seconds * 1000);

@@ -1,0 +1,88 @@
+"""Figures and times in words that people read."""
+
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+NOTHING = "\N{EN DASH}"
+"""Stands where there is no figure."""
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+def duration(seconds: float | None) -> str:
+    """Such as 45 s, 37 min, 5 h 12 min or 3 d 4 h."""
+    if seconds is None:
+        return NOTHING
+    sign, size = "\N{MINUS SIGN}" if seconds < 0 else "", abs(seconds)
+    if 0.0 < size < 1.0:
+        return "under 1 s"
+    if size < MINUTE:
+        return f"{sign}{size:.0f} s"
+    if size < HOUR:
+        return f"{sign}{size / MINUTE:.0f} min"
+    if size < 2 * DAY:
+        return sign + _two(size, HOUR, "h", MINUTE, "min")
+    return sign + _two(size, DAY, "d", HOUR, "h")
+
+
+def _two(seconds: float, large: float, name: str, small: float, rest_name: str) -> str:
+    whole, rest = divmod(round(seconds / small), round(large / small))
+    return f"{whole} {name} {rest} {rest_name}" if rest else f"{whole} {name}"
+
+
+def latency(seconds: float | None) -> str:
+    """The time to answer, in milliseconds."""
+    if seconds is None:
+        return NOTHING
+    milliseconds = 1000.0 * seconds
+    return f"{milliseconds:.2f} ms" if milliseconds < 10 else f"{milliseconds:.0f} ms"
+
+
+def clock(seconds: float | None) -> str:
+    """A walltime as schedulers write it: 36:00:00."""
+    if seconds is None:
+        return NOTHING
+    minutes, second = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{second:02}"
+
+
+def share(value: float | None) -> str:
+    """A share as a percentage, with a digit more where it is small."""
+    if value is None:
+        return NOTHING
+    percent = 100.0 * value
+    return f"{percent:.1f}%" if 0.0 < percent < 10.0 else f"{percent:.0f}%"
+
+
+def count(value: float | None) -> str:
+    """A number with its thousands apart."""
+    if value is None:
+        return NOTHING
+    return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.1f}"
+
+
+def moment(at: float | None, kind: str = "moment") -> str | Markup:
+    """A time that the page's script shows in the viewer's zone; UTC without it."""
+    if at is None:
+        return NOTHING
+    try:
+        when = datetime.fromtimestamp(at, UTC)
+    except (OverflowError, ValueError, OSError):  # what a log calls a time may be anything
+        return NOTHING
+    text = when.strftime("%Y-%m-%d %H:%M UTC")
+    return Markup('<time datetime="{}" data-as="{}">{}</time>').format(
+        when.strftime("%Y-%m-%dT%H:%M:%SZ"), kind, text
+    )
+
+
+def date(at: float) -> str:
+    """A day in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
+
+def measured(value: float | None, unit: str) -> str | Markup:
+    """A figure of a chart in the chart's unit."""
+    if unit == "moment":
+        return moment(value)
+    return {"duration": duration, "share": share, "count": count}[unit](value)

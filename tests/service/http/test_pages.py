@@ -1,0 +1,228 @@
+"""The pages over HTTP: who may see them, what they are told, and that nothing of a name is run."""
+
+import hashlib
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from asgi_client import run_of
+
+from service.page.assets import Assets
+
+PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if")
+
+OWN = {"sec-fetch-site": "same-origin"}
+
+
+@pytest.fixture
+def closed(service):
+    """A service that asks for tokens, and the texts of some."""
+    texts = {
+        "read": service.worker.store.issue_token("page", ["read"], 1.0)[1],
+        "ingest": service.worker.store.issue_token("slurm", ["ingest"], 1.0)[1],
+        "self": service.worker.store.issue_token("ada", ["self"], 1.0, user="ada")[1],
+    }
+    service.worker.guard.update(service.worker.store.tokens())
+    return service, texts
+
+
+def log_in(service, text, to="/", headers=OWN):
+    """Send the form as the page does."""
+    return service.request(
+        "POST",
+        "/login",
+        content=urlencode({"token": text, "to": to}).encode(),
+        headers={"content-type": "application/x-www-form-urlencoded", **headers},
+    )
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_there_before_anything_is_known(unchanged, path):
+    answer = unchanged.request("GET", path)
+    assert answer.status_code == 200, answer.text
+    assert answer.text.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_allows_nothing_inline_and_nothing_from_elsewhere(unchanged, path):
+    answer = unchanged.request("GET", path)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "*" not in policy
+    assert answer.headers["cache-control"] == "no-store"
+    assert not re.search(r"\son\w+=|\sstyle=|javascript:|<script>", answer.text)
+    for target in re.findall(r'(?:src|href|action)="([^"]*)"', answer.text):
+        assert target.startswith(("/", "?", "#")), target
+
+
+def test_what_pages_link_to_is_shipped_and_may_be_kept(unchanged):
+    page = unchanged.get("/").text
+    for link in re.findall(r'="(/static/[^"]+)"', page):
+        answer = unchanged.get(link)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert unchanged.get("/static/0123456789abcdef/page.js").status_code == 404
+    assert unchanged.get("/static/x/..%2f..%2fsettings.py").status_code == 404
+
+
+CHECKSUMS = {
+    "uplot.js": "19c8d4c6ad88929a",
+    "uplot.css": "df630c6a8d6f8eea",
+}
+"""Of uPlot 1.6.32 as its registry has it, without changes."""
+
+
+def test_the_chart_library_is_the_release_that_it_says_it_is():
+    folder = Path(__file__).parents[3] / "service" / "page" / "static"
+    for name, checksum in CHECKSUMS.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] == checksum
+    assert "MIT" in (folder / "uplot.LICENSE.txt").read_text()
+    assert Assets().address("uplot.js") == "/static/19c8d4c6ad88929a/uplot.js"
+
+
+def test_the_pages_can_be_turned_off(serve, sqlite_url):
+    service = serve(sqlite_url, page=False)
+    assert service.get("/").status_code == 404
+    assert service.get("/login").status_code == 404
+    assert service.get("/v1/methods").status_code == 200
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_whoever_is_not_logged_in_is_shown_the_form(closed, path):
+    service, _ = closed
+    answer = service.request("GET", path)
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/login?to=%2F")
+
+
+def test_a_token_opens_a_session_whose_cookie_no_script_and_no_other_site_can_use(closed):
+    service, texts = closed
+    answer = log_in(service, texts["read"], to="/accuracy")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/accuracy")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "secure" not in cookie
+    assert texts["read"] not in cookie
+    assert service.get("/").status_code == 200
+
+
+def test_a_cookie_that_came_by_https_never_goes_without(closed):
+    service, texts = closed
+    headers = OWN | {"origin": "https://walltimed"}
+    assert "secure" in log_in(service, texts["read"], headers=headers).headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize("text", ["", "wt_x_y", "wt_", "%FF%00", "a" * 300])
+def test_a_wrong_token_opens_nothing(closed, text):
+    service, _ = closed
+    answer = log_in(service, text)
+    assert answer.status_code == 401
+    assert "This is no valid token." in answer.text
+    assert "set-cookie" not in answer.headers
+    assert service.get("/").status_code == 303
+
+
+def test_a_token_that_may_read_nothing_opens_nothing(closed):
+    service, texts = closed
+    answer = log_in(service, texts["ingest"])
+    assert answer.status_code == 401
+    assert "scope read or self" in answer.text
+
+
+def test_a_revoked_token_shows_nothing_any_more(closed):
+    service, texts = closed
+    log_in(service, texts["read"])
+    assert service.get("/").status_code == 200
+    service.worker.store.revoke_token(texts["read"].split("_")[1], 2.0)
+    service.worker.guard.update(service.worker.store.tokens())
+    assert service.get("/").status_code == 303
+
+
+def test_after_logging_out_the_cookie_is_worth_nothing(closed):
+    service, texts = closed
+    cookie = log_in(service, texts["read"]).headers["set-cookie"].split(";")[0]
+    assert service.get("/").status_code == 200
+    assert service.request("POST", "/logout", headers=OWN).headers["location"] == "/login"
+    assert service.request("GET", "/", headers={"cookie": cookie}).status_code == 303
+
+
+def test_the_api_knows_no_cookies(closed):
+    service, texts = closed
+    log_in(service, texts["read"])
+    assert service.get("/v1/methods").status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/login", "/logout"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {},
+    ],
+)
+def test_a_form_of_another_site_is_refused(closed, path, headers):
+    service, texts = closed
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    answer = service.request(
+        "POST", path, content=f"token={texts['read']}".encode(), headers=kind | headers
+    )
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+
+
+def test_an_older_browser_names_the_page_of_a_form_in_its_origin(closed):
+    service, texts = closed
+    answer = log_in(service, texts["read"], headers={"origin": "http://walltimed"})
+    assert answer.status_code == 303
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "\n/"],
+)
+def test_the_form_leads_to_our_own_pages_only(closed, to):
+    service, texts = closed
+    assert log_in(service, texts["read"], to=to).headers["location"] == "/"
+
+
+def test_a_large_form_is_not_read(closed):
+    service, _ = closed
+    assert log_in(service, "a" * 10_000).status_code == 413
+
+
+def test_a_user_sees_their_own_jobs_and_nobody_else_s(closed):
+    service, texts = closed
+    service.token = service.worker.store.issue_token("all", ["admin"], 1.0)[1]
+    service.worker.guard.update(service.worker.store.tokens())
+    service.complete(run_of(1, user="ada"), run_of(2, user="brenda"))
+    service.token = None
+    log_in(service, texts["self"])
+    assert "My jobs" in service.get("/users").text
+    assert "brenda" not in service.get("/users").text
+    asked = service.get("/user", name="brenda").text
+    assert "Accuracy of requests" not in asked or "ada" in asked
+
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}</script><script>alert(2)</script>"
+
+
+@pytest.mark.parametrize("path", ["/", "/accuracy", "/users", "/queue", "/rounds", "/what-if"])
+def test_names_are_shown_and_never_run(serve, sqlite_url, path):
+    service = serve(sqlite_url)
+    names = {"user": HOSTILE, "queue": HOSTILE, "group": HOSTILE, "application": HOSTILE}
+    service.predict(**names, job_id="1", cluster=HOSTILE[:60], submit_time=1_699_999_000)
+    service.complete(run_of("1", cluster=HOSTILE[:60], **names))
+    service.request("PUT", "/v1/queues/default", json={
+        "pools": [{"processors": 4}],
+        "waiting": [{"job_id": HOSTILE, "requested_walltime": 60, "submit_time": 1, **names}],
+    })  # fmt: skip
+    text = service.get(path, name=HOSTILE, walltime=HOSTILE, user=HOSTILE).text
+    assert "<img src=x" not in text
+    assert "<script>alert" not in text
+    assert "49</script>" not in text
