@@ -11,7 +11,7 @@ COUNTED := --require-hashes | awk '/^Collecting/ {printf "\r  collected %d", ++n
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test format lint types imports check lock slurm clean
+.PHONY: demo test test-long tests format lint types imports check lock slurm slurm-root openpbs clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module.
 .venv/served: requirements/build.txt requirements/runtime.txt pyproject.toml
@@ -35,8 +35,18 @@ demo: .venv/served
 	@$(BIN)/walltimed warm-up
 	@touch $@
 
-test: check
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+# Compiled once before both test processes, with the checks beside them.
+test: .venv/ready
+	$(BIN)/walltimed warm-up
+	$(MAKE) -j 2 check tests
+
+# All examples of the property tests, the attacks of the audit: an hour or more.
+test-long: .venv/ready
+	$(BIN)/walltimed warm-up
+	$(MAKE) -j 2 check tests LONG=--long
+
+tests: .venv/ready
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term $(LONG)
 
 check: lint types imports
 
@@ -69,6 +79,18 @@ slurm:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
 	    slurmctld slurmd slurm-client munge slurm-wlm-elasticsearch-plugin lua-socket lua5.1 lua5.3 lua5.4
+
+# Another release's Slurm in a tree of its own, as root; then, for example:
+#     WALLTIMED_TEST_SLURM_ROOT=/opt/walltimed-test/slurm-trixie .venv/bin/pytest tests/acceptance -k slurm
+RELEASE ?= trixie
+slurm-root:
+	tests/support/make_slurm_root.sh $(RELEASE) /opt/walltimed-test/slurm-$(RELEASE)
+
+# A real OpenPBS for tests/acceptance/test_openpbs.py, as root, once: SOURCE is a directory or a tar
+# archive of openpbs/openpbs 23.06. Then:
+#     WALLTIMED_TEST_OPENPBS=/opt/walltimed-test/openpbs .venv/bin/pytest tests/acceptance -k pbs
+openpbs:
+	tests/support/build_openpbs.sh "$(SOURCE)" /opt/walltimed-test/openpbs
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,18 +1,18 @@
 """What a prediction over HTTP costs beside an ordinary FastAPI endpoint that does nothing.
 
     .venv/bin/python benchmarks/serving.py [--rounds 7] [--seconds 4] [--history 100000]
-    .venv/bin/python benchmarks/serving.py --without [PART…]
+    .venv/bin/python benchmarks/serving.py --without [PART…] [--method METHOD]
 
 The service runs as it is shipped: authentication, metrics, every method asked in shadow, and every
 prediction recorded, on a SQLite history. The endpoint beside it has the same request and answer
 models and uvicorn's settings, but uvicorn's own protocol, and answers a constant. Both servers are
-pinned to one core; the load comes from the other, in the shortest time slices that Linux grants, so
-that it measures the servers and not its own waits for the import that shares its core. They take
-turns within each round; a ratio is the median of the rounds' ratios, because this machine's speed
-changes between rounds by more than they differ.
+pinned to one core; the load comes from the other, which an import shares with it. They take turns
+within each round; a ratio is the median of the rounds' ratios, because this machine's speed changes
+between rounds by more than they differ.
 
 With `--without` the service takes turns with itself without one of its parts (see `without.py`),
-so that it is seen what each of them earns.
+so that it is seen what each of them earns, or costs: `--without intervals --method least-cost`
+tells what an interval adds to a prediction.
 """
 
 import argparse
@@ -40,7 +40,6 @@ from without import PARTS
 
 from predictors.jobs import Completion, Status, Submission
 from service.store import open_store
-from service.worker.priority import take_short_slices
 
 SERVER_CORE, LOAD_CORE = 0, 1
 CLUSTER = "alpha"
@@ -100,14 +99,17 @@ def submission_of(chance: Random, job_id: str, submit_time: float) -> Submission
     )
 
 
-def requests(jobs: int, after: int, token: str) -> list[bytes]:
-    """Submissions that follow the history."""
+def requests(jobs: int, after: int, token: str, method: str | None = None) -> list[bytes]:
+    """Submissions that follow the history, for the service's method or another."""
+    named = {} if method is None else {"method": method}
     chance = Random(1)  # noqa: S311 - no secrets here
     now = START + after * SECONDS_BETWEEN_ENDS
     return [
         post(
             "/v1/predictions",
-            msgspec.json.encode(submission_of(chance, f"s{job}", now + job)),
+            msgspec.json.encode(
+                msgspec.to_builtins(submission_of(chance, f"s{job}", now + job)) | named
+            ),
             token=token,
         )
         for job in range(jobs)
@@ -203,7 +205,7 @@ class Ratios:
 
 def measure(file: Path, token: str, options: argparse.Namespace) -> None:
     """All rounds."""
-    todo = requests(2000, options.history, token)
+    todo = requests(2000, options.history, token, options.method)
     with the_service(file) as service, the_endpoint() as endpoint:
         print(taking_turns(service, endpoint, todo, options).table(), flush=True)
     if options.imported:
@@ -212,7 +214,7 @@ def measure(file: Path, token: str, options: argparse.Namespace) -> None:
 
 def measure_parts(file: Path, token: str, options: argparse.Namespace) -> None:
     """The service beside itself without each of the parts."""
-    todo = requests(2000, options.history, token)
+    todo = requests(2000, options.history, token, options.method)
     for part in options.without or PARTS:
         copy = file.with_name(f"without-{part}.sqlite3")
         copyfile(file, copy)
@@ -311,6 +313,7 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=100_000, help="completions")
     parser.add_argument("--imported", type=int, default=1_000_000, help="completions, 0: none")
     parser.add_argument("--without", nargs="*", choices=sorted(PARTS), help="parts, else each")
+    parser.add_argument("--method", help="that is asked, else the service's default")
     parser.add_argument("--import-into", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -320,7 +323,6 @@ def main() -> None:
             pass
         return
     os.sched_setaffinity(0, {LOAD_CORE})
-    take_short_slices()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "walltimed.sqlite3"
         token = prepared(file, options.history)

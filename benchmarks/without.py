@@ -1,4 +1,6 @@
-"""The service without one of the parts that rest on other projects' insides, to see what it earns.
+"""The service without one of its parts, to see what the part earns or costs.
+
+Most of them rest on other projects' insides.
 
     .venv/bin/python benchmarks/without.py bypass serve -p 0 …
 
@@ -8,32 +10,45 @@
 import sys
 from collections.abc import Callable
 
+from fastapi.routing import APIRoute
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.cli import main
-from service.http import gate, server
-from service.worker import worker
+from service.http import app, gate, server
+from service.worker import live_state
+
+
+def put(module: object, name: str, instead: object) -> None:
+    """Put something in the place of a part, which must be there, or nothing would be measured."""
+    getattr(module, name)
+    setattr(module, name, instead)
 
 
 def without_bounds() -> None:
     """Let uvicorn's own protocol serve, without limits of time and of heads."""
-    server.protocol = lambda: HttpToolsProtocol
-
-
-def without_short_slices() -> None:
-    """Let Linux share the processor as it does by default."""
-    worker.take_short_slices = lambda: False
+    put(server, "protocol", lambda: HttpToolsProtocol)
 
 
 def without_bypass() -> None:
     """Let every request go through FastAPI's and Starlette's layers behind the gate."""
-    gate.FastRoute = type("NoRoute", (), {})
+    put(gate, "BytesRoute", type("NoRoute", (), {}))
+
+
+def without_bytes_routes() -> None:
+    """Let FastAPI read, validate and encode as it does for an ordinary route."""
+    put(app, "fitting", lambda _ours: APIRoute)
+
+
+def without_intervals() -> None:
+    """Let methods that know how sure they are be asked for their estimate alone."""
+    put(live_state, "UNCERTAIN", frozenset())
 
 
 PARTS: dict[str, Callable[[], None]] = {
     "bounds": without_bounds,
-    "short-slices": without_short_slices,
     "bypass": without_bypass,
+    "bytes-routes": without_bytes_routes,
+    "intervals": without_intervals,
 }
 
 

@@ -41,7 +41,7 @@ ln -s /opt/walltimed/bin/walltimed "$root/usr/bin/walltimed"
 install -m 644 deploy/systemd/* "$root/lib/systemd/system"
 install -m 640 deploy/etc/walltimed.toml "$root/etc/walltimed"
 cp -r integrations/slurm integrations/pbs "$root/usr/share/walltimed"
-install -m 644 docs/slurm.md docs/pbs.md docs/deployment.md docs/operations.md LICENSE "$root/usr/share/doc/walltimed"
+install -m 644 docs/slurm.md docs/pbs.md docs/queue.md docs/deployment.md docs/operations.md LICENSE "$root/usr/share/doc/walltimed"
 echo /etc/walltimed/walltimed.toml > "$root/DEBIAN/conffiles"
 cat > "$root/DEBIAN/control" <<CONTROL
 Package: walltimed

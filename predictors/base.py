@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
 
-SHORTEST = 1.0
+SHORTEST_ESTIMATE = 1.0
 """Shortest prediction in seconds, unless the request is shorter: predictions are positive."""
 
 DEFAULT_METHOD = "max-usage"
@@ -136,10 +136,10 @@ def capped(
     basis: Basis,
     interval: Interval | None = None,
 ) -> Prediction:
-    """A prediction of ``seconds``, brought into [SHORTEST, request]."""
+    """A prediction of ``seconds``, brought into [SHORTEST_ESTIMATE, request]."""
     request = submission.requested_walltime
     return Prediction(
-        predicted_walltime=min(request, max(SHORTEST, seconds)),
+        predicted_walltime=min(request, max(SHORTEST_ESTIMATE, seconds)),
         requested_walltime=request,
         method=method,
         basis=basis,

@@ -50,8 +50,6 @@ def cheapest(values: Floats, weights: Floats, count: int, request: float, price:
         cost = below * estimate - weighted_below + weighted_above - above * estimate + price * above
         if cost < best:
             best, answer = cost, estimate
-    if weight * request - weighted < best:
-        return request
     return answer
 
 

@@ -68,6 +68,10 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
     """One run of a job that has ended, with the submission as it was.
 
     A job may run more than once (requeue): ``(cluster, job_id, start_time)`` names a run.
+
+    Attributes:
+        runtime: seconds.
+        cpu_time: CPU seconds of all its processors together; None where it was not measured.
     """
 
     submission: Submission
@@ -75,6 +79,7 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
     end_time: float
     runtime: float
     status: Status = Status.UNKNOWN
+    cpu_time: float | None = None
 
     @property
     def usage(self) -> float:

@@ -1,6 +1,7 @@
 """The methods by name. A new predictor is one module and one line here."""
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 from predictors.base import Predictor
@@ -11,6 +12,7 @@ from predictors.methods.least_cost import LeastCost
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
 from predictors.methods.requested import Requested
+from predictors.spelling import unknown
 
 PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "requested": Requested,
@@ -41,10 +43,15 @@ def create(name: str, **parameters: Any) -> Predictor:
     try:
         factory = PREDICTORS[name]
     except KeyError:
-        raise UnknownMethodError(
-            f"There is no method {name!r}; there are {', '.join(sorted(PREDICTORS))}."
-        ) from None
+        raise UnknownMethodError(unknown("method", name, sorted(PREDICTORS))) from None
     try:
         return factory(**parameters)
     except TypeError as error:
-        raise ValueError(f"{name}: {error}") from error
+        known = signature(factory).parameters
+        for parameter in parameters:
+            if parameter not in known:
+                sentence = unknown(f"parameter of {name}", parameter, known)
+                raise ValueError(sentence) from error
+        raise ValueError(
+            f"{name}: a parameter has a value of the wrong kind: {parameters}."
+        ) from error

@@ -12,7 +12,6 @@ from predictors.distribution import cheapest, left, levels, quantile
 from predictors.jobs import Basis, Interval, PastRun, Prediction, Submission
 from predictors.memory.calibration import (
     ENOUGH,
-    WINDOWS,
     Counts,
     corrected,
     ranked,
@@ -134,7 +133,7 @@ def quantiles_of(
         shares: between 0 and 1.
         elapsed: how long it has been running.
     """
-    if weighed is None or ranked(weighed.counts, len(WINDOWS) - 1) < ENOUGH:
+    if weighed is None or ranked(weighed.counts) < ENOUGH:
         return None
     found = np.array(shares, dtype=float)
     job = (
@@ -166,7 +165,7 @@ def bounds(
     request, elapsed, price = job
     coverage, rate = asked
     count = len(values)
-    is_corrected = ranked(counts, len(WINDOWS) - 1) >= ENOUGH
+    is_corrected = ranked(counts) >= ENOUGH
     if not is_corrected:
         lower, upper = max(0.0, elapsed), request
         median = quantile(values, weights, count, request, 0.5)
@@ -199,7 +198,7 @@ def many_quantiles(
     counts: Counts,
     shares: Floats,
 ) -> None:
-    """Replace each of the shares by the runtime that so many jobs do not exceed."""
+    """Replace each share by the runtime that this share of jobs does not exceed."""
     for index in range(len(shares)):
         shares[index] = _up_to(values, weights, job, counts, shares[index])
 

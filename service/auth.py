@@ -1,7 +1,8 @@
-"""Bearer tokens and their scopes decide which calls a caller may make."""
+"""Bearer tokens and their scopes decide which calls a caller may make, and whose jobs it sees."""
 
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from service.errors import ForbiddenError, MissingTokenError
@@ -9,11 +10,43 @@ from service.store import Token
 
 
 class Scope(StrEnum):
-    """What a token allows. ``admin`` allows everything."""
+    """The permissions of a token; ``admin`` allows everything.
+
+    ``read`` is good for everything that is no secret and changes nothing; ``self`` for what belongs
+    to one user, and for totals without names.
+    """
 
     PREDICT = "predict"
     INGEST = "ingest"
+    READ = "read"
+    SELF = "self"
     ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, as far as it decides what may be done and seen.
+
+    Attributes:
+        scopes: what the caller may do.
+        only: the user, as the history calls them, whose jobs are all that the caller may see;
+            None: everybody's.
+    """
+
+    scopes: frozenset[str]
+    only: str | None = None
+
+    def may(self, wanted: Collection[str]) -> bool:
+        """Whether one of the ``wanted`` scopes is the caller's; without any, everybody may."""
+        return not wanted or not self.scopes.isdisjoint({*wanted, Scope.ADMIN})
+
+    def sees(self, user: str | None) -> bool:
+        """Whether the caller may see the jobs of ``user``."""
+        return self.only is None or self.only == user
+
+
+EVERYBODY = Caller(frozenset(Scope))
+"""Whoever calls a service that asks for no tokens."""
 
 
 class Guard:
@@ -30,29 +63,31 @@ class Guard:
     def __init__(self, *, always: bool) -> None:
         self._always = always
         self.is_open = not always
-        self._tokens: dict[str, Token] = {}
+        self._tokens: dict[str, tuple[Token, Caller]] = {}
 
     def update(self, tokens: Iterable[Token]) -> None:
         """Know these tokens from now on, revoked ones among them, and no others."""
         ever_issued = list(tokens)
         self.is_open = not (ever_issued or self._always)
-        self._tokens = {token.token_id: token for token in ever_issued if token.revoked_at is None}
+        self._tokens = {
+            token.token_id: (token, Caller(token.scopes, token.user))
+            for token in ever_issued
+            if token.revoked_at is None
+        }
 
-    def admit(self, authorization: bytes | None, scope: str | None) -> None:
-        """Let the request pass; ``scope`` None asks for any valid token.
+    def admit(self, authorization: bytes | None, scopes: Collection[str]) -> Caller:
+        """Let the request pass, and say whose it is; without ``scopes`` any valid token will do.
 
         Raises:
             MissingTokenError: there is no valid token in the header.
             ForbiddenError: its token does not allow this call.
         """
         if self.is_open:
-            return
-        token = self._bearer(authorization)
-        if scope is not None and not token.allows(scope):
-            raise ForbiddenError(f"This call needs a token with scope {scope}.")
+            return EVERYBODY
+        return allowed(self._bearer(authorization), scopes)
 
-    def _bearer(self, authorization: bytes | None) -> Token:
-        """The valid token that the header names.
+    def _bearer(self, authorization: bytes | None) -> Caller:
+        """Who bears the valid token that the header names.
 
         A token reads ``wt_<id>_<secret>``: the id finds the hash that the secret must match.
         """
@@ -60,12 +95,23 @@ class Guard:
             raise MissingTokenError("This call needs a token: 'Authorization: Bearer wt_…'.")
         prefix, _, rest = token_text(authorization).partition("_")
         token_id, _, secret = rest.partition("_")
-        token = self._tokens.get(token_id)
+        token, caller = self._tokens.get(token_id, (None, EVERYBODY))
         if prefix != "wt" or token is None:
             raise MissingTokenError("The token is not valid.")
         if not token.matches(secret):
             raise MissingTokenError("The token is not valid.")
-        return token
+        return caller
+
+
+def allowed(caller: Caller, scopes: Collection[str]) -> Caller:
+    """The caller, if one of ``scopes`` is theirs.
+
+    Raises:
+        ForbiddenError: none is.
+    """
+    if not caller.may(scopes):
+        raise ForbiddenError(f"This call needs a token with scope {' or '.join(scopes)}.")
+    return caller
 
 
 def token_text(authorization: bytes) -> str:

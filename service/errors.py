@@ -69,6 +69,10 @@ class UnknownUserError(RequestError):
     """No completed job of this user was ever reported."""
 
 
+class UnknownQueueError(RequestError):
+    """No queue of this cluster was handed over, or it has no such job that the caller may see."""
+
+
 class UnknownTuningError(RequestError):
     """There never was such a round of tuning."""
 
@@ -111,7 +115,7 @@ class EncodedBodyError(UnsupportedMediaTypeError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is taken (RFC 9110, section 15.5.16)."""
+        """The accepted media types (RFC 9110, section 15.5.16)."""
         return {"Accept-Encoding": "identity"}
 
 
@@ -187,6 +191,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     ForbiddenError: HTTPStatus.FORBIDDEN,
     NotFoundError: HTTPStatus.NOT_FOUND,
     UnknownUserError: HTTPStatus.NOT_FOUND,
+    UnknownQueueError: HTTPStatus.NOT_FOUND,
     UnknownTuningError: HTTPStatus.NOT_FOUND,
     TooShortHistoryError: HTTPStatus.CONFLICT,
     MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,

@@ -88,15 +88,22 @@ def is_journal() -> bool:
     return (device, inode) == (str(there.st_dev), str(there.st_ino))
 
 
+def is_for_people(settings: Settings) -> bool:
+    """Whether a person reads the log: the setting says so, or it goes to a terminal."""
+    if settings.log_format == "auto":
+        return sys.stderr.isatty()
+    return settings.log_format == "console"
+
+
 def configure(settings: Settings) -> None:
     """Send our records and those of the libraries to standard error in one format."""
     ours: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.format_exc_info,
         one_line,
-        structlog.processors.JSONRenderer()
-        if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        if is_for_people(settings)
+        else structlog.processors.JSONRenderer(),
     ]
     handler = logging.StreamHandler(sys.stderr)
     formatter = JournalFormatter if is_journal() else structlog.stdlib.ProcessorFormatter
@@ -104,6 +111,7 @@ def configure(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     set_level(settings)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells how, which is our affair
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

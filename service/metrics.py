@@ -1,6 +1,7 @@
 """The service's metrics, for Prometheus."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import (
@@ -12,9 +13,12 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from service.store import Ingested, MethodScore
+from service.store import Ingested, MethodScore, RecentScore
 
 PREFIX = "walltimed"
+
+Scores = tuple[MethodScore, RecentScore | None]
+"""Of one method: over all jobs that were scored, and over the last ones."""
 
 LATENCY_BUCKETS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005),
@@ -22,8 +26,26 @@ LATENCY_BUCKETS = (
 )
 """Seconds."""
 
+WAIT_BUCKETS = (
+    *(60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0),
+    *(57600.0, 86400.0, 172800.0, 345600.0, 604800.0),
+)
+"""Seconds."""
+
 MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with which several worker processes share their metrics."""
+
+
+FILTER = re.compile(
+    rb"(walltimed\.lua|walltimed_hook\.py|torque_submitfilter\.py)/([0-9A-Za-z.+-]{1,32})"
+)
+"""How a submit filter names itself and its release."""
+
+UNNAMED = ("unnamed", "")
+"""A submit filter from before there were such names."""
+
+MOST_FILTERS = 32
+"""Different names; each makes a time series."""
 
 
 class RouteMetrics:
@@ -66,6 +88,13 @@ class Metrics:
             "predictions", "Predictions answered, by the method that answered.", "method"
         )
         self._by_method: dict[str, Counter] = {}
+        self._last_asked = self._gauge(
+            "filter_last_request_timestamp_seconds",
+            "When a submit filter last asked, in Unix seconds, by its file and release.",
+            "filter release",
+            mode="max",
+        )
+        self._by_filter: dict[bytes, Gauge] = {}
         self._failures = self._counter(
             "method_failures",
             "Errors of a method by phase: answer (the request was answered instead), shadow (the "
@@ -111,6 +140,35 @@ class Metrics:
             "unserved_clusters",
             "Clusters with history that no predictions are made for: more than max_clusters.",
         )
+        self._waits = Histogram(
+            f"{PREFIX}_job_wait_seconds",
+            "Waits of jobs that have started: forecast at their arrival, and as they came.",
+            ["cluster", "queue", "kind"],
+            buckets=WAIT_BUCKETS,
+            registry=self.registry,
+        )
+        self._queue_forecasts = Histogram(
+            f"{PREFIX}_queue_forecast_duration_seconds",
+            "Time to predict and play a live queue.",
+            ["cluster"],
+            buckets=LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+        self._queue_jobs = self._gauge(
+            "queue_jobs", "Jobs of a live queue by state.", "cluster state", "livemostrecent"
+        )
+        self._queue_age = self._gauge(
+            "queue_age_seconds", "Seconds since a live queue was taken.", "cluster", "livemin"
+        )
+        self._wait_scores = {
+            "jobs": self._wait_score("scored_waits", "Jobs whose forecast waits were scored."),
+            "mean_absolute_error": self._wait_score(
+                "wait_mean_absolute_error_seconds", "Mean absolute error of forecast waits."
+            ),
+            "coverage": self._wait_score(
+                "wait_coverage_ratio", "Share of intervals of the start that held it."
+            ),
+        }
         self._scores = {
             "jobs": self._score("scored_jobs", "Jobs that ended and were scored."),
             "mean_absolute_error": self._score(
@@ -123,7 +181,27 @@ class Metrics:
                 "accuracy_ratio", "Mean of min(p, r) / max(p, r) over predictions and runtimes."
             ),
             "coverage": self._score("coverage_ratio", "Share of intervals that held the runtime."),
+            "asked_coverage": self._score(
+                "asked_coverage_ratio", "Mean coverage that was asked of these intervals."
+            ),
         }
+        self._recent_underestimates = self._score(
+            "recent_underestimation_ratio",
+            "Share of the last 1,000 scored jobs that ran longer than predicted.",
+        )
+        self._asked, self._got = (
+            self._gauge(
+                f"recent_{name}_ratio",
+                description,
+                "cluster method what",
+                mode="livemostrecent",
+            )
+            for name, description in {
+                "asked": "Share of the last 1,000 scored jobs that was asked for: of intervals "
+                "that hold, or of underestimates.",
+                "got": "Share of these jobs that came.",
+            }.items()
+        )
 
     def route(self, template: str) -> RouteMetrics:
         """The metrics of one route, such as /v1/users/{user}/accuracy."""
@@ -139,6 +217,17 @@ class Metrics:
         if counter is None:
             counter = self._by_method[method] = self._predictions.labels(method)
         counter.inc()
+
+    def asked_by(self, agent: bytes) -> None:
+        """Remember that a submit filter asks, by the name that it gives itself."""
+        gauge = self._by_filter.get(agent)
+        if gauge is None:
+            known = FILTER.fullmatch(agent)
+            if (agent and not known) or len(self._by_filter) == MOST_FILTERS:
+                return
+            labels = map(bytes.decode, known.groups()) if known else UNNAMED
+            gauge = self._by_filter[agent] = self._last_asked.labels(*labels)
+        gauge.set_to_current_time()
 
     def failed(self, method: str, phase: str) -> None:
         """Count an error of a method, in the phase ``answer``, ``shadow`` or ``observe``."""
@@ -170,13 +259,48 @@ class Metrics:
         """Count write transactions."""
         self._commits.inc(transactions)
 
-    def scored(self, cluster: str, scores: Iterable[MethodScore]) -> None:
+    def scored(self, cluster: str, scores: Iterable[Scores]) -> None:
         """Set the scores of the methods on a cluster."""
-        for score in scores:
+        for score, recent in scores:
             for name, gauge in self._scores.items():
                 value = getattr(score, name)
                 if value is not None:
                     gauge.labels(cluster, score.method).set(value)
+            if recent is not None:
+                self._scored_lately(cluster, recent)
+
+    def _scored_lately(self, cluster: str, recent: RecentScore) -> None:
+        of_method = self._recent_underestimates.labels(cluster, recent.method)
+        of_method.set(recent.underestimation_rate)
+        for what, kept in (("intervals", recent.intervals), ("underestimates", recent.rates)):
+            if kept is not None:
+                self._asked.labels(cluster, recent.method, what).set(kept.asked)
+                self._got.labels(cluster, recent.method, what).set(kept.got)
+
+    def waited(self, cluster: str, queue: str | None, *, come: float, forecast: float) -> None:
+        """Note the wait of a job that has started, and the one that was forecast at its arrival."""
+        self._waits.labels(cluster, queue or "", "come").observe(max(0.0, come))
+        self._waits.labels(cluster, queue or "", "forecast").observe(max(0.0, forecast))
+
+    def queue_forecast(self, cluster: str, seconds: float) -> None:
+        """Note how long the forecast of a live queue took."""
+        self._queue_forecasts.labels(cluster).observe(seconds)
+
+    def queue_age(self, cluster: str, seconds: float) -> None:
+        """Set how old a live queue is."""
+        self._queue_age.labels(cluster).set(seconds)
+
+    def queue_jobs(self, cluster: str, states: Mapping[str, int]) -> None:
+        """Set how many jobs a live queue has in each state."""
+        for state, jobs in states.items():
+            self._queue_jobs.labels(cluster, state).set(jobs)
+
+    def scored_waits(self, cluster: str, made: str, values: Mapping[str, float | None]) -> None:
+        """Set how far off the forecast waits of a cluster were."""
+        for name, gauge in self._wait_scores.items():
+            value = values[name]
+            if value is not None:
+                gauge.labels(cluster, made).set(value)
 
     def exposition(self) -> bytes:
         """All metrics as text; those of all worker processes, if they share them."""
@@ -197,6 +321,9 @@ class Metrics:
             registry=self.registry,
             multiprocess_mode=mode,  # type: ignore[arg-type] # a Literal there, checked at run time
         )
+
+    def _wait_score(self, name: str, description: str) -> Gauge:
+        return self._gauge(name, description, "cluster made", mode="livemostrecent")
 
     def _score(self, name: str, description: str) -> Gauge:
         return self._gauge(name, description, "cluster method", mode="livemostrecent")

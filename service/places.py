@@ -1,4 +1,4 @@
-"""Where a service keeps its history and its settings unless it is told."""
+"""Default places of the history and the settings file."""
 
 import os
 from pathlib import Path

@@ -55,29 +55,29 @@ class Pseudonyms:
         """Let go of the names that were met, which are only remembered for their speed."""
         self.user: Pseudonym = self._of_kind("user")
         self._group = self._of_kind("group")
-        self._project = self._of_kind("project")
+        self.project: Pseudonym = self._of_kind("project")
         self._application = self._of_kind("application")
 
     def submission(self, job: "Submission") -> "Submission":
-        """The job without names."""
+        """The job with pseudonyms in place of names."""
         if self._key is None:
             return job
         return replace(
             job,
             user=self.user(job.user),
             group=self._group(job.group),
-            project=self._project(job.project),
+            project=self.project(job.project),
             application=self._application(job.application),
         )
 
     def completion(self, run: "Completion") -> "Completion":
-        """The run without names."""
+        """The run with pseudonyms in place of names."""
         if self._key is None:
             return run
         return replace(run, submission=self.submission(run.submission))
 
     def reports(self, runs: "list[ReportedCompletion]") -> "list[ReportedCompletion]":
-        """The runs without names."""
+        """The runs with pseudonyms in place of names."""
         if self._key is None:
             return runs
         return [replace(run, completion=self.completion(run.completion)) for run in runs]

@@ -29,6 +29,8 @@ RELOADABLE = frozenset(
         "max_rejected_lines",
         "forecast_jobs",
         "forecast_samples",
+        "queue_jobs",
+        "queue_old_seconds",
     }
 )
 """Settings that SIGHUP puts in force without a restart."""
@@ -157,11 +159,33 @@ class Settings(BaseSettings):
         description="Number of futures with runtimes drawn from past errors, whose ranges are a "
         "forecast's intervals; 0 turns intervals off.",
     )
+    queue_jobs: int = Field(
+        100_000, ge=1, description="Most running and waiting jobs of one live queue."
+    )
+    queue_seconds: float = Field(
+        60.0,
+        gt=0,
+        le=600,
+        description="Seconds after which the forecast of a live queue is given up.",
+    )
+    queue_old_seconds: float = Field(
+        300.0,
+        gt=0,
+        description="Seconds without a newer one after which a live queue is shown as old.",
+    )
+    users_socket: Path | None = Field(
+        None,
+        description="Also listen on this Unix socket, to which every user of the machine may "
+        "connect: who calls without a token may see what is their own (scope self), as the kernel "
+        "says who it is.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest severity of written log records."
     )
-    log_format: Literal["json", "console"] = Field(
-        "json", description="json: one object per line; console: for people."
+    log_format: Literal["auto", "json", "console"] = Field(
+        "auto",
+        description="json: one object per line; console: for people; auto: for people on a "
+        "terminal, else JSON.",
     )
 
     def take_over(self, newer: "Settings", names: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The databases that tests run on, and no time limits on examples: machines are shared."""
+"""The databases that tests run on, and how long tests may try."""
 
 import atexit
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from embedded_postgres import EmbeddedPostgres, PostgresMissingError
+from examples import LONG, QUICK
 from hypothesis import settings
 from sqlalchemy import NullPool, create_engine
 
@@ -24,8 +25,20 @@ os.environ["WALLTIMED_CONFIG"] = ""
 os.environ["STATE_DIRECTORY"] = tempfile.mkdtemp(prefix="walltimed-state-")
 atexit.register(shutil.rmtree, os.environ["STATE_DIRECTORY"], ignore_errors=True)
 
-settings.register_profile("walltimed", deadline=None)
-settings.load_profile("walltimed")
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="all examples of property tests, and attacks as hard as the audit's",
+    )
+    parser.addoption(
+        "--release", type=Path, metavar="DIR", help="attack another checkout, which has its .venv"
+    )
+
+
+def pytest_configure(config):
+    settings.load_profile(LONG if config.getoption("--long") else QUICK)
 
 
 @pytest.fixture(scope="session")

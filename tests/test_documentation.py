@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def service(sqlite_url):
 
 
 def test_every_call_is_documented(service):
-    documented = set(re.findall(r"`((?:GET|POST) /[^`]+)`", API))
+    documented = set(re.findall(r"`((?:GET|POST|PUT|DELETE) /[^`]+)`", API))
     served = {
         f"{verb.upper()} {path}"
         for path, verbs in service.get("/openapi.json").json()["paths"].items()
@@ -129,18 +130,25 @@ def test_the_examples_are_true(service, page):
 def call(service: InProcess, command: str) -> object:
     """What the service answers to the arguments of curl."""
     words = shlex.split(command.replace("$'", "'"))
+    method = "POST"
+    if words[0] == "-X":
+        method, words = words[1], words[2:]
     path = words[0].removeprefix("localhost:8580")
+    if len(words) == 1 and method == "DELETE":
+        return service.request(method, path).json()
     if len(words) == 1:
         return service.get(path).json()
     if "--json" in words:
-        return service.send(path, words[-1]).json()
+        return service.send(path, words[-1], method=method).json()
     kind = words[words.index("-H") + 1].removeprefix("Content-Type: ")
     return service.send(path, words[-1].replace("\\n", "\n"), kind).json()
 
 
 def masked(answer: object) -> str:
     """Without what differs from run to run."""
-    return re.sub(r'"prediction_id": "[^"]*"', '"prediction_id": "…"', json.dumps(answer))
+    text = re.sub(r'"(prediction_id|history)": "[^"]*"', r'"\1": "…"', json.dumps(answer))
+    text = re.sub(r'"now": (?!1700010000)[\d.]+', '"now": …', text)
+    return re.sub(r'"recorded_at": [0-9.]+', '"recorded_at": 0', text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -189,10 +197,17 @@ def test_every_python_file_that_a_docstring_names_exists(package):
 def test_every_study_stands_in_the_module_of_its_commands_name():
     for name, study in STUDIES.items():
         module = name.replace("-", "_")
-        files = [f"simulator/studies/{module}.py", f"simulator/studies/{module}/study.py"]
+        files = [f"simulator/studies/{module}.py", f"simulator/studies/{module}/{module}_study.py"]
         assert any((ROOT / file).exists() for file in files), name
         assert study.title
     assert [each.name for each in EXPERIMENTS] == sorted(STUDIES)
+
+
+@pytest.mark.parametrize("package", ["predictors", "simulator", "service"])
+def test_no_two_modules_of_a_package_share_a_name(package):
+    names = Counter(file.name for file in (ROOT / package).rglob("*.py"))
+    shared = {name for name, times in names.items() if times > 1}
+    assert shared <= {"__init__.py"}
 
 
 def test_the_rooms_of_the_house_are_told_as_they_describe_themselves():

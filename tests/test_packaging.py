@@ -122,3 +122,11 @@ def test_requirements_are_pinned_by_hash_and_name_no_download_address():
         text = file.read_text()
         assert "://" not in text
         assert len(pin.findall(text)) == len(re.findall(r"^\w", text, re.MULTILINE)) > 0
+
+
+@pytest.mark.parametrize(
+    "file", ["slurm/walltimed.lua", "pbs/walltimed_hook.py", "pbs/torque_submitfilter.py"]
+)
+def test_every_submit_filter_names_this_release(file):
+    text = (ROOT / "integrations" / file).read_text()
+    assert f"{Path(file).name}/{PROJECT['version']}" in text

@@ -19,8 +19,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+TOKEN_FILE = "/etc/walltimed/pbs-token"  # noqa: S105 - where it is, not what it is
 MOST_LINES = 500
-LONGEST_LINE = 65536  # bytes; the service takes no longer record
+MOST_BYTES = 4 << 20  # of records at a time; the service takes twice as many
+LONGEST_LINE = 1 << 19  # bytes; the service takes no longer record
 DAY_FILE = re.compile(r"\d{8}")
 RUN_ENDED = re.compile(rb"[^;]{0,64};[ER];")
 MARK = re.compile(rb"\sResource_List\.walltimed_prediction=(\"[^\"]*\"|\S*)")
@@ -59,15 +61,16 @@ def batches(directory, position):
         offset = position.offset if day == position.day else 0
         with open(os.path.join(directory, day), "rb") as file:
             file.seek(offset)
-            records, read = [], 0
+            records, read, taken = [], 0, 0
             for line, size in whole_lines(file):
                 offset += size
                 read += 1
                 if RUN_ENDED.match(line):
                     records.append(MARK.sub(known_mark, line))
-                if len(records) == MOST_LINES:
+                    taken += len(line)
+                if len(records) == MOST_LINES or taken > MOST_BYTES:
                     yield day, offset, records
-                    records, read = [], 0
+                    records, read, taken = [], 0, 0
             if read:
                 yield day, offset, records
 
@@ -122,7 +125,7 @@ def token_in(path):
 
 
 def advice_about(error, path):
-    """What has gone wrong, and what to do about it where somebody has to do something."""
+    """The failure in words, with what an administrator has to do, if anything."""
     if getattr(error, "code", None) in REFUSED:
         refused = f"the token in {path}" if path else "calls without a token"
         return (
@@ -173,7 +176,11 @@ def parsed(arguments):
     parser.add_argument("--directory", required=True, help="the server's accounting directory")
     parser.add_argument("--url", default="http://127.0.0.1:8580")
     parser.add_argument("--cluster", default="default")
-    parser.add_argument("--token-file", help="file with a token of scope ingest")
+    parser.add_argument(
+        "--token-file",
+        default=TOKEN_FILE if os.path.exists(TOKEN_FILE) else None,
+        help=f"file with a token of scope ingest; {TOKEN_FILE} if there is one",
+    )
     parser.add_argument("--state", default="/var/lib/walltimed/pbs-accounting.json")
     parser.add_argument(
         "--since", default=time.strftime("%Y%m%d"), help="first day to report, at the first start"

@@ -1,5 +1,8 @@
 """PBS server hook: sets ``soft_walltime``, with which the scheduler plans and which kills nothing.
 
+In mode ``default-limit`` a job that asks for no walltime gets one, which kills: a margin above the
+upper end of its prediction's interval, if it has one that is wide enough.
+
     qmgr -c 'create hook walltimed'
     qmgr -c 'set hook walltimed event = "queuejob,runjob"'
     qmgr -c 'set hook walltimed alarm = 2'
@@ -21,7 +24,7 @@ import time
 import pbs
 
 DEFAULTS = {
-    "mode": "observe",  # off, observe, soft
+    "mode": "observe",  # off, observe, soft, default-limit
     "host": "127.0.0.1",  # an address, never a name: looking one up has no time limit
     "port": 8580,
     "token": None,  # with scope predict, where the service asks for one
@@ -32,9 +35,13 @@ DEFAULTS = {
     "queues": None,
     "predict_again_after": 3600,  # seconds of waiting after which the start is worth a new look
     "soft_floor_seconds": 60,  # no soft_walltime below this: PBS prolongs one by its own length
+    "limit_margin": 1.5,  # default-limit: times the upper end of the interval,
+    "limit_coverage": 0.9,  # which must hold at least this share of runtimes
 }
+SHORTEST_LIMIT = 60  # seconds
 MARK = "walltimed_prediction"  # a custom string resource, where the site has defined it
 PAUSE = "walltimed_silent_until"
+AGENT = "User-Agent: walltimed_hook.py/0.2.0"  # its release, for `walltimed doctor`
 LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192  # bytes
 LONGEST = 1e9  # seconds; more is no walltime
 PREDICTION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -141,7 +148,7 @@ def ask(submission, config):
     """The service's answer, within the budget or not at all."""
     body = json.dumps(submission).encode()
     lines = ["POST /v1/predictions HTTP/1.1", "Host: walltimed", "Connection: close"]
-    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", AGENT]
     if config["token"]:
         lines.append("Authorization: Bearer " + config["token"])
     content = exchange("\r\n".join([*lines, "", ""]).encode() + body, config)
@@ -230,15 +237,42 @@ def is_prediction_id(value):
 
 
 def apply(job, answer, submission, config):
-    """Note the prediction down; in mode soft, let the scheduler plan with it."""
-    predicted = answer["predicted_walltime"]
-    is_number = isinstance(predicted, (int, float)) and not isinstance(predicted, bool)
-    if not is_number or not 0 < predicted <= LONGEST:
-        raise ValueError(f"no walltime: {str(predicted)[:40]}")
+    """Note the prediction down; let the scheduler plan with it, as far as the mode goes."""
+    predicted = positive(answer["predicted_walltime"])
+    walltime = submission["requested_walltime"]
+    limit = None
+    if config["mode"] == "default-limit" and job.Resource_List["walltime"] is None:
+        limit = default_limit(answer, walltime, config)
     set_mark(job, answer.get("prediction_id"))
+    if limit:
+        job.Resource_List["walltime"] = pbs.duration(limit)
     soft = math.ceil(max(predicted, config["soft_floor_seconds"]))
-    if config["mode"] == "soft" and soft < submission["requested_walltime"]:
+    if config["mode"] in {"soft", "default-limit"} and soft < (limit or walltime):
         job.Resource_List["soft_walltime"] = pbs.duration(soft)
+
+
+def default_limit(answer, walltime, config):
+    """A limit to kill at, in whole seconds, below the walltime that PBS is about to give the job.
+
+    None if the answer has no interval that is wide enough and rests on the user's history.
+    """
+    interval = answer.get("interval")
+    if not interval or answer["basis"].get("reason") != "history":
+        return None
+    if positive(interval["coverage"]) < config["limit_coverage"]:
+        return None
+    longest = max(positive(interval["upper"]), positive(answer["predicted_walltime"]))
+    margin = max(1.0, positive(config["limit_margin"]))
+    limit = math.ceil(max(SHORTEST_LIMIT, longest * margin))
+    return limit if limit < walltime else None
+
+
+def positive(value):
+    """The value, if it is a number of seconds above 0 in range; anything else changes nothing."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= LONGEST:
+        raise ValueError(f"no walltime: {str(value)[:40]}")
+    return value
 
 
 def concerns(config, submission):

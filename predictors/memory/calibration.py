@@ -10,6 +10,10 @@ conformal prediction: V. Vovk, A. Gammerman and G. Shafer, "Algorithmic learning
 world", 2005; of the windows the shorter follows the cluster, the longer rides out bursts of like
 jobs, and each counts a half.)
 
+How far a distribution can be trusted depends on how much was known of the user: nothing, little or
+much. Last runs of whose users as much was known tell more than others do, and together with them
+some of all runs (Mondrian conformal prediction, damped).
+
 Ranks are no state of their own. The rank of a run follows from the runs before it in the table,
 those alone that had ended when it was submitted, among the method's last so many; so it is
 found when it is asked for, and the same whoever finds it, in whatever order, after any restart.
@@ -24,8 +28,18 @@ from numpy.typing import NDArray
 
 from predictors.compiled import compiled
 from predictors.jobs import Submission
-from predictors.memory.columns import END, LEVEL, SPREAD, Floats, rows_until
-from predictors.memory.job_table import JobTable
+from predictors.memory.columns import (
+    END,
+    KNOWN,
+    LEVEL,
+    PREVIOUS,
+    SPREAD,
+    SUBMIT,
+    Columns,
+    Floats,
+    rows_until,
+)
+from predictors.memory.job_table import LATE_JOBS, JobTable
 
 WINDOWS = (2_000, 8_000)
 """How many of the last runs tell how the levels are to be corrected, in each of two windows."""
@@ -35,13 +49,31 @@ LONGEST_WINDOW = WINDOWS[-1]
 ENOUGH = 200
 """With fewer ranked runs nothing is corrected, and an interval is as wide as it can be."""
 
-_BINS, _COARSE = 4_096, 64
-_FINE = _BINS // _COARSE
-_KINDS = (LEVEL, SPREAD)
+MUCH = 10
+"""With as many runs of its user before it, much is known of a job; with none, nothing."""
 
-Counts = NDArray[np.int32]
-"""Ranked runs of the last window, by kind of rank, window and bin; behind the bins they are
-counted once more in coarser ones."""
+BORROWED = 1_000
+"""Runs of all kinds that count beside those of whose users as much was known: few such runs alone
+would tell little."""
+
+_BINS, _STEP = 4_096, 16
+_LAYERS = ((_BINS + _BINS // _STEP, 256), (_BINS, 16), (0, 1))
+"""Where the bins of each layer begin, and how many of the finest each of them holds."""
+
+_PLACES = _BINS + _BINS // _STEP + _STEP
+_KINDS = (LEVEL, SPREAD)
+_ALL = 3
+"""The group of all runs, behind those of whose users nothing, little or much was known."""
+
+Bins = NDArray[np.int16]
+"""Ranked runs by group, kind of rank, window and bin; behind the bins they are counted once more
+in coarser ones, and once more in the coarsest."""
+
+Counts = tuple[Bins, int]
+"""Of the last windows, and the group of the job that is asked about."""
+
+NOTHING: Bins = np.zeros((_ALL + 1, len(_KINDS), len(WINDOWS), _PLACES), np.int16)
+"""Nothing was counted; shared, and never written to."""
 
 Rank = Callable[[int, int], None]
 """Ranks the rows from the first on and before the second: writes LEVEL and SPREAD, -1 where
@@ -52,24 +84,32 @@ class Calibration:
     """What a table's ranks say about a method's levels.
 
     Args:
-        recent: the runs. Nobody else may watch the table.
+        recent: the runs, LONGEST_WINDOW and twice LATE_JOBS more than the method looks at for one
+            job. Nobody else may watch the table.
         rank: of the method.
     """
 
     def __init__(self, recent: JobTable, rank: Rank) -> None:
         self._recent = recent
         self._rank = rank
+        self._history = recent.kept - LONGEST_WINDOW - 2 * LATE_JOBS
         self._ranked = (0, 0)
         self._counted = [(0, 0) for _ in WINDOWS]
-        self._counts: Counts = np.zeros((len(_KINDS), len(WINDOWS), 0), np.int32)
+        self._counts: Bins = NOTHING
 
     def at(self, submission: Submission) -> Counts:
-        """How the runs that had ended when a job was submitted are spread over the levels."""
-        if not self._counts.shape[-1]:  # a cluster that is never asked about takes no room
-            self._counts = np.zeros((*self._counts.shape[:2], _BINS + _COARSE), np.int32)
+        """How the runs that had ended when a job was submitted are spread over the levels.
+
+        Of a cluster with fewer runs than would correct anything nothing is counted: a count takes
+        more room than all of its runs.
+        """
+        if len(self._recent) < ENOUGH:
+            return NOTHING, _ALL
+        if self._counts is NOTHING:
+            self._counts = NOTHING.copy()
         self._forget_changes()
         table = self._recent
-        first, stop, time, _ = table.window(submission)
+        first, stop, time, newest = table.window(submission)
         stop = rows_until(table.columns[0][END], first, stop, time)
         self._rank_rows(max(first, stop - LONGEST_WINDOW), stop)
         for window, length in enumerate(WINDOWS):
@@ -77,9 +117,9 @@ class Calibration:
             counted = self._counted[window]
             before = (counted[0] - table.moved, counted[1] - table.moved)
             if wanted != before:
-                recount(self._counts[:, window], table.columns[0], before, wanted)
+                recount(self._counts[:, :, window], table.columns[0], before, wanted)
                 self._counted[window] = (wanted[0] + table.moved, stop + table.moved)
-        return self._counts
+        return self._counts, known(table.columns, (max(first, stop - self._history), stop), newest)
 
     def _forget_changes(self) -> None:
         """Take back what a run that was put before others has made wrong."""
@@ -88,7 +128,7 @@ class Calibration:
         self._ranked = (low, min(high, changed)) if changed > low else (0, 0)
         for window, (_, stop) in enumerate(self._counted):
             if changed < stop:
-                self._counts[:, window] = 0
+                self._counts[:, :, window] = 0
                 self._counted[window] = (0, 0)
 
     def _rank_rows(self, first: int, stop: int) -> None:
@@ -97,16 +137,44 @@ class Calibration:
         low, high = (place - moved for place in self._ranked)
         if first > high or stop < low or low == high:
             low = high = first
-        if first < low:
-            self._rank(first, low)
-        if stop > high:
-            self._rank(high, stop)
+        for begin, end in ((first, low), (high, stop)):
+            if begin < end:
+                self._rank(begin, end)
+                note_known(self._recent.columns, (self._recent.first, begin, end), self._history)
         self._ranked = (min(first, low) + moved, max(stop, high) + moved)
 
 
 @compiled
+def known(columns: Columns, rows: tuple[int, int], newest: int) -> int:
+    """How much rows say of the user whose rows are linked backwards from ``newest``: 0, 1 or 2."""
+    first, stop = rows
+    found, row = 0, newest
+    while row >= first and found < MUCH:
+        found += row < stop
+        row = columns[1][PREVIOUS, row]
+    return 0 if found == 0 else 1 if found < MUCH else 2
+
+
+@compiled
+def note_known(columns: Columns, rows: tuple[int, int, int], history: int) -> None:
+    """Note for each of the rows how much was known of its user when it was submitted.
+
+    Args:
+        columns: the runs.
+        rows: the first of all, and those to note it for: from one on and before another.
+        history: how many rows before a row are looked at.
+    """
+    oldest, begin, end = rows
+    numbers, attributes, _ = columns
+    for row in range(begin, end):
+        first = max(oldest, row - history)
+        stop = rows_until(numbers[END], first, row, numbers[SUBMIT, row])
+        numbers[KNOWN, row] = known(columns, (first, stop), attributes[PREVIOUS, row])
+
+
+@compiled
 def recount(
-    counts: Counts, numbers: Floats, before: tuple[int, int], wanted: tuple[int, int]
+    counts: Bins, numbers: Floats, before: tuple[int, int], wanted: tuple[int, int]
 ) -> None:
     """Count the rows ``wanted`` in place of those ``before``."""
     first, stop = before
@@ -120,22 +188,28 @@ def recount(
 
 
 @compiled
-def count(counts: Counts, numbers: Floats, row: int, change: int) -> None:
+def count(counts: Bins, numbers: Floats, row: int, change: int) -> None:
     """Count the ranks of a row once more, or once less."""
     for kind in range(len(_KINDS)):
         rank = numbers[_KINDS[kind], row]
         if rank >= 0:
             place = min(int(rank * _BINS), _BINS - 1)
-            counts[kind, place] += change
-            counts[kind, _BINS + place // _FINE] += change
+            for group in (int(numbers[KNOWN, row]), _ALL):
+                for begin, width in _LAYERS:
+                    counts[group, kind, begin + place // width] += change
 
 
 @compiled
-def ranked(counts: Counts, window: int) -> int:
-    """How many runs of a window are ranked."""
+def ranked(counts: Counts) -> int:
+    """How many runs are ranked."""
+    return _ranked_in(counts[0], _ALL, len(WINDOWS) - 1)
+
+
+@compiled
+def _ranked_in(bins: Bins, group: int, window: int) -> int:
     found = 0
-    for place in range(_BINS, _BINS + _COARSE):
-        found += counts[0, window, place]
+    for place in range(_LAYERS[0][0], _PLACES):
+        found += bins[group, 0, window, place]
     return found
 
 
@@ -148,41 +222,52 @@ def corrected(counts: Counts, kind: int, share: float) -> float:
         kind: 0 for levels, 1 for spreads.
         share: less than 1; of n runs and the next one it is the share (n + 1) / n.
     """
-    whole = ranked(counts, len(WINDOWS) - 1)
+    whole = ranked(counts)
     wanted = min(1.0 - 1e-9, share * (whole + 1) / whole)
-    weights = np.empty(len(WINDOWS))
-    for window in range(len(WINDOWS)):
-        weights[window] = 1.0 / len(WINDOWS) / max(1, ranked(counts, window))
+    weights = _weights(counts)
     passed, place = 0.0, 0
-    for coarse in range(_COARSE):
-        here = _weight(counts, kind, _BINS + coarse, weights)
-        if passed + here >= wanted:
-            break
-        passed += here
-        place += _FINE
-    while place < _BINS:
-        passed += _weight(counts, kind, place, weights)
-        if passed >= wanted:
-            break
-        place += 1
-    return min(1.0, (place + 1) / _BINS)
+    for begin, _ in _LAYERS:
+        place *= _STEP
+        for _ in range(_STEP - 1):
+            here = _weight(counts, kind, begin + place, weights)
+            if passed + here >= wanted:
+                break
+            passed += here
+            place += 1
+    return (place + 1) / _BINS
 
 
 @compiled
 def share_within(counts: Counts, level: float) -> float:
     """The share of the last runs whose LEVEL is up to ``level``."""
-    weights = np.empty(len(WINDOWS))
-    for window in range(len(WINDOWS)):
-        weights[window] = 1.0 / len(WINDOWS) / max(1, ranked(counts, window))
-    passed = 0.0
-    for place in range(min(_BINS, int(level * _BINS))):
-        passed += _weight(counts, 0, place, weights)
+    end = min(_BINS, int(level * _BINS))
+    weights = _weights(counts)
+    passed, done = 0.0, 0
+    for begin, width in _LAYERS:
+        while done + width <= end:
+            passed += _weight(counts, 0, begin + done // width, weights)
+            done += width
     return passed
 
 
 @compiled
+def _weights(counts: Counts) -> Floats:
+    """What each run of the job's group, and each of all runs, counts for, by window."""
+    bins, group = counts
+    weights = np.empty((2, len(WINDOWS)))
+    for window in range(len(WINDOWS)):
+        like = _ranked_in(bins, group, window)
+        everybody = max(1, _ranked_in(bins, _ALL, window))
+        weights[0, window] = 1.0 / len(WINDOWS) / (like + BORROWED)
+        weights[1, window] = weights[0, window] * BORROWED / everybody
+    return weights
+
+
+@compiled
 def _weight(counts: Counts, kind: int, place: int, weights: Floats) -> float:
+    bins, group = counts
     weight = 0.0
     for window in range(len(WINDOWS)):
-        weight += weights[window] * counts[kind, window, place]
+        weight += weights[0, window] * bins[group, kind, window, place]
+        weight += weights[1, window] * bins[_ALL, kind, window, place]
     return weight

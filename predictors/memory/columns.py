@@ -20,12 +20,13 @@ Columns = tuple[Floats, Ids, Floats]
 Features = tuple[float, float, float]
 """Processors, request and memory of a job, NaN where unknown."""
 
-PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL, LEVEL, SPREAD = range(9)
+PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL, LEVEL, SPREAD, KNOWN = range(10)
 """Rows of the matrix of numbers; NaN is unknown. TOTAL has the whole seconds of all runtimes up
 to the row, from anywhere on: of use are differences, which are exact. LEVEL and SPREAD tell where
-the runtime fell in what was predicted (see ``calibration``)."""
+the runtime fell in what was predicted, KNOWN how much was known of its user (see
+``calibration``)."""
 
-NUMBERS = 9
+NUMBERS = 10
 """How many rows of numbers there are."""
 
 GIVEN = 6

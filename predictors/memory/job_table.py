@@ -35,7 +35,7 @@ NEW = -2
 
 
 FEWEST_ROWS = 64
-"""For so many jobs there is room from the beginning."""
+"""Number of jobs for which there is room from the beginning."""
 
 
 class Interned:

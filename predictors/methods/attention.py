@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from predictors.base import COLD_START, SHORTEST, Memory, capped, request_of
+from predictors.base import COLD_START, SHORTEST_ESTIMATE, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
 from predictors.memory.columns import Floats
 from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
@@ -123,7 +123,7 @@ class Attention:
             )
         if not len(found):
             return np.full(len(prices), request)
-        return np.minimum(request, np.maximum(SHORTEST, found))
+        return np.minimum(request, np.maximum(SHORTEST_ESTIMATE, found))
 
     def distribution(self, submission: Submission) -> tuple[Floats, Floats, Rows]:
         """Values in ascending order, their weights, and rows of the runs (-1: the request).

@@ -108,7 +108,7 @@ def check_layers(layers: Sequence[Any]) -> None:
 
 
 def shapes_of(units: int, again: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the arrays of a network with so many units in its two layers."""
+    """The shapes of the network's arrays, given the units of its two layers."""
     features, context = len(FEATURES), len(CONTEXT)
     return (
         (units, features),

@@ -40,7 +40,7 @@ Rows = NDArray[np.int64]
 Window = tuple[int, int, float, int]
 Sorted = tuple[Floats, Floats]
 Job = tuple[Columns, Window, tuple[int, int], tuple[float, float]]
-"""The first arguments of whoever asks about a job."""
+"""The first arguments of every function that asks about a job."""
 
 usage = compiled(usage_of)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from predictors.base import SHORTEST
+from predictors.base import SHORTEST_ESTIMATE
 from predictors.jobs import Completion
 from predictors.measures import mean_absolute_error, underestimation_rate
 from predictors.memory.columns import RUNTIME, Floats, Ids
@@ -74,7 +74,7 @@ class Batch:
             parameters.template, parameters.history, [parameters.neighbours]
         )
         seconds: Floats = means + parameters.alpha * deviations + parameters.beta * self.requests
-        return np.minimum(self.requests, np.maximum(SHORTEST, seconds))
+        return np.minimum(self.requests, np.maximum(SHORTEST_ESTIMATE, seconds))
 
     def errors(self, parameters: KnnParameters) -> Errors:
         """The errors of knn with ``parameters`` over the trial jobs."""

@@ -16,7 +16,7 @@ from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import Batch
 from predictors.tuning.objective import cost_of, error_surface
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import Found, Progress, Report, templates, untold
+from predictors.tuning.search import Found, Progress, ProgressReport, templates, untold
 
 HISTORIES = (500, 2000, 5000)
 NEIGHBOURS = (2, 3, 5, 8, 12, 20)
@@ -85,7 +85,7 @@ def exhaustive(
     batch: Batch,
     plan: TuningPlan,
     *,
-    report: Report = untold,
+    report: ProgressReport = untold,
     surveyor: Surveyor = survey,
 ) -> Found:
     """The parameters of least cost on a batch.

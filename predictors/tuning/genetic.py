@@ -10,7 +10,7 @@ from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import Found, Progress, Report, check_available, untold
+from predictors.tuning.search import Found, Progress, ProgressReport, check_available, untold
 
 PATIENCE = 20
 IMPROVEMENT = 1e-3
@@ -24,7 +24,7 @@ BETAS = (0.0, 1.0)
 """Range of the weight of the request."""
 
 
-def genetic(batch: Batch, plan: TuningPlan, *, report: Report = untold) -> Found:
+def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = untold) -> Found:
     """The parameters of least cost that a population finds; the same seed finds the same.
 
     Args:

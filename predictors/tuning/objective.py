@@ -5,7 +5,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from predictors.base import SHORTEST
+from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled
 from predictors.memory.columns import Floats
 
@@ -78,7 +78,7 @@ def error_surface(
             underestimated = 0
             for job in range(count):
                 seconds = means[job] + alphas[i] * deviations[job] + betas[j] * requests[job]
-                seconds = min(requests[job], max(SHORTEST, seconds))
+                seconds = min(requests[job], max(SHORTEST_ESTIMATE, seconds))
                 error += abs(seconds - runtimes[job])
                 if seconds < runtimes[job]:
                     underestimated += 1

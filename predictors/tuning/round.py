@@ -12,7 +12,7 @@ from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import genetic
 from predictors.tuning.objective import Errors
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import Found, Report, untold
+from predictors.tuning.search import Found, ProgressReport, untold
 
 Search = Callable[..., Found]
 """(batch, plan, report=...) -> what it found."""
@@ -60,7 +60,7 @@ def tune(
     completions: Sequence[Completion],
     in_force: KnnParameters,
     plan: TuningPlan,
-    report: Report = untold,
+    report: ProgressReport = untold,
 ) -> Round:
     """Search for better parameters on the newest completions.
 

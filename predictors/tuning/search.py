@@ -57,7 +57,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     parameters: KnnParameters
 
 
-Report = Callable[[Progress], None]
+ProgressReport = Callable[[Progress], None]
 """Called with the progress; an exception that it raises ends the search."""
 
 

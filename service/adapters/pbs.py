@@ -11,7 +11,10 @@ from service.store.types import ReportedCompletion
 
 ENDED, RERUN = "E", "R"
 
-_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.]*)=("(?:[^"\\]|\\.)*"|\'[^\']*\'|\S*)')
+LONGEST_RECORD = 1 << 19
+"""Characters; where jobs have thousands of nodes, the nodes alone are a hundred thousand."""
+
+_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.]*)=("[^"\\]*+(?:\\.[^"\\]*+)*+"|\'[^\']*+\'|\S*)')
 _KIND = re.compile(r"[A-Za-z]")
 _NODES = re.compile(r"(\d+)|[A-Za-z]\S*?(?=[:+]|$)")
 _CORES = re.compile(r":(?:ppn|ncpus)=(\d+)")
@@ -36,6 +39,8 @@ def completion_of(
     Raises:
         SkippedError: another kind of record, or it tells of no run that ended.
     """
+    if len(line) > LONGEST_RECORD:
+        raise SkippedError(Reason.TOO_LARGE)
     stamp, kind, job_id, message = _parts(line)
     if kind not in (ENDED, RERUN):
         raise SkippedError(Reason.OTHER_RECORD)
@@ -63,6 +68,7 @@ def completion_of(
         application=text(values.get("jobname")),
         processors=processors,
         memory=kibibytes(values.get("Resource_List.mem"), unit=""),
+        cpu_time=clock(values.get("resources_used.cput")),
         prediction_id=prediction_id,
         replaced_id=replaced_id,
     )

@@ -9,6 +9,7 @@ import typer
 from service.cli.lazy_group import LazyCommand, LazyGroup
 
 SERVICE, HISTORY, STUDIES = "The service", "The history", "Studies on traces"
+USERS = "For the users of a cluster"
 
 
 class Commands(LazyGroup):
@@ -35,6 +36,12 @@ class Commands(LazyGroup):
             SERVICE,
             "Check whether `walltimed serve` would start, and change nothing.",
         ),
+        "doctor": LazyCommand(
+            "service.cli.doctor:doctor",
+            SERVICE,
+            "Say what does not fit between resource manager, service and history, and change "
+            "nothing.",
+        ),
         "slurm-updater": LazyCommand(
             "service.cli.slurm_updating:slurm_updater",
             SERVICE,
@@ -50,13 +57,33 @@ class Commands(LazyGroup):
             SERVICE,
             "Issue, revoke and list API tokens.",
         ),
+        "ask": LazyCommand(
+            "service.cli.ask:ask",
+            USERS,
+            "Tell how long a job will likely run, what request would do, and when it would start.",
+        ),
+        "queue": LazyCommand(
+            "service.cli.queue:queue",
+            USERS,
+            "Show waiting and running jobs, and when they will likely start and end.",
+        ),
+        "report": LazyCommand(
+            "service.cli.report:report",
+            USERS,
+            "Tell how requests compared with runtimes, by job name, and what request would do.",
+        ),
+        "export": LazyCommand(
+            "service.cli.export:export",
+            HISTORY,
+            "Write the runs that the store holds, for a spreadsheet, XDMoD or a paper.",
+        ),
         "import": LazyCommand(
             "service.cli.importing:import_",
             HISTORY,
             "Load finished jobs from log files. A running service may go on meanwhile.",
         ),
         "reconcile": LazyCommand(
-            "service.cli.reconciling:reconcile",
+            "service.cli.reconcile:reconcile",
             HISTORY,
             "Store the runs that are in Slurm's accounting but not in the history.",
         ),
@@ -66,7 +93,7 @@ class Commands(LazyGroup):
             "Tune the parameters of knn on the history in the store.",
         ),
         "forget": LazyCommand(
-            "service.cli.forgetting:forget",
+            "service.cli.forget:forget",
             HISTORY,
             "Delete the history of a user, of a cluster, or of long ago. This cannot be undone.",
         ),
@@ -94,7 +121,7 @@ class Commands(LazyGroup):
         "backtest": LazyCommand(
             "service.cli.backtest:backtest",
             STUDIES,
-            "Write a page that shows what a site would gain, from its own accounting log.",
+            "Say whether a site should turn predictions on, and why, from its own accounting log.",
         ),
         "synth": LazyCommand(
             "service.cli.synth:synth",
@@ -156,6 +183,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # asked by many, and worth no import
         sys.stdout.write(f"{installed_version()}\n")
         sys.exit()
+    if "--json" in sys.argv:
+        from service.cli.json_errors import run_for_machines
+
+        sys.exit(run_for_machines(app))
     try:
         app()
     except Exception as error:

@@ -1,6 +1,12 @@
-"""``walltimed backtest``: what predictions would change at a site."""
+"""``walltimed backtest``: whether a site should turn predictions on, from its own log."""
 
+import json
+import shlex
+import sys
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,13 +25,23 @@ from service.cli.console import (
     print_json,
     progress_bar,
 )
-from service.cli.formats import FORMATS
+from service.cli.extras import need
+from service.cli.formats import FORMATS, Format, format_of
 from service.cli.importing import OnError, refuse_malformed, zone_named
+from service.cli.options import ConfigFile, load_settings
+from service.cli.outputs import check_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-    from simulator.traces.trace import Trace
+    from service.settings import Settings
+    from simulator.reports.backtest.site import Site
+    from simulator.reports.backtest.verdict import Backtest
+    from simulator.scheduling.semantics import Semantics
+    from simulator.traces.completions import RecordedLog
+
+CARD = {"EstimatesAct": "Estimates act on"}
+"""Names of rules that the page says otherwise."""
 
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
@@ -33,18 +49,10 @@ KNOWN = frozenset({"requested", "exact"})
 
 def backtest(
     file: Annotated[
-        str, typer.Argument(metavar="ACCOUNTING-FILE", help="Plain, gzip or xz; - is stdin.")
+        str, typer.Argument(metavar="LOG", help="Accounting log; plain, gzip or xz; - is stdin.")
     ],
     *,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            "-f",
-            help=f"One of: {', '.join(FORMATS)}.",
-            autocompletion=values.one_of(values.FORMATS),
-        ),
-    ] = "swf",
+    format_: Format = None,
     cluster: Annotated[
         str, typer.Option(help="Cluster of records that name none.")
     ] = DEFAULT_CLUSTER,
@@ -68,117 +76,233 @@ def backtest(
             autocompletion=values.one_of(values.ORDERS),
         ),
     ] = "fcfs",
-    adjust: Annotated[
+    profile: Annotated[
         str,
         typer.Option(
-            help="regular, or selective: running jobs keep their requests.",
-            autocompletion=values.one_of(values.ADJUSTMENTS),
+            "--profile",
+            "--adjust",
+            help="Where predictions act: regular: everywhere; selective: not on running jobs.",
         ),
     ] = "regular",
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            "--method",
-            "-m",
-            help="Method, such as percentile:percentile=90.",
-            autocompletion=values.one_of(values.METHODS),
-        ),
+        typer.Option("--method", "-m", help="Compare with this one, not with all methods."),
     ] = None,
     processors: Annotated[
         int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
     ] = None,
+    partitions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Queues with processors of their own: sinfo --json, pbsnodes -F json, or lines "
+            "such as: batch 4096.",
+        ),
+    ] = None,
     cores_per_node: Annotated[
         int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
+    ] = None,
+    shake: Annotated[
+        int, typer.Option(min=0, max=1000, help="Repetitions with submissions moved a little.")
+    ] = 10,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes; default: all cores.")
     ] = None,
     limit: Limit = None,
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
     ] = OnError.REFUSE,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a page that shows what a site would gain, from its own accounting log.
+    """Say whether a site should turn predictions on, and why, from its own accounting log.
 
-    The page shows the errors of today's requests and of each method's predictions. It shows what
-    the schedule would gain under the site's policy, how often jobs would outlive their
-    prediction, and which users gain or lose. The page needs no other file. Only SWF contains the
-    size of the machine; other formats need --processors.
+    The scheduler is simulated with today's requests and with predictions, again and again with
+    submissions moved a little, so that chance is told from gain. The verdict is about the setting
+    `method`; other methods are shown beside it. The page needs no other file.
 
     For example:
 
-        walltimed backtest log.swf.gz --policy easy --processors 1024
-        walltimed backtest log.swf.gz --order wfp -m max-usage -m percentile:percentile=90
-        walltimed backtest --format sacct --time-zone Europe/Berlin sacct.txt --processors 4096
+        walltimed backtest log.swf.gz
+        walltimed backtest log.swf.gz --policy conservative -m last-two
+        walltimed backtest sacct.txt --processors 4096 -o site.html
+        walltimed backtest sacct.txt --partitions sinfo.json --json
     """
-    from predictors.registry import PREDICTORS
-    from simulator.reports.backtest import backtest as test
-    from simulator.reports.backtest import verdict, write_page
+    need("matplotlib")
+    from simulator.reports.backtest.backtest_page import write_page
+    from simulator.reports.backtest.repetitions import play_all
+    from simulator.reports.backtest.verdict import as_document, backtest_of
     from simulator.scheduling.semantics import Semantics
-    from simulator.scheduling.workload import first_jobs, prepare
     from simulator.traces.files import name_of
 
-    semantics = Semantics.adjusted(adjust, policy=policy, order=order)
-    methods = tuple(name for name in dict.fromkeys(method or PREDICTORS) if name not in KNOWN)
-    if not methods:
-        raise CommandError("Name a method that predicts.", ExitCode.USAGE)
-    log, users, unlearned = read_log(file, format_, cluster, time_zone, on_error)
-    log = first_jobs(log, limit, processors=processors)
-    workload = prepare(log, processors=processors, cores_per_node=cores_per_node)
-    if not len(workload):
+    check_file(output)
+    semantics = Semantics.adjusted(profile, policy=policy, order=order)
+    in_force = in_force_of(load_settings(config=config))
+    methods = methods_of(in_force, method)
+    log = read_log(file, format_, cluster, time_zone, on_error)
+    site = site_of(
+        log, semantics, processors=processors, cores_per_node=cores_per_node,
+        partitions=partitions, limit=limit,
+    )  # fmt: skip
+    if not any(map(len, site.workloads())):
         raise CommandError(f"{name_of(file)} has no job that can be simulated.", ExitCode.USAGE)
-    with progress_bar("jobs", quiet=as_json) as progress:
-        task = progress.add_task("", total=len(workload) * (3 + len(methods)))
-        tested = test(
-            log,
-            workload,
-            semantics,
+    with progress_bar("plays", quiet=as_json) as progress:
+        task = progress.add_task("", total=(shake + 1) * (len(methods) + 2))
+        plays = play_all(
+            site,
             methods,
-            progress=lambda jobs: progress.advance(task, jobs),
+            shake,
+            processes=processes,
+            progress=lambda done: progress.advance(task, done),
         )
-    tested = replace(tested, users=users)
-    counts = {**unlearned, **workload.counts}
-    left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in counts.items() if jobs)
-    facts = {
-        "Log": name_of(file),
-        "Jobs": f"{len(workload):,}; {left_out or 'nothing left out'}",
-        **tested.today.schedule.card(),
-    }
-    write_page(tested, output, f"Backtest of {name_of(file)}", facts)
+    tested = backtest_of(site, plays, in_force, profile)
+    write_page(tested, output, Path(name_of(file)).name, facts_of(tested, log))
     if as_json:
-        print_json(
-            {
-                "page": str(output),
-                "treated": counts,
-                "verdict": verdict(tested),
-                "methods": [summary.as_dict() for summary in tested.summaries],
-                "simulations": [each.as_record() for each in tested.outcomes],
-            }
-        )
+        print_json(as_document(tested))
     else:
-        for sentence in verdict(tested):
-            out.print(escape(sentence), soft_wrap=True)
-        err.print(escape(f"The page is {output}."), soft_wrap=True)
-    if log.rejects:
+        show(tested, output)
+    if log.trace.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
 
 
+def in_force_of(settings: "Settings") -> str:
+    """The method that the service would answer with, as a spec with the site's parameters."""
+    from simulator.replay.method_spec import WITHOUT_PROJECTS
+
+    given = settings.predictors.get(settings.method, {})
+    if not given:
+        return WITHOUT_PROJECTS.get(settings.method, settings.method)
+    pairs = (
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in given.items()
+    )
+    return f"{settings.method}:{','.join(pairs)}"
+
+
+def methods_of(in_force: str, wanted: "Sequence[str] | None") -> list[str]:
+    """The methods to play: what would be in force, and those to compare it with.
+
+    Raises:
+        CommandError: a method predicts nothing, or is unknown or wrongly spelt.
+    """
+    from simulator.replay.method_spec import MethodSpec, usual_methods
+
+    if wanted and not set(wanted) - KNOWN:
+        raise CommandError("Name a method that predicts.", ExitCode.USAGE)
+    if in_force in KNOWN:
+        raise CommandError(
+            f"With the setting method = {in_force!r} nothing is predicted; name a method that "
+            "predicts, for example WALLTIMED_METHOD=max-usage.",
+            ExitCode.USAGE,
+        )
+    methods = [name for name in (in_force, *(wanted or usual_methods())) if name not in KNOWN]
+    for name in methods:
+        MethodSpec.parse(name).predictor()
+    return list(dict.fromkeys(methods))
+
+
+def site_of(
+    log: "RecordedLog",
+    semantics: "Semantics",
+    *,
+    processors: int | None,
+    cores_per_node: int | None,
+    partitions: str | None,
+    limit: int | None,
+) -> "Site":
+    """The site as it is simulated."""
+    from simulator.reports.backtest.site import (
+        Site,
+        groupings_of,
+        machines_of,
+        names_of_queues,
+    )
+    from simulator.scheduling.workload import first_jobs
+    from simulator.traces.partitions import read_partitions
+
+    queues = {**names_of_queues(log.trace), **log.queues}
+    found = read_partitions(partitions) if partitions else []
+    size = sum(each.processors for each in found) or processors
+    trace = first_jobs(log.trace, limit, processors=size)
+    accounts = log.accounts_of_jobs
+    if found and not (machines_of(trace, queues, found) >= 0).any():
+        names = ", ".join(sorted({queues.get(each, str(each)) for each in set(trace.queue)})[:8])
+        raise CommandError(
+            f"No job is in a partition of {partitions}: they are "
+            f"{', '.join(each.name for each in found[:8])}; the log's queues are {names}.",
+            ExitCode.USAGE,
+        )
+    return Site(
+        trace=replace(trace, comments=(), rejects=()),
+        semantics=semantics,
+        processors=processors,
+        cores_per_node=cores_per_node,
+        partitions=found,
+        machine_of_line=machines_of(trace, queues, found),
+        groupings=groupings_of(
+            trace,
+            users=log.users,
+            queues=queues,
+            accounts=log.accounts,
+            accounts_of_jobs=None if accounts is None else accounts[trace.line - 1],
+        ),
+    )
+
+
+def facts_of(tested: "Backtest", log: "RecordedLog") -> dict[str, str]:
+    """What belongs under "How this was computed" beside the figures of the log."""
+    from simulator.reports.words import big
+
+    site = tested.site
+    facts = {
+        "In force": f"{tested.in_force}, profile {tested.profile}",
+        **{CARD.get(name, name): text for name, text in site.semantics.card().items()},
+        "Estimates": "whole seconds, at least 1; running jobs that outlive theirs get a longer one",
+        "Machine": "; ".join(
+            f"{each.name}: {each.processors:,} processors" for each in site.partitions
+        )
+        or f"{_size(tested):,} processors",
+    }
+    if site.cores_per_node:
+        facts["Nodes"] = f"{site.cores_per_node} cores, whole nodes to a job"
+    if log.trace.rejects:
+        facts["Malformed lines"] = f"{big(len(log.trace.rejects))} skipped"
+    return {
+        **facts,
+        "Computed": f"{datetime.fromtimestamp(time.time(), UTC):%-d %b %Y}, "
+        f"walltimed {version('walltimed')}",
+        "Command": shlex.join(["walltimed", *sys.argv[1:]]),
+    }
+
+
+def _size(tested: "Backtest") -> int:
+    workload = tested.site.workloads()[0]
+    return workload.processors_of_machine * (workload.cores_per_node or 1)
+
+
+def show(tested: "Backtest", output: Path) -> None:
+    """Print the verdict and one line for each method, in 80 columns."""
+    from simulator.reports.backtest.report_text import text_of
+
+    out.print(escape(text_of(tested)), soft_wrap=True, end="")
+    err.print(escape(f"The page is {output}."), soft_wrap=True)
+
+
 def read_log(
-    file: str, format_: str, cluster: str, time_zone: str, on_error: OnError
-) -> "tuple[Trace, Mapping[int, str], Mapping[str, int]]":
-    """An accounting file as a trace, the users' names, and counts of the jobs left out.
+    file: str, format_: str | None, cluster: str, time_zone: str, on_error: OnError
+) -> "RecordedLog":
+    """An accounting file as a trace, with the names that its numbers stand for.
 
     Raises:
         CommandError: the format is unknown, lines are malformed, or the file mixes clusters.
     """
-    from simulator.traces.completions import trace_of
+    from simulator.traces.completions import RecordedLog, trace_of
     from simulator.traces.swf import read_swf
 
-    if format_ not in FORMATS:
-        raise CommandError(
-            f"There is no format {format_!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
-        )
+    format_ = format_of(file, format_)
     if format_ == "swf":
         refuse = on_error is OnError.REFUSE
-        return read_swf(file, on_error="raise" if refuse else "skip"), {}, {}
+        return RecordedLog(read_swf(file, on_error="raise" if refuse else "skip"))
     history = FORMATS[format_](file, cluster, zone_named(time_zone))
     if on_error is OnError.REFUSE:
         refuse_malformed({file: history}, "No page was written", "leaves them out")
@@ -190,5 +314,8 @@ def read_log(
             "and needs its own file.",
             ExitCode.USAGE,
         )
-    trace, users = trace_of(runs)
-    return replace(trace, rejects=tuple(history.rejected)), users, history.left_out
+    recorded = trace_of(runs)
+    return replace(
+        recorded, trace=replace(recorded.trace, rejects=tuple(history.rejected)),
+        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+    )  # fmt: skip

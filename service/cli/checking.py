@@ -1,7 +1,7 @@
 """``walltimed check-config``: whether ``serve`` would start with these settings."""
 
 from service.cli.console import AsJson, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import is_embedded, opened, surplus_of
 
 

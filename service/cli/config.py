@@ -4,15 +4,17 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
+from rich.markup import escape
 from rich.table import Table
 
 from service import places
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, load_settings
+from service.cli.options import ConfigFile, load_settings
 from service.settings import Settings
 
 
@@ -33,6 +35,9 @@ def config(
     as_toml: Annotated[
         bool, typer.Option("--toml", help="Print a settings file to fill in, with the defaults.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="A table, for terminals of 160 columns.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print every setting with its meaning, its present value and the source of the value.
@@ -49,11 +54,15 @@ def config(
         raise CommandError("Choose --toml or --json, not both.", ExitCode.USAGE)
     settings = list(settings_in_force(load_settings(config=file)))
     if as_json:
-        print_json(settings)
+        print_json({"settings": settings})
     elif as_toml:
         typer.echo("\n".join(template(settings)))
-    else:
+    elif wide:
         out.print(table(settings))
+    else:
+        for setting in settings:
+            out.print(escape("\n".join(lines(setting))), soft_wrap=True)
+        out.print(f"\n{ENVIRONMENT}", soft_wrap=True)
 
 
 def settings_in_force(settings: Settings) -> Iterator[Setting]:
@@ -113,13 +122,26 @@ def template(settings: list[Setting]) -> Iterator[str]:
         yield f"# {setting.description}\n# {setting.name} = {value}\n"
 
 
+ENVIRONMENT = "The environment variable of a setting is WALLTIMED_ and its name in capitals."
+
+WIDTH = 78
+
+
+def lines(setting: Setting) -> list[str]:
+    """A setting with its value and where this is from, and its meaning below, in 80 columns."""
+    value = "(none)" if setting.value is None else json.dumps(setting.value)
+    indent = "    "
+    meaning = wrap(setting.description, WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return [f"{setting.name} = {value}  [{setting.source}]", *meaning]
+
+
 def table(settings: list[Setting]) -> Table:
     """One row per setting."""
     columns = Table(
         box=None,
         pad_edge=False,
         header_style="bold",
-        caption="The environment variable of a setting is WALLTIMED_ and its name in capitals.",
+        caption=ENVIRONMENT,
         caption_justify="left",
     )
     columns.add_column("setting", no_wrap=True)

@@ -27,6 +27,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")]
 
+Wide = Annotated[
+    bool, typer.Option("--wide", help="All columns, in seconds; default: what fits 80 columns.")
+]
+
 
 class ExitCode(IntEnum):
     """The meaning of every command's exit code."""
@@ -48,9 +52,14 @@ class CommandError(Exception):
         self.code = code
 
 
+SCHEMA = 1
+"""Version of the JSON that commands print; docs/schemas has one file for each command."""
+
+
 def print_json(value: Any) -> None:
-    """Write ``value`` as indented JSON, never wrapped or coloured."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    """Write an object as indented JSON with the version of its schema, never coloured."""
+    document = {"schema": SCHEMA, **msgspec.to_builtins(value)}
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
     sys.stdout.write(text + "\n")
 
 

@@ -8,7 +8,7 @@ import typer
 
 from service.cli.config import without_password
 from service.cli.console import AsJson, err, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import opened, surplus_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def upgrade(
     For example:
 
         walltimed db upgrade
-        walltimed db upgrade --wait 60 -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed db upgrade --wait 60 -d postgresql+psycopg://db/walltimed
     """
     settings = load_settings(database_url=database_url, config=file)
     with opened(settings) as store:
@@ -151,7 +151,7 @@ def restore(
 def report(database: str, warnings: "Sequence[str]" = (), *, as_json: bool) -> None:
     """Tell that the schema is current, and what else there is to do."""
     if as_json:
-        print_json({"database": database, "schema": "current", "warnings": list(warnings)})
+        print_json({"database": database, "migrations": "current", "warnings": list(warnings)})
         return
     out.print(f"The schema of {database} is current.", soft_wrap=True)
     for warning in warnings:

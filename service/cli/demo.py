@@ -17,9 +17,9 @@ from service.cli.replay import default_methods, read_log
 
 if TYPE_CHECKING:
     from service.cli.replay_result import PlayedLog
-    from simulator.replay.loop import Replay
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.remote import Client
+    from simulator.replay.trace_replay import Replay
 
 PORT = 8580
 """The port on which the demo listens, if the port is free."""
@@ -55,7 +55,7 @@ def demo(
     """
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.remote import Client
-    from simulator.reports.method_summary import LEGEND, summarise, summary_table
+    from simulator.reports.method_summary import NARROW_LEGEND, narrow_table, summarise
 
     specs = [MethodSpec.parse(text) for text in default_methods(None)]
     log = sample(limit)
@@ -71,7 +71,7 @@ def demo(
         played = play(log, client, specs)
         out.print(
             f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
-            f"({played.seconds:.1f} s):\n\n{summary_table(summarise(played))}\n{LEGEND}",
+            f"({played.seconds:.1f} s):\n\n{narrow_table(summarise(played))}\n{NARROW_LEGEND}",
             soft_wrap=True,
             end="",
         )
@@ -87,8 +87,8 @@ def sample(limit: int | None) -> "PlayedLog":
 
 def play(log: "PlayedLog", client: "Client", specs: "list[MethodSpec]") -> "Replay":
     """Play the log with a progress bar."""
-    from simulator.replay.loop import replay
     from simulator.replay.remote import RemotePlayer
+    from simulator.replay.trace_replay import replay
 
     player = RemotePlayer(client, {spec.label: spec.name for spec in specs})
     with progress_bar("jobs") as progress:

@@ -6,9 +6,9 @@ from service.cli.console import CommandError, ExitCode
 from service.cli.extras import EXTRAS, missing
 
 EXPECTED: Mapping[str, ExitCode] = {
-    "service.store.errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
-    "service.store.errors.StoreFullError": ExitCode.UNAVAILABLE,
-    "service.store.errors.StoreError": ExitCode.FAILED,
+    "service.store.store_errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
+    "service.store.store_errors.StoreFullError": ExitCode.UNAVAILABLE,
+    "service.store.store_errors.StoreError": ExitCode.FAILED,
     "service.errors.InvalidFieldError": ExitCode.USAGE,
     "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
     "simulator.traces.files.DamagedFileError": ExitCode.USAGE,
@@ -17,6 +17,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.replay.predictions_file.PredictionsFileError": ExitCode.USAGE,
     "simulator.scheduling.semantics.SemanticsError": ExitCode.USAGE,
     "simulator.scheduling.workload.WorkloadError": ExitCode.USAGE,
+    "simulator.traces.partitions.PartitionsError": ExitCode.USAGE,
     "simulator.scheduling.schedule_file.NoResultError": ExitCode.USAGE,
     "simulator.replay.remote.AddressError": ExitCode.USAGE,
     "simulator.replay.remote.RemoteError": ExitCode.FAILED,

@@ -1,10 +1,16 @@
 """The file formats that ``walltimed import`` reads; each is a function and a line here."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli import values
+from service.cli.console import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
@@ -64,6 +70,14 @@ def pbs(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
     return of_records(read_accounting(lines, zone=zone, cluster=cluster_named(cluster)))
 
 
+def htcondor(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
+    """What ``condor_history -json`` prints. Its times are Unix seconds."""
+    from service.adapters.htcondor import read_history
+    from simulator.traces.files import read_bytes
+
+    return of_records(read_history(read_bytes(path), cluster=cluster_named(cluster)))
+
+
 def cluster_named(cluster: str) -> str | None:
     """The cluster that the caller named; None leaves it to the records."""
     from predictors.jobs import DEFAULT_CLUSTER
@@ -93,4 +107,80 @@ FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
     "swf": swf,
     "sacct": sacct,
     "pbs": pbs,
+    "htcondor": htcondor,
 }
+
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help=f"One of: {', '.join(FORMATS)}. Default: seen from the content.",
+        autocompletion=values.one_of(values.FORMATS),
+    ),
+]
+
+BEGINNING = 1 << 16
+"""Bytes of a file from which its format is seen."""
+
+_PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
+_SACCT = re.compile(r"[^|]*(\|[^|]*){4,}")
+_SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
+
+
+def format_of(path: str, wanted: str | None) -> str:
+    """The format that the caller wants, else what the file's content shows.
+
+    Standard input can be read only once: without a wanted format it is taken for SWF.
+
+    Raises:
+        CommandError: there is no such format, or the content is of none.
+    """
+    from simulator.traces.files import STANDARD_INPUT
+
+    if wanted is not None:
+        if wanted not in FORMATS:
+            raise CommandError(
+                f"There is no format {wanted!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
+            )
+        return wanted
+    if path == STANDARD_INPUT:
+        return "swf"
+    found = seen_format(beginning_of(path))
+    if found is None:
+        raise CommandError(
+            f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "
+            "(--parsable2 or --json) or condor_history (-json), nor an accounting log of PBS. If "
+            f"it is one of them, say which: --format {' | '.join(FORMATS)}.",
+            ExitCode.USAGE,
+        )
+    return found
+
+
+def seen_format(beginning: bytes) -> str | None:
+    """The format of a file that begins so; an empty file is an SWF log without jobs."""
+    if beginning.lstrip().startswith(b"{"):
+        return "sacct"
+    if beginning.lstrip().startswith(b"["):
+        return "htcondor"
+    text = beginning.decode("utf-8", "replace")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].lstrip().startswith(";"):
+        return "swf"
+    for name, pattern in (("pbs", _PBS), ("sacct", _SACCT), ("swf", _SWF)):
+        if any(pattern.match(line) for line in lines[:20]):
+            return name
+    return None
+
+
+def beginning_of(path: str) -> bytes:
+    """The first bytes of a file, uncompressed.
+
+    Raises:
+        DamagedFileError: a compressed file cannot be unpacked.
+        OSError: the file cannot be read.
+    """
+    from simulator.traces.files import read_beginning
+
+    return read_beginning(path, BEGINNING)

@@ -11,19 +11,18 @@ from msgspec import Struct, field
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli import values
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.formats import FORMATS, HistoryFile
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.formats import FORMATS, Format, HistoryFile, format_of
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import admitting, ready
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from predictors.jobs import Completion
     from service.store import Store
 
-LISTED = 20
+LISTED = 5
 """Number of rejected lines that are printed; ``--json`` prints all of them."""
 
 
@@ -45,21 +44,18 @@ class FileCounts(Struct):
     seconds: float = 0.0
     lines_per_second: float = 0.0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the file has no job that can be learned from."""
+        return not (self.accepted or self.duplicates)
+
 
 def import_(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Plain, gzip or xz; - is stdin.")
     ],
     *,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            "-f",
-            help=f"One of: {', '.join(FORMATS)}.",
-            autocompletion=values.one_of(values.FORMATS),
-        ),
-    ] = "swf",
+    format_: Format = None,
     cluster: Annotated[str, typer.Option(help="Cluster of the jobs.")] = DEFAULT_CLUSTER,
     time_zone: Annotated[
         str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
@@ -67,6 +63,9 @@ def import_(
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse everything, or skip them.")
     ] = OnError.REFUSE,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read and check the files; store nothing.")
+    ] = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,
@@ -74,23 +73,24 @@ def import_(
     """Load finished jobs from log files. A running service may go on meanwhile.
 
     A run that the store knows already counts as a duplicate. So the same command continues an
-    interrupted import. Running services learn the new runs as they follow the log.
+    interrupted import. Running services learn the new runs as they follow the log. The exit code
+    is 3 if a file has no job or a malformed line.
 
     For example:
 
         walltimed import SDSC-SP2-1998-4.2-cln.swf.gz
-        walltimed import --cluster seth --on-error skip HPC2N-2002-2.2-cln.swf.gz --json
-        walltimed import --format sacct --time-zone Europe/Berlin sacct.txt
+        walltimed import --cluster seth --on-error skip hpc2n.swf.gz --json
+        walltimed import --time-zone Europe/Berlin sacct.txt --dry-run
     """
-    if format_ not in FORMATS:
-        raise CommandError(
-            f"There is no format {format_!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
-        )
     zone = zone_named(time_zone)
-    histories = {name: FORMATS[format_](name, cluster, zone) for name in files}
+    formats = {name: format_of(name, format_) for name in files}
+    histories = {name: FORMATS[formats[name]](name, cluster, zone) for name in files}
     if on_error is OnError.REFUSE:
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
+    if dry_run:
+        finish([checked(name, history) for name, history in histories.items()], as_json, "readable")
+        return
     hide = names_of(settings).completion
     with ready(settings) as store:
         admit = admitting(store, settings)
@@ -101,13 +101,32 @@ def import_(
         reports = [
             store_history(store, name, histories[name], treat, quiet=as_json) for name in files
         ]
+    finish(reports, as_json, "accepted")
+
+
+def finish(reports: "Sequence[FileCounts]", as_json: bool, done: str) -> None:  # noqa: FBT001
+    """Print what became of every file.
+
+    Raises:
+        Exit: with code 3 if a file has malformed lines, or no job at all.
+    """
     if as_json:
-        print_json(reports)
+        print_json({"files": reports})
     else:
         for report in reports:
-            show(report)
-    if any(report.rejected for report in reports):
+            show(report, done)
+    if any(report.rejected or report.is_empty for report in reports):
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def checked(name: str, history: HistoryFile) -> "FileCounts":
+    """What an import of a file would find, beside what the store knows already."""
+    return FileCounts(
+        file=name,
+        accepted=history.count,
+        rejected=[{"line": reject.line, "reason": reject.reason} for reject in history.rejected],
+        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+    )
 
 
 def zone_named(name: str) -> ZoneInfo:
@@ -179,14 +198,17 @@ def store_history(
     return report
 
 
-def show(report: FileCounts) -> None:
+def show(report: FileCounts, done: str) -> None:
     """Print one line for the stored runs, and one for each kind of job that was not stored."""
+    speed = f"; {report.lines_per_second:,.0f} lines/s" if report.lines_per_second else ""
     out.print(
-        f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} accepted, "
-        f"{report.duplicates:,} duplicates, {len(report.rejected):,} rejected; "
-        f"{report.lines_per_second:,.0f} lines/s",
+        f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} {done}, "
+        f"{report.duplicates:,} duplicates, {len(report.rejected):,} malformed lines"
+        f"{speed}",
         soft_wrap=True,
     )
+    if report.is_empty:
+        out.print("  the file has no job that can be learned from", soft_wrap=True)
     for rule, jobs in report.left_out.items():
         out.print(f"  left out: {jobs:,} {rule}")
     for line in report.rejected[:LISTED]:

@@ -8,6 +8,7 @@ import typer
 
 from service.cli.console import out, progress_bar
 from service.cli.extras import need
+from service.cli.outputs import check_file
 
 
 def learn(
@@ -25,8 +26,9 @@ def learn(
 
     For example:
 
-        walltimed learn SDSC-SP2-1998-4.2-cln.swf.gz CTC-SP2-1996-3.1-cln.swf.gz -o weights.npz
+        walltimed learn sdsc.swf.gz ctc.swf.gz hpc2n.swf.gz -o weights.npz
     """
+    check_file(output)
     need("torch")
     from simulator.learning.examples import examples_of, together
     from simulator.learning.logs import read_log

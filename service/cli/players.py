@@ -10,8 +10,8 @@ from service.cli.private_service import private_service
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from simulator.replay.loop import Player
     from simulator.replay.method_spec import MethodSpec
+    from simulator.replay.trace_replay import Player
 
 
 @contextmanager
@@ -19,8 +19,8 @@ def opened(
     specs: "Sequence[MethodSpec]", *, url: str | None, token: str | None, in_process: bool
 ) -> "Iterator[Player]":
     """The player: predictors in this process, a running service, or a private service."""
-    from simulator.replay.loop import InProcess
     from simulator.replay.remote import Client, RemotePlayer
+    from simulator.replay.trace_replay import InProcess
 
     if in_process:
         if url:

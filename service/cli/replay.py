@@ -10,16 +10,26 @@ from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli import values
-from service.cli.console import AsJson, CommandError, ExitCode, Limit, err, print_json, progress_bar
+from service.cli.console import (
+    AsJson,
+    CommandError,
+    ExitCode,
+    Limit,
+    Wide,
+    err,
+    print_json,
+    progress_bar,
+)
 from service.cli.extras import need
 from service.cli.importing import OnError
+from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
     from service.cli.replay_result import PlayedLog
-    from simulator.replay.loop import Replay
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.percentile_schemes import Swept
+    from simulator.replay.trace_replay import Replay
 
 
 def replay(
@@ -66,6 +76,7 @@ def replay(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Play a log in simulated time, and measure every method's predictions.
@@ -86,6 +97,8 @@ def replay(
     from simulator.replay.predictions_file import write_predictions
     from simulator.reports.method_summary import summarise
 
+    check_file(predictions)
+    check_directory(report)
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
     played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)
@@ -101,7 +114,7 @@ def replay(
     if report:
         result.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    print_json(result.as_data()) if as_json else result.show()
+    print_json(result.as_data()) if as_json else result.show(wide=wide)
     if log.rejected:
         raise typer.Exit(ExitCode.PARTIAL)
 
@@ -157,7 +170,7 @@ def play(
     quiet: bool,
 ) -> "Replay":
     """Play the log with a progress bar."""
-    from simulator.replay.loop import replay as play_to
+    from simulator.replay.trace_replay import replay as play_to
 
     with (
         opened(specs, url=url, token=token, in_process=in_process) as player,

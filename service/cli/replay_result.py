@@ -10,9 +10,16 @@ from rich.markup import escape
 from predictors.jobs import Completion
 from service.cli.console import out
 from service.cli.importing import LISTED
-from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept, as_records
-from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table, sweep_table
+from simulator.replay.trace_replay import Replay
+from simulator.reports.method_summary import (
+    LEGEND,
+    NARROW_LEGEND,
+    MethodSummary,
+    narrow_table,
+    summary_table,
+    sweep_table,
+)
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,13 @@ class ReplayResult:
             facts["malformed lines"] = f"{len(rejected):,}: {lines}{more}"
         return facts
 
-    def show(self) -> None:
-        """Print the facts and the tables."""
+    def show(self, *, wide: bool) -> None:
+        """Print the facts and the tables; ``wide`` has all columns, in seconds."""
         for name, fact in self.facts.items():
             out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(f"\n{escape(summary_table(self.summaries))}\n{LEGEND}", soft_wrap=True)
+        table = summary_table(self.summaries) if wide else narrow_table(self.summaries)
+        legend = LEGEND if wide else NARROW_LEGEND
+        out.print(f"\n{escape(table)}\n{legend}", soft_wrap=True)
         if self.swept:
             out.print(escape(sweep_table(self.swept)), soft_wrap=True)
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from service.cli import values
-from service.cli.settings import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.outputs import check_file
 from service.cli.stores import ready
 
 
@@ -49,7 +50,7 @@ def serve(
     For example:
 
         walltimed serve
-        walltimed serve --workers 4 -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed serve --workers 4 -d postgresql+psycopg://db/walltimed
         walltimed serve --unix-socket /run/walltimed/walltimed.sock
     """
     settings = load_settings(
@@ -63,6 +64,7 @@ def serve(
         config=file,
     )
     check_parameters(settings)
+    check_file(settings.unix_socket)
     with ready(settings, upgrade=upgrade, silent=True) as store:
         store.history_length()  # a damaged file is told here, in a sentence
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from secrets import token_hex
@@ -17,6 +18,7 @@ from service.cli.console import (
     CommandError,
     ExitCode,
     Limit,
+    Wide,
     err,
     out,
     print_json,
@@ -24,6 +26,7 @@ from service.cli.console import (
 )
 from service.cli.extras import need
 from service.cli.importing import LISTED, OnError
+from service.cli.outputs import check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -34,6 +37,18 @@ if TYPE_CHECKING:
     from simulator.traces.trace import Trace
 
 SERVICE = "service"
+
+
+class Source(StrEnum):
+    """What a decision of the scheduler goes by."""
+
+    ESTIMATES = "estimates"
+    REQUESTS = "requests"
+
+
+def acts(source: Source | None) -> bool | None:
+    """Whether estimates act there; None if nobody has said."""
+    return None if source is None else source is Source.ESTIMATES
 
 
 def simulate(
@@ -104,16 +119,16 @@ def simulate(
         ),
     ] = "regular",
     estimated_order: Annotated[
-        bool | None,
-        typer.Option("--order-by-estimates/--order-by-requests", help="Overrides --adjust."),
+        Source | None,
+        typer.Option("--order-by", help="estimates or requests; overrides --adjust."),
     ] = None,
     estimated_backfilling: Annotated[
-        bool | None,
-        typer.Option("--backfill-by-estimates/--backfill-by-requests", help="Overrides --adjust."),
+        Source | None,
+        typer.Option("--backfill-by", help="estimates or requests; overrides --adjust."),
     ] = None,
     estimated_running: Annotated[
-        bool | None,
-        typer.Option("--run-by-estimates/--run-by-requests", help="Overrides --adjust."),
+        Source | None,
+        typer.Option("--run-by", help="estimates or requests; overrides --adjust."),
     ] = None,
     requests: Annotated[
         str | None,
@@ -131,6 +146,12 @@ def simulate(
     ] = None,
     cores_per_node: Annotated[
         int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
+    ] = None,
+    scenario: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=6, help="Of Rocchetti et al., Table 4: sets --order and --estimates."
+        ),
     ] = None,
     limit: Limit = None,
     on_error: Annotated[
@@ -162,6 +183,7 @@ def simulate(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
@@ -176,9 +198,9 @@ def simulate(
     For example:
 
         walltimed simulate SDSC-SP2-1998-4.2-cln.swf.gz --policy easy,conservative
-        walltimed simulate log.swf --estimates requested --estimates max-usage --estimates exact
+        walltimed simulate log.swf --estimates requested --estimates exact
         walltimed simulate log.swf --policy easy --shake 60 --repeat 50
-        walltimed simulate log.swf --output easy.swf.gz && walltimed verify easy.swf.gz
+        walltimed simulate log.swf --output easy.swf.gz
     """
     need("matplotlib", for_=report)
     from simulator.reports.comparison import Shaking, tables
@@ -188,6 +210,9 @@ def simulate(
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
+    check_file(output)
+    check_directory(report)
+    estimates, order = of_scenario(scenario, estimates, order)
     rules = {
         "order": order,
         "events": events,
@@ -196,9 +221,9 @@ def simulate(
         "pinning": round(60 * pinning),
         "pinned": pinned,
         "correction": correction,
-        "estimated_order": estimated_order,
-        "estimated_backfilling": estimated_backfilling,
-        "estimated_running": estimated_running,
+        "estimated_order": acts(estimated_order),
+        "estimated_backfilling": acts(estimated_backfilling),
+        "estimated_running": acts(estimated_running),
     }
     combinations = Combinations(
         semantics=semantics_of(policy or ["easy"], adjust, rules),
@@ -233,9 +258,21 @@ def simulate(
     elif output != "-":
         for name, fact in facts_of(log, workload, outcomes).items():
             out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(escape(f"\n{tables(outcomes)}"), soft_wrap=True, end="")
+        out.print(escape(f"\n{tables(outcomes, wide=wide)}"), soft_wrap=True, end="")
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def of_scenario(
+    scenario: int | None, estimates: list[str] | None, order: str
+) -> tuple[list[str] | None, str]:
+    """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named."""
+    from simulator.studies.rocchetti.stretches import SCENARIOS
+
+    if scenario is None:
+        return estimates, order
+    source, order = SCENARIOS[scenario - 1]
+    return [source], order
 
 
 def semantics_of(
@@ -324,7 +361,10 @@ def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -
     return {
         "jobs": len(workload),
         "processors": workload.processors_of_machine,
-        "treated": dict(workload.counts),
+        "left_out": {rule: jobs for rule, jobs in workload.counts.items() if "(" not in rule},
+        "changed": {
+            rule.partition(" ")[0]: jobs for rule, jobs in workload.counts.items() if "(" in rule
+        },
         "rejected": [{"line": each.line, "reason": each.reason} for each in log.rejects],
         "simulations": [each.as_record() for each in outcomes],
     }

@@ -12,12 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
-from service.cli.settings import ConfigFile, load_settings
+from service.cli.options import ConfigFile, load_settings
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from service.slurm_updater.handover import Handover
     from service.slurm_updater.updater import Options, QueueUpdate, Updater
 
 Names = Annotated[
@@ -32,7 +33,7 @@ def slurm_updater(
         str, typer.Option(help="URL of the service, or unix:FILE.")
     ] = "http://127.0.0.1:8580",
     token_file: Annotated[
-        Path | None, typer.Option(help="File with a token of scope predict.")
+        Path | None, typer.Option(help="File with a token of scopes predict and ingest.")
     ] = None,
     mode: Annotated[
         Mode,
@@ -68,6 +69,10 @@ def slurm_updater(
     slurm_bin: Annotated[
         Path | None, typer.Option(help="Directory of scontrol, squeue and sprio, if not on PATH.")
     ] = None,
+    hand_over: Annotated[
+        bool,
+        typer.Option(help="Also hand the queue and the machine over; needs scope ingest."),
+    ] = True,
     once: Annotated[bool, typer.Option("--once", help="Run one round, then end.")] = False,
     dry_run: Annotated[
         bool,
@@ -81,7 +86,8 @@ def slurm_updater(
     This is for sites that forbid calls inside slurmctld. The command never changes a time limit,
     held jobs, jobs with `walltimed=off` in their comment, or a TimeMin that another program or
     person has set. It removes its own TimeMin where that would lower a limit. The command must
-    run as a Slurm operator.
+    run as a Slurm operator. Every round also hands the queue over to the service, which then
+    tells users when their jobs will start (`walltimed queue`).
 
     For example:
 
@@ -90,6 +96,7 @@ def slurm_updater(
         walltimed slurm-updater --mode soft --order psp --partition short
     """
     from service import logs
+    from service.slurm_updater.handover import Handover
     from service.slurm_updater.queries import ServiceQueries
     from service.slurm_updater.slurm import Slurm
     from service.slurm_updater.updater import Options, Updater
@@ -114,11 +121,15 @@ def slurm_updater(
     )
     token = token_file.read_text().strip() if token_file else None
     with Client(url, token=token, timeout=timeout) as client:
-        updater = Updater(Slurm(slurm_bin, timeout=timeout), ServiceQueries(client), options)
+        slurm = Slurm(slurm_bin, timeout=timeout)
+        updater = Updater(slurm, ServiceQueries(client), options)
+        handover = Handover(slurm, client, cluster, clock=time.time)
+        hands_over = hand_over and not dry_run
         if once or dry_run:
-            show(one_round(updater, dry_run=dry_run), dry_run=dry_run, as_json=as_json)
+            done = one_round(updater, dry_run=dry_run, handover=handover if hands_over else None)
+            show(done, dry_run=dry_run, as_json=as_json)
         else:
-            follow(updater, options)
+            follow(updater, options, handover=handover if hands_over else None)
 
 
 def named(names: list[str] | None) -> frozenset[str] | None:
@@ -126,8 +137,10 @@ def named(names: list[str] | None) -> frozenset[str] | None:
     return frozenset(names) if names else None
 
 
-def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
-    """Run one round.
+def one_round(
+    updater: "Updater", *, dry_run: bool, handover: "Handover | None" = None
+) -> "QueueUpdate":
+    """Run one round, and hand the queue over.
 
     Raises:
         CommandError: Slurm or the service cannot be reached.
@@ -136,19 +149,24 @@ def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
     from service.slurm_updater.slurm import SlurmError
 
     try:
-        return updater.round(dry_run=dry_run)
+        done = updater.round(dry_run=dry_run)
     except (SlurmError, NonsenseError) as error:
         raise CommandError(str(error), ExitCode.UNAVAILABLE) from error
+    if handover is not None and (obstacle := handover.round()):
+        done.warnings.append(obstacle)
+    return done
 
 
 def follow(
-    updater: "Updater", options: "Options", sleep: "Callable[[float], None]" = time.sleep
+    updater: "Updater",
+    options: "Options",
+    sleep: "Callable[[float], None]" = time.sleep,
+    *,
+    handover: "Handover | None" = None,
 ) -> None:
     """Run rounds until SIGTERM or ctrl-C; log a round that fails and go on with the next."""
     import structlog
 
-    from service.slurm_updater.queries import NonsenseError
-    from service.slurm_updater.slurm import SlurmError
     from simulator.replay.remote import RemoteError
 
     log = structlog.get_logger()
@@ -159,8 +177,8 @@ def follow(
         while True:
             began = time.monotonic()
             try:
-                done = updater.round()
-            except (SlurmError, NonsenseError, RemoteError, OSError) as error:
+                done = one_round(updater, dry_run=False, handover=handover)
+            except (CommandError, RemoteError, OSError) as error:
                 log.warning("a round failed; jobs stay as they are", reason=str(error))
             else:
                 for warning in done.warnings:

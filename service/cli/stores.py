@@ -36,7 +36,18 @@ def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
             sqlite_synchronous=settings.sqlite_synchronous,
         )
     except (ArgumentError, ValueError) as error:
-        raise CommandError(f"The database URL is refused: {error}", ExitCode.USAGE) from error
+        url = settings.database_url.get_secret_value()
+        if "://" not in url:
+            raise CommandError(
+                f"{url!r} is no database URL; for a file write sqlite:///{url}", ExitCode.USAGE
+            ) from error
+        if not isinstance(error, ArgumentError):
+            raise CommandError(f"The database URL is refused: {error}", ExitCode.USAGE) from error
+        raise CommandError(
+            "The database URL is refused; it is of the form sqlite:///FILE or "
+            "postgresql+psycopg://USER@HOST/DATABASE.",
+            ExitCode.USAGE,
+        ) from error
     if not silent:
         err.print(escape(f"History: {store.name}"), style="dim", soft_wrap=True)
     try:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from service.cli.console import AsJson, CommandError, ExitCode, err, print_json
+from service.cli.outputs import check_file
 
 
 def synth(
@@ -34,13 +35,14 @@ def synth(
     """
     from simulator.traces.files import STANDARD_INPUT
     from simulator.traces.swf import write_swf
-    from simulator.traces.synth import Workload, synthesise
+    from simulator.traces.synth import SyntheticLog, synthesise
 
     if as_json and output == STANDARD_INPUT:
         raise CommandError(
             "--json needs --output: the trace is on standard output.", ExitCode.USAGE
         )
-    workload = Workload(
+    check_file(output)
+    workload = SyntheticLog(
         jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive
     )
     trace = synthesise(workload)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from service.cli import values
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
@@ -29,10 +29,13 @@ def issue(
         typer.Option(
             "--scope",
             "-s",
-            help="predict, ingest or admin (all); may be repeated.",
+            help="predict, ingest, read, self (goes alone) or admin (all); may be repeated.",
             autocompletion=values.one_of(values.SCOPES),
         ),
     ],
+    user: Annotated[
+        str | None, typer.Option(help="With --scope self: the user whose own jobs may be seen.")
+    ] = None,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,
@@ -45,10 +48,13 @@ def issue(
 
         walltimed token issue "submit filter" --scope predict
         walltimed token issue epilog -s ingest --json
+        walltimed token issue "ada's own" --scope self --user ada
     """
-    with ready(load_settings(database_url=database_url, config=file)) as store:
+    settings = load_settings(database_url=database_url, config=file)
+    known_as = names_of(settings).user(user)
+    with ready(settings) as store:
         try:
-            issued, secret = store.issue_token(name, scopes, time.time())
+            issued, secret = store.issue_token(name, scopes, time.time(), user=known_as)
         except ValueError as error:
             raise CommandError(str(error), ExitCode.USAGE) from error
     if as_json:
@@ -133,16 +139,17 @@ def list_(
     with ready(load_settings(database_url=database_url, config=file)) as store:
         tokens = store.tokens()
     if as_json:
-        print_json([shown(each) for each in tokens])
+        print_json({"tokens": [shown(each) for each in tokens]})
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("id", "name", "scopes", "issued", "revoked"):
+    for heading in ("id", "name", "scopes", "user", "issued", "revoked"):
         table.add_column(heading, overflow="fold")
     for each in tokens:
         table.add_row(
             each.token_id,
             escape(each.name),
             ", ".join(sorted(each.scopes)),
+            escape(each.user or ""),
             day(each.created_at),
             day(each.revoked_at),
         )
@@ -155,6 +162,7 @@ def shown(each: "Token") -> dict[str, Any]:
         "id": each.token_id,
         "name": each.name,
         "scopes": sorted(each.scopes),
+        "user": each.user,
         "issued_at": each.created_at,
         "revoked_at": each.revoked_at,
     }

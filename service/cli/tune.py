@@ -13,7 +13,7 @@ from rich.table import Table
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli import values
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.settings import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import ConfigFile, DatabaseUrl, check_plan, load_settings
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ def tune(
         tuple[float, float, float] | None,
         typer.Option(help="Of processors, request and memory in the distance."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what a round would look at; run none.")
+    ] = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Run all due and requested rounds until ctrl-C.")
     ] = False,
@@ -75,7 +78,7 @@ def tune(
 
         walltimed tune
         walltimed tune --penalty 4 --search genetic --json
-        walltimed tune --follow -d postgresql+psycopg://walltimed@db.example/walltimed
+        walltimed tune --follow -d postgresql+psycopg://walltimed@db/walltimed
     """
     from predictors.tuning.search import check_available
 
@@ -93,6 +96,9 @@ def tune(
     )
     check_available(plan.search)
     with ready(settings) as store:
+        if dry_run:
+            show_plan(store, cluster, plan, as_json=as_json)
+            return
         if follow:
             follow_rounds(store, settings, plan)
             return
@@ -104,6 +110,34 @@ def tune(
         show(found)
 
 
+def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool) -> None:
+    """Print which jobs a round would look at, and how it would search.
+
+    Raises:
+        CommandError: the history is too short for a round.
+    """
+    from predictors.tuning.plan import TooShortHistoryError
+    from service.store import Erasure
+
+    jobs = store.erasable(Erasure(cluster=cluster)).runs
+    looked_at = min(jobs, plan.jobs)
+    try:
+        training, test = plan.divide(looked_at)
+    except TooShortHistoryError as error:
+        raise CommandError(str(error)) from error
+    parts = {"neighbours": training, "training": test - training, "test": looked_at - test}
+    if as_json:
+        print_json({"cluster": cluster, "jobs": jobs, **parts, "plan": plan})
+        return
+    out.print(
+        f"A round for {cluster}, which has {jobs:,} runs, would search on {parts['training']:,} "
+        f"jobs ({plan.search}, penalty {plan.penalty:g}) and be tested on the "
+        f"{parts['test']:,} newest; {parts['neighbours']:,} older ones serve as neighbours. No "
+        "round was run.",
+        soft_wrap=True,
+    )
+
+
 def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
     """The plan of the settings, changed by options.
 
@@ -113,6 +147,7 @@ def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
     from predictors.tuning.plan import TuningPlan
 
     chosen = {name: value for name, value in given.items() if value is not None}
+    check_plan(settings)
     try:
         return replace(TuningPlan(**settings.tuning_plan), **chosen)
     except (TypeError, ValueError) as error:
@@ -178,11 +213,13 @@ def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> N
 
 def show(found: "Round") -> None:
     """Print the former parameters, those that were found, and which are in force now."""
-    heads = ("", "template", "N", "K", "alpha", "beta", "train MAE", "under", "test MAE", "under")
+    heads = ("", "N", "K", "alpha", "beta", "train error", "under", "test error", "under")
     table = Table(*heads, box=None, header_style="bold")
     for name, trial in (("before", found.before), ("after", found.after)):
         table.add_row(name, *cells(trial))
     out.print(table)
+    for name, trial in (("before", found.before), ("after", found.after)):
+        out.print(f"template {name}: {'+'.join(trial.parameters.template) or 'none'}")
     verdict = "adopted" if found.adopted else "not adopted: no better on the test jobs"
     out.print(
         f"{verdict}; {found.evaluations:,} sets of parameters on {found.training_jobs:,} jobs, "
@@ -192,15 +229,16 @@ def show(found: "Round") -> None:
 
 def cells(trial: "Trial") -> list[str]:
     """Parameters and errors as a row of the table."""
+    from simulator.reports.words import duration
+
     given, training, test = trial.parameters, trial.training, trial.test
     return [
-        "+".join(given.template) or "none",
         f"{given.history}",
         f"{given.neighbours}",
         f"{given.alpha:.3g}",
         f"{given.beta:.3g}",
-        f"{training.mean_absolute_error:,.0f}",
+        duration(training.mean_absolute_error),
         f"{training.underestimation_rate:.1%}",
-        f"{test.mean_absolute_error:,.0f}",
+        duration(test.mean_absolute_error),
         f"{test.underestimation_rate:.1%}",
     ]

@@ -20,11 +20,11 @@ CORRECTIONS = ("double", "request", "tsafrir")
 ADJUSTMENTS = ("regular", "selective")
 OVERRUNS = ("kill", "keep", "swap")
 ESTIMATES = ("exact", "requested", "service", *(name for name in METHODS if name != "requested"))
-FORMATS = ("swf", "sacct", "pbs")
+FORMATS = ("swf", "sacct", "pbs", "htcondor")
 SEARCHES = ("genetic", "exhaustive")
 FITNESSES = ("product", "sum")
 DISTANCES = ("euclidean", "manhattan")
-SCOPES = ("predict", "ingest", "admin")
+SCOPES = ("predict", "ingest", "read", "self", "admin")
 
 Completion = Callable[[str], list[str]]
 

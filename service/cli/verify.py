@@ -39,7 +39,7 @@ def verify(
     findings = check(Result.of(read_swf(result)))
     checked = {finding.name for finding in findings}
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json({"checks": [asdict(finding) for finding in findings]})
     else:
         show(findings)
         for name in (name for name in CHECKS if name not in checked):

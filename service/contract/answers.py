@@ -109,6 +109,36 @@ class SkippingAnswer:
 
 
 @dataclass(slots=True)
+class PromiseAnswer:
+    """What was asked of a method, and what it kept."""
+
+    jobs: int
+    asked: Annotated[float, Field(description="Mean of the shares of jobs that were asked for.")]
+    got: Annotated[float, Field(description="The share of jobs that came.")]
+
+
+@dataclass(slots=True)
+class RecentScoreAnswer:
+    """The same for those of the cluster's last 1,000 scored jobs that the method was asked about.
+
+    A runtime counts up to the request where it is compared with what was asked for.
+    """
+
+    jobs: int
+    underestimation_rate: float
+    intervals: Annotated[
+        PromiseAnswer | None,
+        Field(description="Coverage of its intervals; null if it gave none."),
+    ]
+    rates: Annotated[
+        PromiseAnswer | None,
+        Field(
+            description="Underestimates where an `underestimation_rate` was asked for; else null."
+        ),
+    ]
+
+
+@dataclass(slots=True)
 class ScoreAnswer:
     """The measures of a method's predictions for jobs that have ended."""
 
@@ -119,6 +149,10 @@ class ScoreAnswer:
     coverage: Annotated[
         float | None, Field(description="Share of intervals that held the runtime.")
     ]
+    asked_coverage: Annotated[
+        float | None, Field(description="Mean coverage that was asked of these intervals.")
+    ]
+    recent: RecentScoreAnswer | None
 
 
 @dataclass(slots=True)
@@ -268,3 +302,7 @@ class HealthAnswer:
     ]
     stale_seconds: float
     detail: Annotated[str | None, Field(description="Why it is stale or read-only, or has failed.")]
+    history: Annotated[
+        str | None,
+        Field(description="Fingerprint of the history store; `walltimed doctor` compares it."),
+    ]

@@ -27,6 +27,9 @@ from service.contract.fields import (
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
 
+MOST_ERRORS = 1000
+"""Of a body, in which the first is looked for: pydantic hands out all of them or none."""
+
 _COVERAGE = (
     "Share of jobs whose runtime the interval is to hold; the service's setting, if it is left out."
 )
@@ -130,6 +133,9 @@ class CompletionBody(SubmissionBody):
     runtime: Duration | None = Field(None, description="Seconds; default: end minus start.")
     status: Status = Status.UNKNOWN
     prediction_id: Text | None = Field(None, description="Id of this job's prediction.")
+    cpu_time: Duration | None = Field(
+        None, description="CPU seconds of all processors together; characterises the application."
+    )
 
     def reported(self) -> ReportedCompletion:
         """The domain's word for it.
@@ -149,6 +155,7 @@ class CompletionBody(SubmissionBody):
                 end_time=end,
                 runtime=runtime,
                 status=self.status,
+                cpu_time=self.cpu_time,
             ),
             prediction_id=self.prediction_id,
         )
@@ -305,7 +312,9 @@ def check_length(items: Sequence[object], field: str, limit: int) -> None:
 
 
 def refusal(error: ValidationError) -> RequestError:
-    """The first error of pydantic as the service reports it."""
+    """The first error of pydantic as the service reports it, unless there are very many."""
+    if error.error_count() > MOST_ERRORS:
+        return InvalidFieldError(f"The body has {error.error_count():,} errors.", "body")
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return MalformedJSONError(f"The body is not JSON: {first['msg']}.")

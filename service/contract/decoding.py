@@ -76,7 +76,7 @@ def _type(annotation: Any, metadata: list[Any]) -> Any:
     if origin in (Union, types.UnionType):
         return reduce(or_, (_type(each, []) for each in arguments if not _is_time(each)))
     if origin is list:
-        return list[_type(arguments[0], [])]  # type: ignore[misc] # built, not written
+        annotation = list[_type(arguments[0], [])]  # type: ignore[misc] # built, not written
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return struct_of(annotation)
     bounds = dict(_bounds(metadata))

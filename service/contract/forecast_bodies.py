@@ -9,8 +9,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from predictors.jobs import DEFAULT_CLUSTER, Submission
 from service.contract.bodies import RequestBody, SubmissionBody
+from service.contract.characterisation_bodies import CpuShare, ExecutionTime
 from service.contract.fields import (
-    LONGEST,
     Duration,
     JobId,
     Kibibytes,
@@ -28,7 +28,6 @@ from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.shared_nodes.cpu_time import USED_CPU_TIMES
-from simulator.shared_nodes.jobs import SHORTEST
 from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLICIES
 from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 
@@ -112,11 +111,15 @@ class QueuedJobBody(SubmissionBody):
     predicted_walltime: PositiveDuration | None = Field(
         None, description="Prediction at the job's submission; default: predicted now."
     )
-    execution_time: Annotated[float, Field(ge=SHORTEST, le=LONGEST)] | None = Field(
-        None, description="Shared nodes: seconds in isolation; default: as predicted."
+    execution_time: ExecutionTime | None = Field(
+        None,
+        description="Shared nodes: seconds in isolation; default: as its application was "
+        "characterised, else as predicted.",
     )
-    cpu_share: Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)] = Field(
-        1.0, description="Shared nodes: share of a CPU that each task uses in isolation."
+    cpu_share: CpuShare | None = Field(
+        None,
+        description="Shared nodes: share of a CPU that each task uses in isolation; default: as "
+        "its application was characterised, else 1.",
     )
 
     def within(self, cluster: str) -> Submission:

@@ -14,21 +14,32 @@ from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
 from service.http.connections import REFUSED
 from service.http.gate import Gate
 from service.http.host_names import HostNames
+from service.http.peers import Vouching
+from service.http.route_rehearsal import fitting
 from service.http.routes import (
     adapters,
+    applications,
     completions,
     forecasts,
     health,
     predictions,
-    ranking,
+    queues,
+    reports,
     tunings,
+    users,
 )
 from service.operations.adapting import Adapting
+from service.operations.characterising import Characterising
 from service.operations.completing import Completing
 from service.operations.forecasting import Forecasting
 from service.operations.predicting import Predicting
+from service.operations.queues.showing import ShowingQueues
+from service.operations.queues.taking import TakingQueues
+from service.operations.queues.wait_scoring import ScoringWaits
+from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
+from service.operations.requests import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.settings import Settings
 from service.worker.worker import Worker
@@ -82,13 +93,14 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.worker = worker
-    app.router.route_class = BytesRoute
+    app.router.route_class = fitting(BytesRoute)
     app.router.max_body_size = settings.max_body_bytes
     add_routes(app, worker)
     error_answers.install(app)
     app.gate = Gate(
         partial(FastAPI.__call__, app),
         guard=worker.guard,
+        vouching=Vouching(settings.users_socket, worker.pseudonyms.user),
         names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
         routes=app.routes,
@@ -98,7 +110,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
 
 def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
-    by_msgspec = APIRouter(route_class=MsgspecRoute)
+    by_msgspec = APIRouter(route_class=fitting(MsgspecRoute))
     by_msgspec.max_body_size = worker.settings.max_body_bytes
     predictions.add(by_msgspec, predicting_of(worker))
     app.router.routes.extend(by_msgspec.routes)
@@ -107,8 +119,21 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     adapters.add(
         app.router, Adapting(completing, worker.metrics), limit=worker.settings.max_body_bytes
     )
-    ranking.add(app.router, ranking_of(worker), reporting)
+    users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
+    applications.add(app.router, characterising_of(worker))
+    showing = showing_queues_of(worker)
+    queues.add(
+        app.router,
+        taking=taking_queues_of(worker),
+        showing=showing,
+        what_if=what_if_of(worker, showing),
+        scoring=ScoringWaits(worker.store),
+    )
+    reports.add(
+        app.router,
+        ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock),
+    )
     tunings.add(
         app.router, TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
     )
@@ -154,6 +179,16 @@ def ranking_of(worker: Worker) -> Ranking:
     )
 
 
+def characterising_of(worker: Worker) -> Characterising:
+    """The operation that keeps what applications are when they run alone."""
+    return Characterising(
+        worker.store,
+        pseudonyms=worker.pseudonyms,
+        clock=worker.clock,
+        most=worker.settings.max_batch,
+    )
+
+
 def forecasting_of(worker: Worker) -> Forecasting:
     """The operation that plays queues forward."""
     return Forecasting(
@@ -161,6 +196,42 @@ def forecasting_of(worker: Worker) -> Forecasting:
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
         processes=worker.forecasts,
+        characterising=characterising_of(worker),
+        clock=worker.clock,
+    )
+
+
+def taking_queues_of(worker: Worker) -> TakingQueues:
+    """The operation that takes live queues."""
+    return TakingQueues(
+        worker.settings,
+        keeper=worker.queues,
+        pseudonyms=worker.pseudonyms,
+        cluster_bound=worker.cluster_bound,
+        clock=worker.clock,
+    )
+
+
+def showing_queues_of(worker: Worker) -> ShowingQueues:
+    """The operation that shows live queues."""
+    return ShowingQueues(
+        worker.settings,
+        keeper=worker.queues,
+        follower=worker.follower,
+        pseudonyms=worker.pseudonyms,
+        clock=worker.clock,
+    )
+
+
+def what_if_of(worker: Worker, showing: ShowingQueues) -> WhatIf:
+    """The operation that plays jobs that are not submitted."""
+    return WhatIf(
+        worker.settings,
+        keeper=worker.queues,
+        showing=showing,
+        follower=worker.follower,
+        pseudonyms=worker.pseudonyms,
+        process=worker.forecasts.dedicated,
         clock=worker.clock,
     )
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.contract.bodies import refusal
 from service.contract.decoding import msgspec_first
+from service.contract.outline import plausible
 from service.contract.repeated_keys import each_key_once
 from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
 
@@ -43,23 +44,23 @@ class BytesRoute(APIRoute):
             self.app = self.bytes_app = self.make_bytes_app()
 
     def make_bytes_app(self) -> ASGIApp:
-        """What serves the route."""
+        """The ASGI application of the route."""
         return partial(
             answer_bytes,
-            validate=each_key_once(self.validator()),
+            validate=plausible(each_key_once(self.validator())),
             call=self.endpoint,
             status=self.status_code or 200,
             limit=self.max_body_size,
         )
 
     def validator(self) -> Callable[[bytes], Any]:
-        """What turns the bytes of a body into the endpoint's argument."""
+        """The decoder from a body's bytes to the endpoint's argument."""
         adapter: TypeAdapter[Any] = TypeAdapter(self.body_type)
         return adapter.validate_json
 
     @property
     def body_type(self) -> Any:
-        """What the endpoint takes."""
+        """The type of the endpoint's argument."""
         return self.dependant.body_params[0].field_info.annotation
 
     def _takes_one_body(self) -> bool:
@@ -81,7 +82,7 @@ class MsgspecRoute(BytesRoute):
     """A bytes route whose body is one model of plain fields; see ``msgspec_first``."""
 
     def validator(self) -> Callable[[bytes], Any]:
-        """What decodes most bodies at once, and leaves the others to the model."""
+        """A fast decoder for most bodies; it leaves the others to the model."""
         return msgspec_first(self.body_type)
 
 

@@ -16,6 +16,7 @@ from service.errors import (
     status_of,
 )
 from service.http.bytes_route import to_json
+from service.http.peers import PEER, uid_of
 from service.logs import SparseLog
 
 LONGEST_HEAD = 1 << 16
@@ -64,6 +65,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection, if there is room for it."""
         super().connection_made(transport)
+        self._uid = uid_of(transport)
         self._barren = 0  # bytes since the last that a request was made of
         self._reads_body = False
         self._is_refused = False
@@ -103,6 +105,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._barren > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADER_LINES:
             self._refuse(too_large())
 
+    def on_message_begin(self) -> None:
+        """Begin a request; over a Unix socket it says who is at the other end."""
+        super().on_message_begin()
+        if self._uid is not None:
+            self.scope[PEER] = self._uid  # type: ignore[literal-required] # ours, not ASGI's
+
     def on_headers_complete(self) -> None:
         """Begin to serve a request, unless its head is too large."""
         if len(self.headers) > MOST_HEADER_LINES or (
@@ -132,7 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the caller reads on."""
+        """Note that the caller reads its answer again."""
         self._blocked_since = None
         super().resume_writing()
 
@@ -252,7 +260,7 @@ def length_of(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:
 
 
 def too_large() -> HeadTooLargeError:
-    """Of more than a head may have."""
+    """The error for a head with too many bytes or lines."""
     return HeadTooLargeError(
         f"A head has at most {LONGEST_HEAD} bytes and {MOST_HEADER_LINES} lines."
     )

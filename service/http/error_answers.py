@@ -69,7 +69,7 @@ def from_parameters(error: RequestValidationError) -> InvalidFieldError:
 
 
 def failure(path: str, bug: Exception) -> InternalError:
-    """What callers are told of a bug; the log is told more."""
+    """The answer to a bug: callers get one sentence, the log gets the traceback."""
     log.error("a request failed", path=path, kind=type(bug).__name__)
     return InternalError("The service failed; its log says why.")
 

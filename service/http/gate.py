@@ -10,24 +10,31 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.auth import Guard, Scope
+from service.auth import Caller, Guard, Scope, allowed
 from service.errors import STATUSES, EncodedBodyError, MalformedRequestError
 from service.http.bytes_route import BytesRoute
+from service.http.callers import CALLER
 from service.http.error_answers import failure, send_error
 from service.http.host_names import HostNames
+from service.http.peers import PEER, Vouching
 from service.metrics import Metrics, RouteMetrics
 
 SCHEME = "token"
 """The security scheme's name in the OpenAPI document."""
 
 ANSWERED = tuple(STATUSES)
-"""Errors that callers are told of; any other is a bug."""
+"""Errors that become answers; any other exception is a bug."""
 
 CALLER_LEFT = 499
 """Counted, never sent: the caller went away before there was an answer."""
 
 
-OF_INTEREST = frozenset({b"host", b"origin", b"authorization", b"content-encoding"})
+OF_INTEREST = frozenset({b"host", b"origin", b"authorization", b"content-encoding", b"user-agent"})
+
+FILTERS_HOST = b"walltimed"
+"""The host that submit filters name, whatever the service's address is."""
+
+FILTERS_PATH = "/v1/predictions"
 
 NO_ENCODING = frozenset({b"", b"identity"})
 
@@ -39,13 +46,15 @@ class Endpoint:
     Attributes:
         app: the application behind it.
         is_open: whether the route needs no token.
-        scope: that a token must have; None if any valid one will do.
+        is_for_filters: whether submit filters call it.
+        scopes: of which a token must have one; none if any valid token will do.
         metrics: where passages are counted.
     """
 
     app: ASGIApp
     is_open: bool
-    scope: str | None
+    is_for_filters: bool
+    scopes: tuple[str, ...]
     metrics: RouteMetrics
 
 
@@ -54,12 +63,12 @@ def open_to_all() -> dict[str, Any]:
     return {"security": []}
 
 
-def needs(scope: Scope | None = None) -> dict[str, Any]:
-    """Declares, for ``openapi_extra``, the scope that a route needs; None: any valid token.
+def needs(*scopes: Scope) -> dict[str, Any]:
+    """Declares, for ``openapi_extra``, scopes of which a route needs one; none: any valid token.
 
     That is both what the OpenAPI document says and what the gate holds to.
     """
-    return {"security": [{SCHEME: [scope.value] if scope else []}]}
+    return {"security": [{SCHEME: [scope.value]} for scope in scopes] or [{SCHEME: []}]}
 
 
 class Gate:
@@ -71,28 +80,35 @@ class Gate:
     Args:
         app: everything else.
         guard: knows the tokens.
+        vouching: tells who calls over the socket for users.
         names: under which the service answers while it asks for no tokens; None: any.
         metrics: where requests are counted.
         routes: of the application.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is named where it is handed over
         self,
         app: ASGIApp,
         *,
         guard: Guard,
+        vouching: Vouching,
         names: HostNames | None,
         metrics: Metrics,
         routes: Sequence[BaseRoute],
     ) -> None:
         self._app = app
         self._guard = guard
+        self._vouching = vouching
         self._names = names
         self._metrics = metrics
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._templates: list[tuple[APIRoute, Endpoint]] = []
         self._elsewhere = Endpoint(
-            app=app, is_open=False, scope=None, metrics=metrics.route("none")
+            app=app,
+            is_open=False,
+            is_for_filters=False,
+            scopes=(),
+            metrics=metrics.route("none"),
         )
         for route in routes:
             if isinstance(route, APIRoute):
@@ -100,11 +116,11 @@ class Gate:
 
     def _add(self, route: APIRoute) -> None:
         security = (route.openapi_extra or needs())["security"]
-        scopes = security[0][SCHEME] if security else []
         endpoint = Endpoint(
             app=route.bytes_app if isinstance(route, BytesRoute) and route.bytes_app else self._app,
             is_open=not security,
-            scope=scopes[0] if scopes else None,
+            is_for_filters=route.path_format == FILTERS_PATH,
+            scopes=tuple(scope for way in security for scope in way[SCHEME]),
             metrics=self._metrics.route(route.path_format),
         )
         if route.param_convertors:
@@ -122,7 +138,7 @@ class Gate:
                 return endpoint
         return self._elsewhere
 
-    def _check_head(self, connection: Connection, endpoint: Endpoint) -> None:
+    async def _check_head(self, connection: Connection, endpoint: Endpoint) -> None:
         """Let the request pass by what its head says, before anything of its body is read.
 
         Raises:
@@ -138,9 +154,26 @@ class Gate:
         if self._names is not None and self._guard.is_open:
             self._names.check(host, headers.get(b"origin"))
         if not endpoint.is_open:
-            self._guard.admit(headers.get(b"authorization"), endpoint.scope)
+            connection[CALLER] = await self._admitted(connection, headers, endpoint)
+        if endpoint.is_for_filters and host == FILTERS_HOST:
+            self._metrics.asked_by(headers.get(b"user-agent", b""))
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
             raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
+
+    async def _admitted(
+        self, connection: Connection, headers: dict[bytes, bytes], endpoint: Endpoint
+    ) -> Caller:
+        """The caller, by their token, or by what the kernel says of who has connected.
+
+        Raises:
+            ForbiddenError: they may not make this call.
+            MissingTokenError: they need a token.
+        """
+        token = headers.get(b"authorization")
+        vouched = self._vouching.covers(connection)
+        if vouched and (token is None or self._guard.is_open):
+            return allowed(await self._vouching.caller(connection[PEER]), endpoint.scopes)
+        return self._guard.admit(token, endpoint.scopes)
 
     async def __call__(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -157,7 +190,7 @@ class Gate:
             await send(message)
 
         try:
-            self._check_head(connection, endpoint)
+            await self._check_head(connection, endpoint)
             await endpoint.app(connection, receive, watched)
         except ANSWERED as error:
             await send_error(watched, error)

@@ -32,7 +32,7 @@ class NotAsSupposedError(Exception):
 
 
 class Wire(asyncio.Transport):
-    """A transport to nobody: it keeps what is written."""
+    """A transport without a network: it keeps the bytes written to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class Wire(asyncio.Transport):
             asyncio.get_running_loop().call_soon(self.on_close)
 
     def abort(self) -> None:
-        """The same: nothing waits to be sent."""
+        """Close at once, as ``close`` does: nothing waits to be sent."""
         self.close()
 
     def is_closing(self) -> bool:

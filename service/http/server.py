@@ -63,13 +63,13 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
     # Until a worker can take over settings, and in the process that only watches over workers.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logs.configure(settings)
-    with listening(settings) as (listener, address):
+    with listening(settings) as (listener, address), for_users(settings) as others:
         announce(f"walltimed listens on {address}")
         sys.stdout.flush()
         if settings.workers == 1:
-            serve_alone(settings, listener)
+            serve_alone(settings, [listener, *others])
         else:
-            serve_together(settings, listener)
+            serve_together(settings, [listener, *others])
 
 
 def check_protected(settings: Settings) -> None:
@@ -87,17 +87,17 @@ def check_protected(settings: Settings) -> None:
         store.close()
 
 
-def serve_alone(settings: Settings, listener: socket.socket) -> None:
+def serve_alone(settings: Settings, listeners: list[socket.socket]) -> None:
     """Serve in this process."""
 
     def application() -> FastAPI:
         return create_app(settings, owns_process=True)
 
     alone = configuration(application, workers=1, connections=most_connections(settings))
-    uvicorn.Server(alone).run(sockets=[listener])
+    uvicorn.Server(alone).run(sockets=listeners)
 
 
-def serve_together(settings: Settings, listener: socket.socket) -> None:
+def serve_together(settings: Settings, listeners: list[socket.socket]) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
         os.environ |= settings.environment(without=RELOADABLE) | {MULTIPROCESS_DIRECTORY: shared}
@@ -106,7 +106,7 @@ def serve_together(settings: Settings, listener: socket.socket) -> None:
             workers=settings.workers,
             connections=most_connections(settings),
         )
-        Workers(together, sockets=[listener]).run()
+        Workers(together, sockets=listeners).run()
 
 
 class Workers(Multiprocess):
@@ -196,6 +196,23 @@ def listening(settings: Settings) -> Iterator[tuple[socket.socket, str]]:
     ) as listener:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         yield listener, f"http://{host}:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def for_users(settings: Settings) -> Iterator[list[socket.socket]]:
+    """The socket for users, if there is to be one; every user of this machine may connect.
+
+    Who connects is told by our own protocol alone: without it there is no such socket.
+    """
+    if settings.users_socket is None:
+        yield []
+    elif protocol() is not BoundedProtocol:
+        log.error("there is no socket for users: plain uvicorn does not tell who has connected")
+        yield []
+    else:
+        with unix_listener(settings.users_socket) as listener:
+            settings.users_socket.chmod(0o666)
+            yield [listener]
 
 
 @contextmanager

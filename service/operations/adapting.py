@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import AsyncIterator
 from datetime import tzinfo
+from io import BytesIO
 
 import structlog
 
@@ -13,7 +14,7 @@ from service.adapters.slurm import jobcomp
 from service.contract.answers import RecordsAnswer
 from service.errors import TooManyClustersError
 from service.metrics import Metrics
-from service.operations.completing import NOTHING, Completing
+from service.operations.completing import GROUP, NOTHING, Completing
 from service.store import (
     Ingested,
     RefusedRecordError,
@@ -27,9 +28,14 @@ PATIENCE_SECONDS = 1.0
 """How long a caller waits for its record to be durable. Slurm's plugin has no time-out of its own,
 and sends no other record meanwhile."""
 
+LINES_BYTES = 1 << 14
+"""How much of an accounting log is read at a time, so that other requests pass in between."""
 
 REFUSED = "the database refuses it"
-"""Why a record is dropped that tells of a run; the other reasons are the adapters'."""
+"""The reason for dropping a record whose run is refused; adapters give all other reasons."""
+
+Outcome = ReportedCompletion | SkippedError
+"""What a record tells of: a run, or why it is none."""
 
 
 class Adapting:
@@ -50,7 +56,7 @@ class Adapting:
         Raises:
             StoreUnavailableError: it is not durable yet, and should be sent again.
         """
-        return await self._take([_read_document(body, cluster)])
+        return await self._take(_alone(_read_document(body, cluster)))
 
     async def pbs_records(
         self, body: bytes | None, cluster: str | None, zone: tzinfo
@@ -61,32 +67,34 @@ class Adapting:
             StoreUnavailableError: they are not durable yet, and should be sent again.
         """
         if body is None:
-            return await self._take([SkippedError(Reason.TOO_LARGE)])
-        lines = body.decode("utf-8", "replace").splitlines()
-        read = pbs.read_accounting(lines, zone=zone, cluster=cluster)
-        return await self._take(outcome for _, outcome in read)
+            return await self._take(_alone(SkippedError(Reason.TOO_LARGE)))
+        return await self._take(_read_in_turns(body, zone=zone, cluster=cluster))
 
-    async def _take(self, outcomes: Iterable[ReportedCompletion | SkippedError]) -> RecordsAnswer:
+    async def _take(self, outcomes: AsyncIterator[Outcome]) -> RecordsAnswer:
+        """Store the runs in groups; those before a failure stay, and count once when sent again."""
         reports: list[ReportedCompletion] = []
         skipped: Counter[str] = Counter()
-        for outcome in map(self._admitted, outcomes):
-            if isinstance(outcome, SkippedError):
-                skipped[outcome.reason.value] += 1
+        stored = NOTHING
+        async for outcome in outcomes:
+            admitted = self._admitted(outcome)
+            if isinstance(admitted, SkippedError):
+                skipped[admitted.reason.value] += 1
             else:
-                reports.append(outcome)
+                reports.append(admitted)
+            if len(reports) >= GROUP:
+                stored += await self._stored(reports)
+                reports = []
+        stored += await self._stored(reports)
         if skipped:
             self._metrics.rejected(skipped.total())
             self._metrics.skipped(skipped)
             log.info("records tell of no run", reasons=dict(skipped))
-        stored = await self._stored(reports)
         return RecordsAnswer(
             accepted=stored.accepted, duplicates=stored.duplicates, skipped=dict(skipped)
         )
 
-    def _admitted(
-        self, outcome: ReportedCompletion | SkippedError
-    ) -> ReportedCompletion | SkippedError:
-        """The same, or why it is not let in."""
+    def _admitted(self, outcome: Outcome) -> Outcome:
+        """The completion under pseudonyms, or the reason why it is refused."""
         if isinstance(outcome, SkippedError):
             return outcome
         try:
@@ -109,7 +117,23 @@ class Adapting:
             return NOTHING
 
 
-def _read_document(body: bytes | None, cluster: str | None) -> ReportedCompletion | SkippedError:
+async def _alone(outcome: Outcome) -> AsyncIterator[Outcome]:
+    yield outcome
+
+
+async def _read_in_turns(
+    body: bytes, *, zone: tzinfo, cluster: str | None
+) -> AsyncIterator[Outcome]:
+    """What the records of an accounting log tell of; others get their turn now and then."""
+    stream = BytesIO(body)
+    while block := stream.readlines(LINES_BYTES):
+        lines = (line.decode("utf-8", "replace") for line in block)
+        for _, outcome in pbs.read_accounting(lines, zone=zone, cluster=cluster):
+            yield outcome
+        await asyncio.sleep(0)
+
+
+def _read_document(body: bytes | None, cluster: str | None) -> Outcome:
     if body is None:
         return SkippedError(Reason.TOO_LARGE)
     try:

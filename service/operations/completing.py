@@ -19,13 +19,13 @@ from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.writer import Writer
 
 GROUP = 1000
-"""Completions of a stream that are stored together; others' commits pass in between."""
+"""Number of completions of a stream stored in one commit; other commits pass in between."""
 
 LINES_PER_TURN = 64
-"""Completions that are checked at a time, so that other requests pass in between."""
+"""Number of completions checked in one turn of the event loop; other requests pass in between."""
 
 BLOCK_BYTES = 1 << 16
-"""How much of a spooled stream is read at a time."""
+"""Bytes of a spooled stream that are read at a time."""
 
 NOTHING = Ingested(accepted=0, duplicates=0)
 
@@ -156,7 +156,7 @@ class Completing:
         yield group
 
     def _admitted(self, line: Line) -> ReportedCompletion:
-        """The completion that a line holds, if it is let in."""
+        """The completion in a line of NDJSON, if its cluster may have completions."""
         report = report_of(line)
         try:
             self.admit(report)
@@ -171,7 +171,7 @@ class Completing:
         return stored
 
     async def store(self, reports: list[ReportedCompletion]) -> Ingested:
-        """Durably, in one transaction, after the predictions that they may answer."""
+        """Store completions durably in one transaction, after all predictions recorded so far."""
         if not reports:
             return NOTHING
         self._recorder.flush()

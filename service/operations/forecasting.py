@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import structlog
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from predictors.accuracy_groups import group_named
@@ -13,9 +15,11 @@ from service.contract.fields import unix_seconds
 from service.contract.forecast_answers import ForecastAnswer, JobForecastAnswer
 from service.contract.forecast_bodies import ForecastRequest, QueuedJobBody, RunningJobBody
 from service.errors import InvalidFieldError, QueueTooLargeError
+from service.operations.characterising import Characterised, Characterising
 from service.operations.node_notes import NodeNotes
 from service.operations.playing import SharedQueue, play_dedicated, play_shared
 from service.operations.snapshots import (
+    AnyJob,
     JobEstimate,
     JobEstimates,
     JobName,
@@ -30,22 +34,26 @@ from service.operations.snapshots import (
 )
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
+from service.store import Source, StoreUnavailableError
 from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.futures import LADDER, coverage
+from simulator.scheduling.futures import nominal_coverage
+from simulator.scheduling.ladders import LADDER
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span
 
+log = structlog.get_logger()
+
 NODES_PER_JOB = 100
-"""Most nodes of a machine for each job that a forecast may have."""
+"""The largest number of nodes of a machine, per job that a forecast may have."""
 
 MOST_PLACES = 10**7
 """Processors of the machine and of all jobs, where each of them is named."""
 
 PREDICTIONS_PER_TURN = 16
-"""Jobs that are predicted at a time, so that other requests pass in between."""
+"""Number of jobs predicted in one turn of the event loop; other requests pass in between."""
 
 
 Times = NDArray[np.int64] | NDArray[np.float64]
@@ -55,19 +63,21 @@ Times = NDArray[np.int64] | NDArray[np.float64]
 class Forecasting:
     """Plays queues forward, in other processes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of the worker that it uses
         self,
         settings: Settings,
         *,
         follower: LogFollower,
         pseudonyms: Pseudonyms,
         processes: ForecastProcesses,
+        characterising: Characterising,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._follower = follower
         self._pseudonyms = pseudonyms
         self._processes = processes
+        self._characterising = characterising
         self._clock = clock
         self._notes = NodeNotes()
         self._default_priority = group_named(settings.default_group).priority
@@ -85,9 +95,13 @@ class Forecasting:
         now = self._clock() if body.now is None else unix_seconds(body.now)
         method = method_of(body, self._settings.method)
         check_queue(body, now)
-        estimates = await self._estimates(body, method)
-        play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
-        jobs = await play(body, now, estimates)
+        if body.policy in SHARED_POLICIES:
+            body, characterised = await self._characterise(body)
+            estimates = await self._estimates(body, method, now)
+            jobs = await self._shared(body, now, estimates, characterised)
+        else:
+            estimates = await self._estimates(body, method, now)
+            jobs = await self._dedicated(body, now, estimates)
         self._note_nodes(body, now, jobs)
         return ForecastAnswer(
             cluster=body.cluster, now=now, policy=body.policy, method=method, jobs=jobs
@@ -101,39 +115,38 @@ class Forecasting:
         if body.policy == "fcfs-pinned" and places > MOST_PLACES:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
-    async def _estimates(self, body: ForecastRequest, method: str) -> JobEstimates:
-        """Predictions and priorities of all jobs."""
+    async def _estimates(self, body: ForecastRequest, method: str, now: float) -> JobEstimates:
+        """The predictions and priorities of all jobs of a snapshot."""
         jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
         estimates: dict[JobName, JobEstimate] = {}
         for start in range(0, len(jobs), PREDICTIONS_PER_TURN):
             state = self._follower.state_of(body.cluster)
             for job in jobs[start : start + PREDICTIONS_PER_TURN]:
-                estimates[job.job_id] = self._estimate(job, body, method, state)
+                estimates[job.job_id] = self._estimate(job, body, method, now, state)
             await asyncio.sleep(0)
         return estimates
 
     def _estimate(
-        self, job: QueuedJobBody, body: ForecastRequest, method: str, state: ClusterState
+        self,
+        job: QueuedJobBody,
+        body: ForecastRequest,
+        method: str,
+        now: float,
+        state: ClusterState,
     ) -> JobEstimate:
+        """What its scheduler took it for at its submission, and what it may take as of now."""
         runtime, ladder = job.predicted_walltime, None
         if runtime is None:
             submission = self._pseudonyms.submission(job.within(body.cluster))
             runtime = state.ask(method, submission).predicted_walltime
-            if body.policy not in SHARED_POLICIES:
-                ladder = state.quantiles(method, submission, LADDER, self._elapsed(job, body))
+            as_of_now = replace(submission, submit_time=now)
+            ladder = state.quantiles(method, as_of_now, LADDER, time_behind(job, body, now))
         ranked = state.accuracies.of(self._pseudonyms.user(job.user))
         return JobEstimate(
             runtime=min(runtime, job.requested_walltime),
             priority=ranked.priority if ranked else self._default_priority,
             ladder=ladder,
         )
-
-    def _elapsed(self, job: QueuedJobBody, body: ForecastRequest) -> float | None:
-        """How long a job has been running; None if it waits."""
-        if not isinstance(job, RunningJobBody):
-            return None
-        now = self._clock() if body.now is None else unix_seconds(body.now)
-        return max(0.0, now - unix_seconds(job.start_time))
 
     async def _dedicated(
         self, body: ForecastRequest, now: float, estimates: JobEstimates
@@ -175,7 +188,7 @@ class Forecasting:
         return self._follower.state_of(body.cluster).errors.quantiles(), wanted
 
     async def _shared(
-        self, body: ForecastRequest, now: float, estimates: JobEstimates
+        self, body: ForecastRequest, now: float, estimates: JobEstimates, characterised: set[str]
     ) -> list[JobForecastAnswer]:
         cluster, waiting_jobs = shared(body, now, estimates)
         queue = SharedQueue(
@@ -184,12 +197,9 @@ class Forecasting:
             rules=shared_rules(body),
             remaining_time=body.remaining_time,
             cpu_time=body.cpu_time,
-            characterised={
-                str(job.job_id)
-                for job in (*body.running, *body.waiting)
-                if job.execution_time is not None
-            },
+            characterised=characterised,
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
+            ladders={str(job_id): each.ladder for job_id, each in estimates.items() if each.ladder},
         )
         spans, futures = await self._processes.shared.run(play_shared, queue, *self._variety(body))
         answers = []
@@ -212,6 +222,36 @@ class Forecasting:
             answers.append(answer)
         return answers
 
+    async def _characterise(self, body: ForecastRequest) -> tuple[ForecastRequest, set[str]]:
+        """The queue with what is known of its applications, and the ids of characterised jobs.
+
+        Those are jobs of which somebody has said how long they run alone: with the queue, or once
+        for the application. What comes from a run's CPU time is a prediction like any other.
+        """
+        jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
+        ids = {str(job.job_id) for job in jobs if job.execution_time is not None}
+        known = await self._known(body.cluster) if len(ids) < len(jobs) else {}
+
+        def told(job: AnyJob) -> AnyJob:
+            found = known.get(self._characterising.key_of(job.within(body.cluster)))
+            if found is None or job.execution_time is not None:
+                return job
+            if found.source is Source.POSTED:
+                ids.add(str(job.job_id))
+            share = found.cpu_share if job.cpu_share is None else job.cpu_share
+            time = min(found.execution_time, job.requested_walltime)
+            return job.model_copy(update={"execution_time": time, "cpu_share": share})
+
+        running, waiting = [told(job) for job in body.running], [told(job) for job in body.waiting]
+        return body.model_copy(update={"running": running, "waiting": waiting}), ids
+
+    async def _known(self, cluster: str) -> Characterised:
+        try:
+            return await self._characterising.of_cluster(cluster)
+        except StoreUnavailableError as error:
+            log.warning("applications are forecast as predicted", reason=str(error))
+            return {}
+
     def _note_nodes(
         self, body: ForecastRequest, now: float, answers: Sequence[JobForecastAnswer]
     ) -> None:
@@ -224,6 +264,19 @@ class Forecasting:
         nodes = {job_id: tuple(answer.nodes or ()) for job_id, answer in waiting.items()}
         for job_id, since in self._notes.since((body.cluster, body.policy), now, nodes).items():
             waiting[job_id].nodes_since = since
+
+
+def time_behind(job: QueuedJobBody, body: ForecastRequest, now: float) -> float | None:
+    """How much of its runtime a running job has behind it, in seconds; None if it waits.
+
+    On shared nodes, unless its runtime there is what is predicted, that is how long it would
+    have run alone for the CPU time that it has used.
+    """
+    if not isinstance(job, RunningJobBody):
+        return None
+    if body.policy in SHARED_POLICIES and body.remaining_time != "hybrid":
+        return (job.used_cpu_time or 0.0) / (job.cpu_share or 1.0)
+    return max(0.0, now - unix_seconds(job.start_time))
 
 
 def starts_of(future: Mapping[str, Span], jobs: Sequence[QueuedJobBody]) -> Times:
@@ -274,7 +327,7 @@ class Ranges:
     """
 
     def __init__(self, futures: Sequence[Times], now: float) -> None:
-        self._coverage = coverage(len(futures))
+        self._coverage = nominal_coverage(len(futures))
         self._lower = now + np.min(futures, axis=0) if futures else None
         self._upper = now + np.max(futures, axis=0) if futures else None
 

@@ -1,16 +1,17 @@
-"""What a child process does: a queue in, starts and ends out, all picklable."""
+"""The work of a forecast's child process: a queue in, starts and ends out, all picklable."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from predictors.memory.error_ratios import sample
 from simulator.scheduling.forecast import Forecast, Snapshot, forecast
-from simulator.scheduling.futures import Ladders, Places, futures
+from simulator.scheduling.futures import Places, futures
+from simulator.scheduling.ladders import Ladders, drawn_from
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import Run, SharedJob
+from simulator.shared_nodes.jobs import RunningJob, SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, Pace, TurnedOut
 from simulator.shared_nodes.policies import SharedPolicy
 from simulator.shared_nodes.simulation import Span
@@ -48,6 +49,8 @@ class SharedQueue:
         characterised: ids of jobs whose execution time somebody knows; they differ in no future,
             unless it is history that says when they end.
         owners: whose each job is, by job id.
+        ladders: runtimes at the levels ``LADDER`` by job id, of those jobs whose method tells them;
+            of running ones they are those of jobs that ran as long.
     """
 
     cluster: Cluster
@@ -57,6 +60,7 @@ class SharedQueue:
     cpu_time: str
     characterised: Collection[str]
     owners: Mapping[str, str]
+    ladders: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def by_history(self) -> bool:
@@ -81,7 +85,8 @@ def play_shared(
         return simulation.forecast(queue.cluster, queue.waiting, queue.rules, pace)
 
     jobs = [*(run.job for run in queue.cluster.runs), *queue.waiting]
-    draws = samples if ratios and any(map(queue.uncertain, jobs)) else 0
+    can_vary = (ratios or queue.ladders) and any(map(queue.uncertain, jobs))
+    draws = samples if can_vary else 0
     others = [
         play(TurnedOut(pace, _other_jobs(queue, ratios, Random(seed))))  # noqa: S311 - repeatable
         for seed in range(draws)
@@ -92,20 +97,27 @@ def play_shared(
 def _other_jobs(
     queue: SharedQueue, ratios: Sequence[float], random: Random
 ) -> Mapping[str, SharedJob]:
-    """The uncertain jobs, each longer or shorter by one of the ratios that it has not outlived."""
+    """The uncertain jobs, each as long as it may be by its ladder.
+
+    A job without a ladder is longer or shorter by one of the ratios that it has not outlived.
+    """
     spent = {run.job.job_id: _spent(run, queue) for run in queue.cluster.runs}
     jobs = {job.job_id: job for job in (*(run.job for run in queue.cluster.runs), *queue.waiting)}
     places = Places(random)
     found = {}
     for job_id, job in jobs.items():
-        ratio = sample(ratios, spent.get(job_id, 0.0), places.of(queue.owners[job_id]))
+        place, ladder = places.of(queue.owners[job_id]), queue.ladders.get(job_id)
+        if ladder is None:
+            ratio = sample(ratios, spent.get(job_id, 0.0), place)
+        else:
+            ratio = drawn_from(ladder, place) / (job.predicted_runtime or job.execution_time)
         if ratio is not None and queue.uncertain(job):
             found[job_id] = job.times(ratio)
     return found
 
 
-def _spent(run: Run, queue: SharedQueue) -> float:
-    """How much of its job a run has behind it, in units of what is predicted."""
+def _spent(run: RunningJob, queue: SharedQueue) -> float:
+    """The part of its job that a run has behind it, as a multiple of the predicted runtime."""
     if queue.by_history and run.job.predicted_runtime is not None:
         return run.elapsed / run.job.predicted_runtime
     return run.cpu_time / run.job.cpu_time

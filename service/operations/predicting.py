@@ -39,7 +39,7 @@ from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import AnsweredPrediction, PredictionRecorder
 
 PREDICTIONS_PER_TURN = 16
-"""Predictions of a batch that are made at a time, so that other requests pass in between."""
+"""Number of predictions made in one turn of the event loop; other requests pass in between."""
 
 
 class Predicting:
@@ -105,7 +105,7 @@ class Predicting:
         return ExtensionAnswer(predicted_walltime=self._extended(body))
 
     def _extended(self, body: ExtensionRequest) -> float:
-        """By the runs of the job's user that lasted longer, or by doubling."""
+        """The next estimate: from the user's runs that lasted longer, else by doubling."""
         predicted, requested, elapsed = (
             body.predicted_walltime,
             body.requested_walltime,
@@ -117,7 +117,7 @@ class Predicting:
             raise InvalidFieldError(
                 "It must be the same as requested_walltime.", "submission.requested_walltime"
             )
-        submission = self._hide(body.submission.submission(self._clock()))
+        submission = later(self._hide(body.submission.submission(self._clock())), elapsed)
         if elapsed < predicted or elapsed >= requested:
             return next_estimate(predicted, requested, elapsed)
         state = self._follower.state_of(submission.cluster)
@@ -126,7 +126,7 @@ class Predicting:
         return state.survivors.next_estimate(predicted, submission, elapsed)
 
     def _left(self, state: ClusterState, submission: Submission, elapsed: float) -> float | None:
-        """What most jobs that ran as long do not exceed, by the method that answers if it can."""
+        """The runtime that most jobs that ran as long do not exceed, if the method can tell."""
         usual = self._settings.method
         method = usual if usual in UNCERTAIN else LeastCost.name
         found = state.quantiles(method, submission, (SHARE,), elapsed)
@@ -135,7 +135,7 @@ class Predicting:
         return min(submission.requested_walltime, max(found[0], elapsed + MARGIN_SECONDS))
 
     def _question(self, body: PredictionRequest | PredictionBatch, method: str) -> Question:
-        """What is asked, but for the time that a job has run.
+        """The question in the body, without the elapsed time.
 
         Raises:
             InvalidFieldError: the method cannot tell how often its predictions are too short.
@@ -158,7 +158,8 @@ class Predicting:
         if body.elapsed is not None:
             question = replace(question, elapsed=body.elapsed)
         state = self._follower.state_of(submission.cluster)
-        prediction = running_on(state.ask(method, submission, question), body.elapsed)
+        as_of = later(submission, body.elapsed or 0.0)
+        prediction = running_on(state.ask(method, as_of, question), body.elapsed)
         self._metrics.predicted(prediction.method)
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
         if self._settings.record_predictions and body.elapsed is None:
@@ -166,6 +167,7 @@ class Predicting:
                 AnsweredPrediction(
                     state=state,
                     submission=submission,
+                    question=question,
                     prediction=prediction,
                     prediction_id=prediction_id,
                 )
@@ -175,17 +177,27 @@ class Predicting:
             requested_walltime=prediction.requested_walltime,
             method=prediction.method,
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
-            interval=_interval(prediction),
+            interval=interval_of(prediction),
             median=prediction.median,
-            explanation=_explanation(prediction),
+            explanation=explanation_of(prediction),
             prediction_id=prediction_id,
             job_id=body.job_id,
             cluster=submission.cluster,
         )
 
 
+def later(submission: Submission, elapsed: float) -> Submission:
+    """The job as if it were submitted now, at the earliest, where it has run for ``elapsed``.
+
+    It has been running for so long since its submission or later: what ended meanwhile counts.
+    """
+    if not elapsed:
+        return submission
+    return replace(submission, submit_time=submission.submit_time + elapsed)
+
+
 def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
-    """The prediction; doubled until it exceeds the time that the job has run, if it does not."""
+    """The prediction, doubled until it exceeds the time that the job has run."""
     if elapsed is None or prediction.predicted_walltime > elapsed:
         return prediction
     requested = prediction.requested_walltime
@@ -193,13 +205,15 @@ def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
     return replace(prediction, predicted_walltime=seconds)
 
 
-def _explanation(prediction: Prediction) -> list[PastRunAnswer] | None:
+def explanation_of(prediction: Prediction) -> list[PastRunAnswer] | None:
+    """The runs that a prediction rests on, if it tells them."""
     if prediction.explanation is None:
         return None
     return [PastRunAnswer(*astuple(run)) for run in prediction.explanation]
 
 
-def _interval(prediction: Prediction) -> IntervalAnswer | None:
+def interval_of(prediction: Prediction) -> IntervalAnswer | None:
+    """The interval of a prediction, if it has one."""
     interval = prediction.interval
     if interval is None:
         return None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from predictors.accuracy_groups import Accuracies, aged_priority, group_named
+from service.auth import Caller
 from service.contract.answers import (
     GroupAnswer,
     GroupsAnswer,
@@ -14,13 +15,13 @@ from service.contract.answers import (
 )
 from service.contract.bodies import PriorityRequest, WaitingJob, check_length
 from service.contract.fields import unix_seconds
-from service.errors import UnknownUserError
+from service.errors import ForbiddenError, UnknownUserError
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
 from service.worker.log_follower import LogFollower
 
 JOBS_PER_TURN = 256
-"""Jobs that are ranked at a time, so that other requests pass in between."""
+"""Number of jobs ranked in one turn of the event loop; other requests pass in between."""
 
 
 class Ranking:
@@ -40,13 +41,17 @@ class Ranking:
         self._pseudonym = pseudonyms.user
         self._clock = clock
 
-    def user(self, user: str, cluster: str) -> UserAnswer:
+    def user(self, user: str, cluster: str, caller: Caller) -> UserAnswer:
         """One user's accuracy.
 
         Raises:
+            ForbiddenError: it is none of the caller's business.
             UnknownUserError: none of their jobs has ended.
         """
-        known = self._accuracies(cluster).of(self._pseudonym(user))
+        name = self._pseudonym(user)
+        if not caller.sees(name):
+            raise ForbiddenError("This token is good for what is its own user's.")
+        known = self._accuracies(cluster).of(name)
         if known is None:
             raise UnknownUserError("No completion of this user was reported for this cluster.")
         return UserAnswer(
@@ -59,7 +64,7 @@ class Ranking:
         )
 
     def groups(self, cluster: str) -> GroupsAnswer:
-        """Who is in which group."""
+        """The users of each accuracy group."""
         return GroupsAnswer(
             cluster=cluster,
             groups=[

@@ -2,13 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 
 import structlog
 
-from service.contract.answers import MethodAnswer, MethodsAnswer, ScoreAnswer
-from service.metrics import Metrics
+from service.contract.answers import (
+    MethodAnswer,
+    MethodsAnswer,
+    PromiseAnswer,
+    RecentScoreAnswer,
+    ScoreAnswer,
+)
+from service.metrics import Metrics, Scores
+from service.operations.queues.wait_scoring import together
 from service.settings import Settings
-from service.store import MethodScore, Store, StoreError
+from service.store import MethodScore, Promise, RecentScore, Store, StoreError
 from service.worker.live_state import LiveState
 
 log = structlog.get_logger()
@@ -34,6 +42,7 @@ class Reporting:
         self._live = live
         self._metrics = metrics
         self._set_gauges = set_gauges
+        self._recent: dict[str, tuple[int, dict[str, RecentScore]]] = {}
 
     async def methods(self, cluster: str) -> MethodsAnswer:
         """The methods of a cluster with their parameters and live scores.
@@ -41,8 +50,7 @@ class Reporting:
         Raises:
             StoreUnavailableError: the scores cannot be read now.
         """
-        scores = await asyncio.to_thread(self._store.scores, cluster)
-        by_method = {score.method: score for score in scores}
+        scores = await asyncio.to_thread(self._scores, cluster)
         predictors = self._live.of(cluster).predictors
         return MethodsAnswer(
             cluster=cluster,
@@ -51,7 +59,7 @@ class Reporting:
                 MethodAnswer(
                     name=name,
                     parameters=predictor.parameters,
-                    score=_score(by_method.get(name)),
+                    score=_score(*scores.get(name, (None, None))),
                 )
                 for name, predictor in predictors.items()
             ],
@@ -68,10 +76,27 @@ class Reporting:
 
     def _read_scores(self) -> None:
         for cluster in self._live.clusters[:REPORTED_CLUSTERS]:
-            self._metrics.scored(cluster, self._store.scores(cluster))
+            self._metrics.scored(cluster, self._scores(cluster).values())
+        for cluster in sorted(self._store.queues.versions())[:REPORTED_CLUSTERS]:
+            for score in together(self._store.queues.scores(cluster)):
+                self._metrics.scored_waits(cluster, score.made, asdict(score))
+
+    def _scores(self, cluster: str) -> dict[str, Scores]:
+        """Scores of all time and recent ones, by method.
+
+        Recent ones are read again when another job has been scored: they are made of a thousand
+        rows.
+        """
+        scores = self._store.scores(cluster)
+        jobs = sum(score.jobs for score in scores)
+        seen, recent = self._recent.get(cluster, (0, {}))
+        if jobs != seen:
+            recent = {each.method: each for each in self._store.recent_scores(cluster)}
+            self._recent[cluster] = (jobs, recent)
+        return {score.method: (score, recent.get(score.method)) for score in scores}
 
 
-def _score(score: MethodScore | None) -> ScoreAnswer | None:
+def _score(score: MethodScore | None, recent: RecentScore | None) -> ScoreAnswer | None:
     if score is None or score.jobs == 0:
         return None
     return ScoreAnswer(
@@ -80,4 +105,21 @@ def _score(score: MethodScore | None) -> ScoreAnswer | None:
         underestimation_rate=score.underestimation_rate,
         accuracy=score.accuracy,
         coverage=score.coverage,
+        asked_coverage=score.asked_coverage,
+        recent=None if recent is None else _recent(recent),
     )
+
+
+def _recent(recent: RecentScore) -> RecentScoreAnswer:
+    return RecentScoreAnswer(
+        jobs=recent.jobs,
+        underestimation_rate=recent.underestimation_rate,
+        intervals=_promise(recent.intervals),
+        rates=_promise(recent.rates),
+    )
+
+
+def _promise(promise: Promise | None) -> PromiseAnswer | None:
+    if promise is None:
+        return None
+    return PromiseAnswer(jobs=promise.jobs, asked=promise.asked, got=promise.got)

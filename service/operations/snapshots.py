@@ -23,7 +23,7 @@ from service.errors import InvalidFieldError
 from simulator.scheduling.estimates import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, running_runtime
 from simulator.shared_nodes.cluster import Cluster, Node
-from simulator.shared_nodes.jobs import SHORTEST, Run, SharedJob
+from simulator.shared_nodes.jobs import SHORTEST_EXECUTION, RunningJob, SharedJob
 from simulator.shared_nodes.policies import SHARED_POLICIES, SharedPolicy
 from simulator.traces.trace import Integers
 
@@ -56,7 +56,7 @@ def check_queue(body: ForecastRequest, now: float) -> None:
 
 
 def processors_of(machine: MachineBody) -> int:
-    """How many there are."""
+    """The number of processors and nodes."""
     if isinstance(machine, PoolBody):
         return machine.processors
     return sum(node.cores for node in machine.nodes)
@@ -125,8 +125,8 @@ class JobEstimate:
     Attributes:
         runtime: predicted at its submission, in seconds, at most the request.
         priority: of its user's accuracy group.
-        ladder: runtimes at the levels ``LADDER``, in seconds, of a running job those of jobs that
-            ran as long; None where the method tells none.
+        ladder: runtimes at the levels ``LADDER``, in seconds, by what has ended until now; of a
+            running job those of jobs that ran as long; None where the method tells none.
     """
 
     runtime: float
@@ -135,7 +135,7 @@ class JobEstimate:
 
 
 JobEstimates = Mapping[JobName, JobEstimate]
-"""By job id, as it was sent."""
+"""The parts of the body, by job id."""
 
 
 def dedicated(body: ForecastRequest, now: float, estimates: JobEstimates) -> Snapshot:
@@ -282,12 +282,12 @@ def shared_rules(body: ForecastRequest) -> SharedPolicy:
 
 def shared_job(job: QueuedJobBody, estimate: JobEstimate) -> SharedJob:
     """The job as it was characterised, by its prediction where it was not."""
-    alone = job.execution_time or max(SHORTEST, estimate.runtime)
+    alone = job.execution_time or max(SHORTEST_EXECUTION, estimate.runtime)
     return SharedJob(
         job_id=str(job.job_id),
         tasks=job.requested_processors,
         execution_time=alone,
-        cpu_share=job.cpu_share,
+        cpu_share=1.0 if job.cpu_share is None else job.cpu_share,
         memory=ceil(job.requested_memory or 0),
         predicted_runtime=estimate.runtime,
         requested_walltime=job.requested_walltime,
@@ -296,14 +296,14 @@ def shared_job(job: QueuedJobBody, estimate: JobEstimate) -> SharedJob:
 
 def _run(
     path: str, job: RunningJobBody, shared: SharedJob, numbers: dict[str, int], now: float
-) -> Run:
+) -> RunningJob:
     places = numbers_of(job, path, numbers)
     if len(places) != job.requested_processors:
         raise _refusal(job, path, "nodes", "runs on another number of nodes than it has tasks")
     if job.used_cpu_time is None:
         raise _refusal(job, path, "used_cpu_time", "does not say what CPU time it has used")
     elapsed = now - unix_seconds(job.start_time)
-    return Run(job=shared, nodes=tuple(places), elapsed=elapsed, cpu_time=job.used_cpu_time)
+    return RunningJob(job=shared, nodes=tuple(places), elapsed=elapsed, cpu_time=job.used_cpu_time)
 
 
 def _named(kind: str, jobs: Sequence[AnyJob]) -> list[tuple[str, AnyJob]]:

@@ -79,7 +79,7 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
 
 
 def trial_of(trial: dict[str, Any] | None) -> TrialAnswer | None:
-    """Parameters and their errors, flat."""
+    """The parameters and their errors as one flat record."""
     if trial is None:
         return None
     training, test = trial["training"], trial["test"]

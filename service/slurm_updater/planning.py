@@ -1,4 +1,4 @@
-"""What a job should have, and what has to be changed for that."""
+"""Plans the changes of a job: its TimeMin, comment and site factor."""
 
 import re
 from enum import StrEnum
@@ -6,11 +6,11 @@ from math import ceil, log10
 
 from msgspec import Struct
 
-from service.adapters.slurm.fields import MINUTE, prediction_id_of
-from service.slurm_updater.queue import QueuedJob
+from service.adapters.slurm.slurm_fields import MINUTE, prediction_id_of
+from service.slurm_updater.squeue import QueuedJob
 
 LARGEST_SITE_FACTOR = 2_147_483_645
-"""What scontrol takes, either side of 0."""
+"""The largest absolute site factor that scontrol takes."""
 
 STEPS = 100
 """Levels of site factors: with more of them jobs that are as good as equal are updated for ever."""
@@ -25,7 +25,7 @@ _MARK = re.compile(r"wtm=(\d{1,9})")
 
 
 class Mode(StrEnum):
-    """How far a site goes; each includes the one before."""
+    """The steps of adoption; each includes the one before."""
 
     OFF = "off"
     OBSERVE = "observe"
@@ -33,7 +33,7 @@ class Mode(StrEnum):
 
 
 class Order(StrEnum):
-    """What site factors put first."""
+    """The jobs that site factors put first."""
 
     NONE = "none"
     PSP = "psp"
@@ -41,7 +41,7 @@ class Order(StrEnum):
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What is to be kept right.
+    """The site's rules for changing jobs.
 
     Attributes:
         sets_time_min: whether Slurm and the site allow it.
@@ -59,7 +59,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """What the service says of a job.
+    """The service's answers about a job.
 
     Attributes:
         predicted: seconds from its start to its end.
@@ -150,7 +150,7 @@ def _marked(found: str, named: list[str], time_min: int) -> str:
 
 
 def wanted_site_factor(estimate: Estimate, rules: Rules) -> int | None:
-    """In [0, largest]; None if it is not ours."""
+    """The site factor to set, in [0, largest]; None if this updater sets none."""
     if rules.order is Order.NONE:
         return None
     if rules.order is Order.PSP:

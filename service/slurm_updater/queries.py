@@ -1,4 +1,4 @@
-"""What the updater asks the service."""
+"""The updater's questions to the service."""
 
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from predictors.jobs import Submission
 from service.slurm_updater.planning import Estimate
-from service.slurm_updater.queue import QueuedJob
+from service.slurm_updater.squeue import QueuedJob
 from simulator.replay.remote import Client, RemoteError, fields_of
 
 BATCH = 500
@@ -18,7 +19,7 @@ _REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 class NonsenseError(Exception):
-    """What answers at the service's address is not the service."""
+    """Something else than the service answers at its address."""
 
 
 class _Prediction(Struct):
@@ -49,7 +50,7 @@ class ServiceQueries:
         self._client = client
 
     def predictions(self, jobs: Sequence[QueuedJob]) -> dict[str, Estimate]:
-        """How long jobs will run, by job id."""
+        """How long jobs will run, by job id, as far as it is known now."""
         return dict(self._in_batches(jobs, self._predict))
 
     def priorities(self, jobs: Sequence[QueuedJob], now: float) -> dict[str, float]:
@@ -57,7 +58,7 @@ class ServiceQueries:
         return dict(self._in_batches(jobs, lambda some: self._rank(some, now)))
 
     def _predict(self, jobs: Sequence[QueuedJob]) -> list[tuple[str, Estimate]]:
-        question = {"submissions": [fields_of(job.submission) for job in jobs]}
+        question = {"submissions": [_as_of_now(job.submission) for job in jobs]}
         answer = self._client.call("POST", "/v1/predictions/batch", question)
         predictions = _decoded(answer, _Predictions).predictions
         if len(predictions) != len(jobs):
@@ -106,6 +107,11 @@ class ServiceQueries:
             *self._without_refused(jobs[:middle], ask),
             *self._without_refused(jobs[middle:], ask),
         ]
+
+
+def _as_of_now(submission: Submission) -> dict[str, Any]:
+    """A job without its time of submission: what ended while it waited counts too."""
+    return {name: each for name, each in fields_of(submission).items() if name != "submit_time"}
 
 
 def _estimate(job: QueuedJob, answer: _Prediction) -> Estimate:

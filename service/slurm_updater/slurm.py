@@ -5,10 +5,13 @@ import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-from service.slurm_updater.queue import QueuedJob, UnreadableQueueError, read_queue
+from service.slurm_updater.live_queue import rules_of
+from service.slurm_updater.machine import FORMAT
+from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
 
 SOFT_LIMIT_SINCE = (25, 5, 4)
 """Below, or without the option, the backfill scheduler lowers the limit of a job to its TimeMin."""
@@ -33,17 +36,19 @@ class SlurmSilentError(SlurmError):
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """What slurmctld says of itself.
+    """The configuration of slurmctld that matters here.
 
     Attributes:
         keeps_limits: whether a TimeMin leaves the hard limit of a job alone.
         sums_factors: whether a SiteFactor counts.
+        rules: how it schedules, as the service takes them with a queue.
     """
 
     cluster: str
     version: str
     keeps_limits: bool
     sums_factors: bool
+    rules: dict[str, Any]
 
 
 class Slurm:
@@ -58,11 +63,13 @@ class Slurm:
         self._directory = directory
         self._timeout = timeout
         # What users set for squeue would change what it prints.
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SQUEUE_", "SPRIO_"))}
+        inherited = {
+            k: v for k, v in os.environ.items() if not k.startswith(("SQUEUE_", "SPRIO_", "SINFO_"))
+        }
         self._environment = inherited | _ENVIRONMENT
 
     def site(self) -> Site:
-        """What is in force now: an administrator may change it at any time."""
+        """The configuration in force now; an administrator may change it at any time."""
         said = self._run("scontrol", "show", "config").decode("utf-8", "replace")
         settings = dict(_SETTING.findall(said))
         version = settings.get("SLURM_VERSION", "")
@@ -71,14 +78,24 @@ class Slurm:
             version=version,
             keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
             sums_factors=settings.get("PriorityType") == MULTIFACTOR,
+            rules=rules_of(settings),
         )
 
     def queue(self, cluster: str) -> list[QueuedJob]:
         """The jobs that wait or run."""
         try:
-            return list(read_queue(self._run("squeue", "--all", "--json"), cluster))
+            return list(read_queue(self.shown_queue(), cluster))
         except UnreadableQueueError as error:
             raise SlurmError(str(error)) from error
+
+    def shown_queue(self) -> bytes:
+        """The queue as squeue prints it."""
+        return self._run("squeue", "--all", "--json")
+
+    def shown_nodes(self) -> str:
+        """The nodes as sinfo prints them."""
+        printed = self._run("sinfo", "--all", "--noheader", "--Node", f"--format={FORMAT}")
+        return printed.decode("utf-8", "replace")
 
     def site_factors(self) -> dict[str, int]:
         """The site factors of the jobs that wait, by job id; squeue does not show them."""

@@ -16,15 +16,15 @@ from service.slurm_updater.planning import (
     mended_comment,
 )
 from service.slurm_updater.queries import ServiceQueries
-from service.slurm_updater.queue import QueuedJob
 from service.slurm_updater.slurm import Site, Slurm, SlurmError, SlurmSilentError
+from service.slurm_updater.squeue import QueuedJob
 
 OPT_OUT = "walltimed=off"
 """Jobs with this in their comment are left alone."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What the site wants.
+    """The options of the updater.
 
     Attributes:
         cluster: the history's name; by default Slurm's ClusterName.
@@ -65,7 +65,7 @@ def _allows(names: frozenset[str] | None, name: str | None) -> bool:
 
 
 class Change(Struct, frozen=True):
-    """What is to be set in a job.
+    """The planned changes of one job.
 
     Attributes:
         job_id: Slurm's number of it.
@@ -81,7 +81,7 @@ class Change(Struct, frozen=True):
 
 
 class QueueUpdate(Struct, kw_only=True):
-    """What one look at the queue led to.
+    """The result of one round.
 
     Attributes:
         jobs: that wait or run, and are concerned.
@@ -187,7 +187,7 @@ class Updater:
         return matters and now >= known.due_again
 
     def _learn(self, job_id: str, estimate: Estimate, now: float) -> None:
-        """Remember it; ask again when the job has waited twice as long.
+        """Remember the answer; ask again when the job has waited twice as long.
 
         The service records every prediction: a long queue must not fill its store.
         """

@@ -1,6 +1,12 @@
 """The history store: the only place that speaks SQL."""
 
-from service.store.errors import (
+from service.store.forgetting import Erased, Erasure
+from service.store.log import LogReader
+from service.store.past_runs import PastRun, PastRuns
+from service.store.queue_records import Queues, WaitScore
+from service.store.signs import ClusterSigns, Shift
+from service.store.store import Store, open_store
+from service.store.store_errors import (
     ForeignDatabaseError,
     NewerSchemaError,
     RefusedRecordError,
@@ -11,21 +17,24 @@ from service.store.errors import (
     StoreUnavailableError,
     TuningLostError,
 )
-from service.store.forgetting import Erased, Erasure
-from service.store.log import LogReader
-from service.store.store import Store, open_store
-from service.store.tunings import Tunings
+from service.store.tuning_records import Tunings
 from service.store.types import (
+    Characterisation,
     Ingested,
     MethodScore,
+    Promise,
+    RecentScore,
     RecordedPrediction,
     ReportedCompletion,
+    Source,
     Token,
     Tuning,
     TuningState,
 )
 
 __all__ = [
+    "Characterisation",
+    "ClusterSigns",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
@@ -33,10 +42,17 @@ __all__ = [
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "PastRun",
+    "PastRuns",
+    "Promise",
+    "Queues",
+    "RecentScore",
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
+    "Shift",
+    "Source",
     "Store",
     "StoreDamagedError",
     "StoreError",
@@ -47,5 +63,6 @@ __all__ = [
     "TuningLostError",
     "TuningState",
     "Tunings",
+    "WaitScore",
     "open_store",
 ]

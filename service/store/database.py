@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.store.errors import RefusedRecordError, StoreError, StoreUnavailableError
 from service.store.log import LogReader
+from service.store.store_errors import RefusedRecordError, StoreError, StoreUnavailableError
 
 
 class Database(ABC):
@@ -63,7 +63,7 @@ class Database(ABC):
 
     @abstractmethod
     def create(self) -> None:
-        """Make the database if it is not there and this is ours to do."""
+        """Make the database if it is missing, where administrators do not do so."""
 
     @abstractmethod
     def start_writing(self, connection: Connection) -> None:
@@ -75,11 +75,11 @@ class Database(ABC):
 
     @abstractmethod
     def restore(self, copy: Path, *, aside: Path) -> None:
-        """Put what the file holds in its own place; it is kept as ``aside``."""
+        """Replace the database by the file's content; the old one is kept as ``aside``."""
 
     @abstractmethod
     def check_whole(self) -> None:
-        """Read all of it, where that is ours to do."""
+        """Read every page, on databases that do not check them by themselves."""
 
     @abstractmethod
     def probe_writing(self, patience: float) -> None:

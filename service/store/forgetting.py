@@ -3,16 +3,23 @@
 from collections.abc import Iterator
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, true, update
 
 from service.store.tables import (
+    characterisations,
     completions,
     erasures,
     parameters,
     predictions,
+    queues,
     scores,
+    tokens,
     tunings,
+    wait_scores,
 )
+
+ERASED = "(erased)"
+"""Stands in the place of a name in a token, which is revoked."""
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
@@ -30,14 +37,14 @@ class Erasure(Struct, frozen=True, kw_only=True):
 
 
 class Erased(Struct, frozen=True, kw_only=True):
-    """How many rows it concerns."""
+    """The number of rows that an erasure concerns."""
 
     runs: int
     predictions: int
 
 
 def count(connection: Connection, erasure: Erasure) -> Erased:
-    """What ``erase`` would delete."""
+    """Count the rows that ``erase`` would delete."""
     counted = {
         table.name: connection.execute(
             select(func.count()).select_from(table).where(condition)
@@ -53,6 +60,10 @@ def erase(connection: Connection, erasure: Erasure, now: float) -> Erased:
         table.name: connection.execute(delete(table).where(condition)).rowcount
         for table, condition in _doomed(erasure)
     }
+    if erasure.users:
+        # Were the row deleted, the service could take it that no token was ever issued.
+        theirs = update(tokens).where(tokens.c.user_name.in_(erasure.users))
+        connection.execute(theirs.values(name=ERASED, user_name=ERASED, revoked_at=now))
     connection.execute(insert(erasures).values(erased_at=now))
     return Erased(runs=deleted[completions.name], predictions=deleted[predictions.name])
 
@@ -66,15 +77,27 @@ def read_last_erasure(connection: Connection) -> int:
 
 
 def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """The rows of each table that have to go."""
+    """The rows to delete, table by table."""
     if erasure.users:
         for table in (predictions, completions):
             yield table, table.c.user_name.in_(erasure.users)
+        yield queues, true()  # whoever is in them is handed over again, if still there
     elif erasure.cluster is not None:
-        for table in (predictions, completions, scores, parameters, tunings):
+        of_cluster = (
+            predictions,
+            completions,
+            scores,
+            parameters,
+            tunings,
+            characterisations,
+            queues,
+            wait_scores,
+        )
+        for table in of_cluster:
             yield table, table.c.cluster == erasure.cluster
     elif erasure.before is not None:
         yield predictions, predictions.c.recorded_at < erasure.before
         yield completions, completions.c.end_time < erasure.before
+        yield characterisations, characterisations.c.recorded_at < erasure.before
     else:
         raise ValueError("Nothing is said to be erased.")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from predictors.jobs import Completion
-from service.store.errors import StoreError
+from service.store.store_errors import StoreError
 
 
 class LogReader(Protocol):

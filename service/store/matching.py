@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
@@ -13,7 +12,7 @@ from service.store.batches import BatchStatement
 from service.store.types import ReportedCompletion
 
 TOLERANCE_SECONDS = 2.0
-"""How far apart the clocks of a submit filter and of the resource manager may be."""
+"""Seconds by which the clocks of a submit filter and of the resource manager may differ."""
 
 
 class OpenPrediction(Struct, frozen=True, gc=False):
@@ -30,12 +29,8 @@ class OpenPrediction(Struct, frozen=True, gc=False):
     requested_memory: float | None
     method: str
     estimates: str
-    lower: float | None
-    upper: float | None
-
-    def seconds_by_method(self) -> dict[str, float]:
-        """What each method predicted."""
-        return msgspec.json.decode(self.estimates, type=dict[str, float])
+    bounds: str | None
+    coverage: float | None
 
 
 _Index = defaultdict[tuple[str | None, ...], list[OpenPrediction]]
@@ -52,7 +47,7 @@ class Match(Struct, frozen=True):
 # PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
 _FIND = f"""
     {{incoming}} SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
-        requested_walltime, requested_memory, method, estimates, lower_bound, upper_bound
+        requested_walltime, requested_memory, method, estimates, bounds, coverage
     FROM predictions AS found
     WHERE outcome IS NULL AND prediction_id IN (
         SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p
@@ -115,7 +110,7 @@ def _sought(item: ReportedCompletion) -> Iterator[_Sought]:
 
 
 class _Candidates:
-    """Open predictions, oldest first, each to be taken once."""
+    """Open predictions, oldest first; each can be taken once."""
 
     def __init__(self, predictions: Sequence[OpenPrediction]) -> None:
         self._taken: set[str] = set()
@@ -160,7 +155,7 @@ class _Candidates:
             yield from islice(fitting, 1)
 
     def _ranked(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
-        """What could be meant, the best evidence first."""
+        """The open predictions that may belong to a run, best evidence first."""
         job = item.completion.submission
         named = self._by_id.get(item.prediction_id or "")
         if named is not None and named.cluster == job.cluster:
@@ -169,7 +164,7 @@ class _Candidates:
         yield from self._at_submission(item)
 
     def _at_submission(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
-        """What was predicted without a job id for such a job of its user, in its second."""
+        """Predictions without a job id for a job of the same words and second of submission."""
         job = item.completion.submission
         if job.user is None:
             return

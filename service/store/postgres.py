@@ -8,7 +8,9 @@ import psycopg
 from sqlalchemy import URL, Connection, create_engine, event
 
 from service.store.database import Database
-from service.store.errors import (
+from service.store.log import LogReader
+from service.store.postgres_log import CHANNEL, PostgresLogReader
+from service.store.store_errors import (
     EncodingError,
     NotOursError,
     RefusedRecordError,
@@ -17,8 +19,6 @@ from service.store.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from service.store.log import LogReader
-from service.store.postgres_log import CHANNEL, PostgresLogReader
 
 # A server that vanished without a word is noticed within seconds, not TCP's quarter of an hour.
 _CONNECTING: dict[str, Any] = {
@@ -74,10 +74,10 @@ class PostgresDatabase(Database):
         """A database is made by its administrator."""
 
     def start_writing(self, connection: Connection) -> None:
-        """Nothing comes first."""
+        """PostgreSQL needs nothing here."""
 
     def back_up(self, copy: Path) -> None:
-        """The server has its own way."""
+        """PostgreSQL does this by itself."""
         raise NotOursError(
             f"A PostgreSQL history is backed up by its own tools: `pg_dump --format=custom "
             f"--file={copy} DATABASE`, or a base backup of the server."
@@ -150,7 +150,7 @@ class PostgresDatabase(Database):
         return StoreUnavailableError(f"The database cannot be used now: {sentence}.")
 
     def prefer_indexes(self, connection: Connection) -> None:
-        """Rule out the rest: after an import there are no statistics yet, or misleading ones."""
+        """Rule out other plans: after an import statistics are missing or misleading."""
         for setting in _INDEXES_ONLY:
             connection.exec_driver_sql(f"SET LOCAL {setting}")
 

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from predictors.jobs import Completion
-from service.store.errors import StoreError
 from service.store.rows import COMPLETION, completion_of
+from service.store.store_errors import StoreError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -38,7 +38,9 @@ PREDICTION: Mapping[str, str] = {
     "estimates": "text",
     "lower_bound": "float8",
     "upper_bound": "float8",
+    "bounds": "text",
     "coverage": "float8",
+    "underestimation_rate": "float8",
 }
 
 _STATUSES = {status.value: status for status in Status}
@@ -46,7 +48,7 @@ _NAMES = {status: name for name, status in _STATUSES.items()}  # faster than the
 
 
 def submission_row(job: Submission) -> tuple[Any, ...]:
-    """A submission in the order of SUBMISSION."""
+    """A submission as a row, in the column order SUBMISSION."""
     return (
         job.cluster,
         job.job_id,
@@ -63,13 +65,13 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 
 
 def completion_row(run: Completion) -> tuple[Any, ...]:
-    """A completion in the order of COMPLETION."""
+    """A completion as a row, in the column order COMPLETION."""
     end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
     return submission_row(run.submission) + end
 
 
 def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
-    """A recorded prediction in the order of PREDICTION."""
+    """A recorded prediction as a row, in the column order PREDICTION."""
     interval = prediction.interval
     return (
         *submission_row(prediction.submission),
@@ -80,8 +82,20 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
         msgspec.json.encode(prediction.estimates).decode(),
         interval.lower if interval else None,
         interval.upper if interval else None,
-        interval.coverage if interval else None,
+        msgspec.json.encode(prediction.bounds).decode() if prediction.bounds else None,
+        prediction.coverage if prediction.bounds else None,
+        prediction.underestimation_rate,
     )
+
+
+def seconds_of(estimates: str) -> dict[str, float]:
+    """What each method predicted, from the column ``estimates``."""
+    return msgspec.json.decode(estimates, type=dict[str, float])
+
+
+def bounds_of(bounds: str | None) -> dict[str, tuple[float, float]]:
+    """The ends of each method's interval, from the column ``bounds``."""
+    return msgspec.json.decode(bounds or "{}", type=dict[str, tuple[float, float]])
 
 
 def completion_of(row: tuple[Any, ...]) -> Completion:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
@@ -9,11 +10,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, func, inspect, select
 
 import migrations
 from service.store.database import Database
-from service.store.errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
+from service.store.store_errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
 from service.store.tables import completions, metadata, releases
 
 _ALEMBIC = "alembic_version"
@@ -55,6 +56,12 @@ def check(database: Database) -> None:
             f"The schema of {database.name} is {present or 'missing'}, this release needs "
             f"{newest_revision()}; run `walltimed db upgrade`."
         )
+
+
+def fingerprint(connection: Connection) -> str:
+    """When the history was made, to the microsecond, as a hash."""
+    made_at = connection.execute(select(func.min(releases.c.upgraded_at))).scalar()
+    return sha256(repr(made_at).encode()).hexdigest()[:16]
 
 
 def newest_revision() -> str | None:

@@ -1,4 +1,4 @@
-"""How each method did, as running sums over the jobs that have ended."""
+"""Scores of the methods, kept as running sums over the jobs that have ended."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,8 +7,10 @@ from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import Connection, select
 
+from predictors.jobs import Completion
 from service.store.batches import BatchStatement
 from service.store.matching import Match, OpenPrediction
+from service.store.rows import bounds_of, seconds_of
 from service.store.tables import scores
 from service.store.types import MethodScore
 
@@ -22,6 +24,7 @@ class _Sums(Struct):
     accuracy: float = 0.0
     intervals: int = 0
     covered: int = 0
+    asked_coverage: float = 0.0
 
     def add(self, predicted: float, runtime: float) -> None:
         """Compare one prediction with the truth, both in seconds."""
@@ -30,10 +33,11 @@ class _Sums(Struct):
         self.underestimated += predicted < runtime
         self.accuracy += accuracy(predicted, runtime)
 
-    def add_interval(self, lower: float, upper: float, runtime: float) -> None:
-        """Compare one interval with the truth."""
+    def add_interval(self, lower: float, upper: float, runtime: float, asked: float) -> None:
+        """Compare one interval, of which a coverage was asked, with the truth."""
         self.intervals += 1
         self.covered += lower <= runtime <= upper
+        self.asked_coverage += asked
 
 
 def accuracy(predicted: float, runtime: float) -> float:
@@ -42,8 +46,9 @@ def accuracy(predicted: float, runtime: float) -> float:
 
 
 _CLOSE = BatchStatement(
-    {"prediction_id": "text", "outcome": "text", "runtime": "float8"},
-    """{incoming} UPDATE predictions SET outcome = incoming.outcome, runtime = incoming.runtime
+    {"prediction_id": "text", "outcome": "text", "runtime": "float8", "ended_at": "float8"},
+    """{incoming} UPDATE predictions SET outcome = incoming.outcome, runtime = incoming.runtime,
+        ended_at = incoming.ended_at
     FROM incoming WHERE predictions.prediction_id = incoming.prediction_id""",
 )
 _SUMS = {
@@ -53,6 +58,7 @@ _SUMS = {
     "accuracy": "float8",
     "intervals": "int8",
     "covered": "int8",
+    "asked_coverage": "float8",
 }
 _ADD = BatchStatement(
     {"cluster": "text", "method": "text", **_SUMS},
@@ -63,14 +69,14 @@ _ADD = BatchStatement(
 )
 
 
-def score(connection: Connection, matches: Iterable[tuple[Match, float]]) -> None:
-    """Close the predictions of jobs that ended with these runtimes, and add up how they did."""
-    closed: list[tuple[str, str, float | None]] = []
+def score(connection: Connection, matches: Iterable[tuple[Match, Completion]]) -> None:
+    """Close the predictions of jobs that ended with these runs, and add up how they did."""
+    closed: list[tuple[str, str, float | None, float | None]] = []
     sums: dict[tuple[str, str], _Sums] = defaultdict(_Sums)
-    for match, runtime in matches:
-        closed.append((match.prediction.prediction_id, "scored", runtime))
-        closed.extend((other, "superseded", None) for other in match.superseded)
-        _compare(match.prediction, runtime, sums)
+    for match, run in matches:
+        closed.append((match.prediction.prediction_id, "scored", run.runtime, run.end_time))
+        closed.extend((other, "superseded", None, None) for other in match.superseded)
+        _compare(match.prediction, run.runtime, sums)
     _CLOSE.execute(connection, closed)
     # In one order everywhere, or two workers could wait for each other's rows.
     _ADD.execute(connection, [(*key, *astuple(sums[key])) for key in sorted(sums)])
@@ -79,11 +85,12 @@ def score(connection: Connection, matches: Iterable[tuple[Match, float]]) -> Non
 def _compare(
     prediction: OpenPrediction, runtime: float, sums: dict[tuple[str, str], _Sums]
 ) -> None:
-    for method, seconds in prediction.seconds_by_method().items():
+    for method, seconds in seconds_of(prediction.estimates).items():
         sums[prediction.cluster, method].add(seconds, runtime)
-    if prediction.lower is not None and prediction.upper is not None:
-        answering = sums[prediction.cluster, prediction.method]
-        answering.add_interval(prediction.lower, prediction.upper, runtime)
+    within = min(runtime, prediction.requested_walltime)
+    for method, (lower, upper) in bounds_of(prediction.bounds).items():
+        asked = prediction.coverage or 0.0
+        sums[prediction.cluster, method].add_interval(lower, upper, within, asked)
 
 
 def read_scores(connection: Connection, cluster: str) -> list[MethodScore]:
@@ -99,6 +106,7 @@ def read_scores(connection: Connection, cluster: str) -> list[MethodScore]:
             underestimation_rate=row.underestimated / row.jobs,
             accuracy=row.accuracy / row.jobs,
             coverage=row.covered / row.intervals if row.intervals else None,
+            asked_coverage=row.asked_coverage / row.intervals if row.intervals else None,
         )
         for row in found
     ]

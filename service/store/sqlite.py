@@ -15,7 +15,9 @@ from sqlalchemy.exc import DisconnectionError
 
 from service.store import sqlite_backup
 from service.store.database import Database
-from service.store.errors import (
+from service.store.log import LogReader
+from service.store.sqlite_log import SqliteLogReader, file_identity
+from service.store.store_errors import (
     RefusedRecordError,
     SchemaOutdatedError,
     StoreDamagedError,
@@ -23,8 +25,6 @@ from service.store.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from service.store.log import LogReader
-from service.store.sqlite_log import SqliteLogReader, file_identity
 
 _BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
@@ -104,25 +104,25 @@ class SqliteDatabase(Database):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def back_up(self, copy: Path) -> None:
-        """While others use it."""
+        """Write a copy of the database while others use it."""
         try:
             sqlite_backup.back_up(self.file, copy)
         except sqlite3.Error as error:
             raise self.meaning(error) from error
 
     def restore(self, copy: Path, *, aside: Path) -> None:
-        """While nobody uses it."""
+        """Replace the database, which nobody may be using."""
         try:
             sqlite_backup.restore(copy, self.file, aside=aside)
         except sqlite3.Error as error:
             raise self.meaning(error) from error
 
     def check_whole(self) -> None:
-        """Every page."""
+        """Check every page."""
         sqlite_backup.check_whole(self.file, name=self.file)
 
     def probe_writing(self, patience: float) -> None:
-        """On a connection of its own, which waits less than others."""
+        """Take the lock on a connection of its own, which waits less than others."""
         try:
             with closing(self._connect(busy_seconds=patience)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -167,10 +167,10 @@ class SqliteDatabase(Database):
         """Nothing in the file depends on where it was written."""
 
     def announce(self) -> None:
-        """Everybody sees a commit by `data_version`."""
+        """Do nothing: readers see every commit by `data_version`."""
 
     def meaning(self, error: BaseException) -> StoreError:
-        """By SQLite's error code."""
+        """Translate the error by SQLite's error code."""
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if code == sqlite3.SQLITE_FULL:
             return StoreFullError(f"No room for the database {self.file}.")
@@ -190,7 +190,7 @@ class SqliteDatabase(Database):
         return StoreUnavailableError(f"The database {self.file} cannot be used now: {error}.")
 
     def prefer_indexes(self, connection: Connection) -> None:
-        """SQLite does so by itself."""
+        """Do nothing: SQLite plans through the indexes by itself."""
 
     def horizon(self) -> int:
         """The end of the log: with one writer at a time, nothing appears before it."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from time import monotonic
 
 from predictors.jobs import Completion
-from service.store.errors import StoreError, StoreUnavailableError
 from service.store.rows import COMPLETION, completion_of
+from service.store.store_errors import StoreError, StoreUnavailableError
 
 _READ = f"SELECT {', '.join(COMPLETION)}, seq FROM completions WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - of constants
 _LAG = "SELECT count(*) FROM (SELECT 1 FROM completions WHERE seq > ? LIMIT ?)"

@@ -10,18 +10,33 @@ from sqlalchemy import delete, func, make_url, select
 
 from predictors.base import Memory
 from predictors.jobs import Completion
-from service.store import forgetting, schema, scoring, tokens, warm_start, writing
+from service.store import (
+    characterisations,
+    forgetting,
+    recent_scores,
+    schema,
+    scoring,
+    signs,
+    tokens,
+    warm_start,
+    writing,
+)
 from service.store.database import Database
-from service.store.errors import StoreUnavailableError
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
+from service.store.past_runs import PastRuns
 from service.store.postgres import PostgresDatabase
+from service.store.queue_records import Queues
+from service.store.signs import ClusterSigns
 from service.store.sqlite import SqliteDatabase
+from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
-from service.store.tunings import Tunings
+from service.store.tuning_records import Tunings
 from service.store.types import (
+    Characterisation,
     Ingested,
     MethodScore,
+    RecentScore,
     RecordedPrediction,
     ReportedCompletion,
     Token,
@@ -37,11 +52,15 @@ class Store:
 
     Attributes:
         tunings: rounds of tuning and the parameters they put in force.
+        queues: the live queues of clusters, and how far off their forecasts were.
+        past_runs: of a period, for reports and exports.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.tunings = Tunings(database)
+        self.queues = Queues(database)
+        self.past_runs = PastRuns(database)
 
     @property
     def name(self) -> str:
@@ -59,8 +78,18 @@ class Store:
         """Raise SchemaOutdatedError unless the schema is this release's."""
         schema.check(self._database)
 
+    def fingerprint(self) -> str:
+        """A short text that is another for every history; a copy of a history has the same."""
+        with self._database.reading() as connection:
+            return schema.fingerprint(connection)
+
+    def signs(self, since: float, now: float) -> list[ClusterSigns]:
+        """What predictions and runs since ``since`` show of how each cluster is connected."""
+        with self._database.reading() as connection:
+            return signs.read(connection, since, now)
+
     def close(self) -> None:
-        """Let go of all connections that are not in use."""
+        """Close all connections that are not in use."""
         self._database.engine.dispose()
 
     def write(
@@ -117,7 +146,7 @@ class Store:
         return self._database.follow(horizon), parts
 
     def history_length(self) -> int:
-        """How many completions are stored."""
+        """The number of stored completions."""
         with self._database.reading() as connection:
             return connection.execute(select(func.count()).select_from(completions)).scalar_one()
 
@@ -132,9 +161,29 @@ class Store:
             return warm_start.read_active_clusters(connection)
 
     def scores(self, cluster: str) -> list[MethodScore]:
-        """How each method did on this cluster, by name."""
+        """The scores of the methods on this cluster, by name."""
         with self._database.reading() as connection:
             return scoring.read_scores(connection, cluster)
+
+    def recent_scores(self, cluster: str) -> list[RecentScore]:
+        """How each method did on the last jobs of this cluster that ended, by name."""
+        with self._database.reading() as connection:
+            return recent_scores.read_recent_scores(connection, cluster)
+
+    def characterisations(self, cluster: str) -> list[Characterisation]:
+        """What applications of a cluster are when they run alone, by name and number of tasks."""
+        with self._database.reading() as connection:
+            return characterisations.read(connection, cluster)
+
+    def characterise(self, posted: Sequence[Characterisation]) -> None:
+        """Keep what somebody says of applications; runs do not change it any more."""
+        with self._database.writing() as connection:
+            characterisations.put(connection, posted)
+
+    def drop_characterisations(self, cluster: str, application: str) -> int:
+        """Forget an application; returns with how many numbers of tasks it was known."""
+        with self._database.writing() as connection:
+            return characterisations.remove(connection, cluster, application)
 
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""
@@ -179,7 +228,7 @@ class Store:
         self._database.probe_writing(patience)
 
     def erasable(self, erasure: Erasure) -> Erased:
-        """How much ``erase`` would delete."""
+        """Count the rows that ``erase`` would delete."""
         with self._database.reading() as connection:
             return forgetting.count(connection, erasure)
 
@@ -204,10 +253,16 @@ class Store:
         with self._database.reading() as connection:
             return forgetting.read_last_erasure(connection)
 
-    def issue_token(self, name: str, scopes: Iterable[str], now: float) -> tuple[Token, str]:
-        """Make a token; the text is what its bearer presents and cannot be shown again."""
+    def issue_token(
+        self, name: str, scopes: Iterable[str], now: float, *, user: str | None = None
+    ) -> tuple[Token, str]:
+        """Make a token; the text is what its bearer presents and cannot be shown again.
+
+        Raises:
+            ValueError: its scopes do not go together, or with ``user``, whose jobs it is about.
+        """
         with self._database.writing() as connection:
-            return tokens.issue(connection, name, scopes, now)
+            return tokens.issue(connection, name, scopes, now, user=user)
 
     def revoke_token(self, token_id: str, now: float) -> bool:
         """Make a token worthless; False if there is no valid token of that id."""

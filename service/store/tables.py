@@ -34,6 +34,10 @@ OPEN = text("outcome IS NULL")
 """Of a recorded prediction: its job has not ended yet, as far as we know."""
 
 
+SCORED = text("outcome = 'scored'")
+"""Of a recorded prediction: it was compared with the end of its job."""
+
+
 class TransactionId(UserDefinedType[int]):
     """PostgreSQL's ``xid8``: 64-bit transaction ids, which never wrap around."""
 
@@ -118,9 +122,12 @@ predictions = Table(
     Column("estimates", Text, nullable=False),  # JSON: seconds by method
     Column("lower_bound", Double),
     Column("upper_bound", Double),
-    Column("coverage", Double),
+    Column("bounds", Text),  # JSON: lower and upper end by method, where it gives an interval
+    Column("coverage", Double),  # that was asked of them
+    Column("underestimation_rate", Double),  # that was asked of the method that answered
     Column("outcome", Text),  # NULL while open, then 'scored' or 'superseded'
     Column("runtime", Double),
+    Column("ended_at", Double),  # end of the run that it was scored by
     PrimaryKeyConstraint("prediction_id"),
     # Few predictions are open at any time: the indexes hold those alone.
     *(
@@ -131,6 +138,13 @@ predictions = Table(
             "submitted": ("submit_time",),
             "recorded": ("recorded_at",),
         }.items()
+    ),
+    Index(
+        "ix_predictions_scored",
+        "cluster",
+        "ended_at",
+        sqlite_where=SCORED,
+        postgresql_where=SCORED,
     ),
 )
 
@@ -146,6 +160,7 @@ scores = Table(
     Column("accuracy", Double, nullable=False),  # sum over jobs
     Column("intervals", BigInteger, nullable=False),
     Column("covered", BigInteger, nullable=False),
+    Column("asked_coverage", Double, nullable=False, server_default="0"),  # sum over intervals
     PrimaryKeyConstraint("cluster", "method"),
 )
 
@@ -158,7 +173,35 @@ tokens = Table(
     Column("secret_hash", LargeBinary, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
+    Column("user_name", Text),  # whose own jobs a token of scope self is about
     PrimaryKeyConstraint("token_id"),
+)
+
+# The latest queue of each cluster, with the forecasts made for its jobs: replaced as a whole.
+queues = Table(
+    "queues",
+    metadata,
+    Column("cluster", Text),
+    Column("version", BigInteger, nullable=False),  # grows with every replacement
+    Column("received_at", Double, nullable=False),
+    Column("content", LargeBinary, nullable=False),  # JSON, compressed
+    PrimaryKeyConstraint("cluster"),
+)
+
+# Running sums of how far off forecast waits were, of the jobs that have started.
+wait_scores = Table(
+    "wait_scores",
+    metadata,
+    Column("cluster", Text),
+    Column("queue", Text),  # empty for jobs that name none
+    Column("made", Text),  # at arrival, or since
+    Column("jobs", Double, nullable=False),
+    Column("wait", Double, nullable=False),  # sums, seconds
+    Column("absolute_error", Double, nullable=False),
+    Column("error", Double, nullable=False),
+    Column("intervals", Double, nullable=False),
+    Column("covered", Double, nullable=False),
+    PrimaryKeyConstraint("cluster", "queue", "made"),
 )
 
 OPEN_ROUND = text("state IN ('waiting', 'running')")
@@ -210,6 +253,20 @@ erasures = Table(
     Column("erasure", BigInteger().with_variant(Integer, "sqlite"), Identity()),
     Column("erased_at", Double, nullable=False),
     PrimaryKeyConstraint("erasure"),
+)
+
+# What applications are on a shared node: Hanzich et al. 2005 characterise each once, alone.
+characterisations = Table(
+    "characterisations",
+    metadata,
+    Column("cluster", Text),
+    Column("application", Text),
+    Column("tasks", BigInteger),
+    Column("execution_time", Double, nullable=False),  # seconds
+    Column("cpu_share", Double, nullable=False),  # of one CPU, by each task
+    Column("source", Text, nullable=False),  # 'posted' or 'accounting'
+    Column("recorded_at", Double, nullable=False),
+    PrimaryKeyConstraint("cluster", "application", "tasks"),
 )
 
 # What tuning put in force: the latest version of a cluster counts.

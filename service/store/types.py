@@ -35,6 +35,10 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
         predicted_walltime: its answer in seconds.
         estimates: seconds by method, of every method that was asked, the answering one included.
         interval: of the answer, where the method gives one.
+        bounds: ends of the interval by method, of every method that was asked and gives one, the
+            answering one included.
+        coverage: that was asked of these intervals.
+        underestimation_rate: that was asked of the answering method; None for its own trade-off.
         recorded_at: Unix seconds.
     """
 
@@ -44,24 +48,53 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
     predicted_walltime: float
     estimates: dict[str, float]
     interval: Interval | None = None
+    bounds: dict[str, tuple[float, float]] = {}
+    coverage: float | None = None
+    underestimation_rate: float | None = None
+    recorded_at: float
+
+
+class Source(StrEnum):
+    """The origins of a characterisation."""
+
+    POSTED = "posted"
+    ACCOUNTING = "accounting"
+
+
+class Characterisation(Struct, frozen=True, kw_only=True):
+    """An application as it runs alone, with one number of tasks (Hanzich et al. 2005).
+
+    Attributes:
+        execution_time: ExeTime_tot, seconds in isolation.
+        cpu_share: CPU(J), the fraction of a CPU that each task uses in isolation.
+        source: whether it was posted, or comes from the CPU time of a run.
+        recorded_at: Unix seconds.
+    """
+
+    cluster: str
+    application: str
+    tasks: int
+    execution_time: float
+    cpu_share: float
+    source: Source
     recorded_at: float
 
 
 class Ingested(Struct, frozen=True, kw_only=True):
-    """How many of the reported completions were new, and how many the store had already."""
+    """The number of reported completions that were new, and of those that the store had already."""
 
     accepted: int
     duplicates: int
 
     def __add__(self, other: "Ingested") -> "Ingested":
-        """Both together."""
+        """New and known completions together."""
         return Ingested(
             accepted=self.accepted + other.accepted, duplicates=self.duplicates + other.duplicates
         )
 
 
 class MethodScore(Struct, frozen=True, kw_only=True):
-    """How one method did on the jobs of one cluster that it was asked about and that ended.
+    """The scores of one method on the jobs of one cluster that it was asked about and that ended.
 
     Attributes:
         jobs: how many were scored.
@@ -70,6 +103,7 @@ class MethodScore(Struct, frozen=True, kw_only=True):
         accuracy: mean of min(p, r) / max(p, r) over predictions p and runtimes r (Tang et al.
             2013, Eq 3).
         coverage: share of its intervals that held the runtime; None if it gave none.
+        asked_coverage: mean of the coverages that were asked of them.
     """
 
     method: str
@@ -78,6 +112,38 @@ class MethodScore(Struct, frozen=True, kw_only=True):
     underestimation_rate: float
     accuracy: float
     coverage: float | None
+    asked_coverage: float | None
+
+
+class Promise(Struct, frozen=True, kw_only=True):
+    """What was asked of a method, and what it kept.
+
+    Attributes:
+        jobs: how many it was asked about.
+        asked: mean of the shares of jobs that were asked for.
+        got: the share of jobs that came.
+    """
+
+    jobs: int
+    asked: float
+    got: float
+
+
+class RecentScore(Struct, frozen=True, kw_only=True):
+    """How one method did on those of a cluster's last scored jobs that it was asked about.
+
+    Attributes:
+        jobs: how many.
+        underestimation_rate: share of them that ran longer than predicted.
+        intervals: of the jobs that it gave an interval for, how many it was to hold and held.
+        rates: of the jobs for which a rate of underestimates was asked, how many came.
+    """
+
+    method: str
+    jobs: int
+    underestimation_rate: float
+    intervals: Promise | None
+    rates: Promise | None
 
 
 class Token(Struct, frozen=True, kw_only=True):
@@ -87,6 +153,7 @@ class Token(Struct, frozen=True, kw_only=True):
         token_id: public part, safe to log.
         name: what it is for, in the administrator's words.
         scopes: what it allows; ``admin`` allows everything.
+        user: whose own jobs a token of scope ``self`` is about, as the history calls the user.
         secret_hash: SHA-256 of the secret part.
         created_at: Unix seconds.
         revoked_at: Unix seconds; None while it is valid.
@@ -97,6 +164,7 @@ class Token(Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
     secret_hash: bytes
     created_at: float
+    user: str | None = None
     revoked_at: float | None = None
 
     def matches(self, secret: str) -> bool:
@@ -110,7 +178,7 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class TuningState(StrEnum):
-    """Where a round is."""
+    """The states of a round."""
 
     WAITING = "waiting"
     RUNNING = "running"

@@ -59,7 +59,7 @@ def read_clusters(connection: Connection) -> list[str]:
 
 
 def read_active_clusters(connection: Connection) -> list[str]:
-    """The same, those first whose runs ended last."""
+    """The clusters that have a history, those with the latest runs first."""
     newest = {
         name: connection.execute(text(_NEWEST_END), {"cluster": name}).scalar_one()
         for name in read_clusters(connection)
@@ -92,7 +92,7 @@ class _Log(Struct, frozen=True):
     parameters: Mapping[str, Any]
 
     def run(self, template: str, **parameters: Any) -> CursorResult[Any]:
-        """Query it; rows come as they are asked for."""
+        """Run the query; rows come as they are asked for."""
         query = text(template.format(**self.words))
         options = {"yield_per": _ROWS_AT_ONCE}
         return self.connection.execute(

@@ -9,11 +9,12 @@ import msgspec
 from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
+from service.store import characterisations
 from service.store.batches import BatchStatement, Rows
-from service.store.errors import RefusedRecordError
 from service.store.matching import Match, find_matches
 from service.store.rows import COMPLETION, PREDICTION, completion_row, prediction_row
 from service.store.scoring import score
+from service.store.store_errors import RefusedRecordError
 from service.store.tables import erasures
 from service.store.tables import predictions as table
 from service.store.types import Ingested, RecordedPrediction, ReportedCompletion
@@ -45,7 +46,7 @@ _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEN
 def write(
     connection: Connection, groups: Groups, predictions: Sequence[RecordedPrediction]
 ) -> list[Ingested]:
-    """Do all of it within the transaction that ``connection`` is in."""
+    """Write predictions and completions within the transaction that ``connection`` is in."""
     _record(connection, predictions)
     _drop_erased(connection, predictions)
     owners, reported = _first_reports(groups)
@@ -53,8 +54,9 @@ def write(
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
     matches = find_matches(connection, reported)
     accepted = _append(connection, [_stated(*pair) for pair in zip(reported, matches, strict=True)])
+    characterisations.learn(connection, (item.completion for item in compress(reported, accepted)))
     ended = compress(zip(matches, reported, strict=True), accepted)
-    score(connection, [(match, item.completion.runtime) for match, item in ended if match])
+    score(connection, [(match, item.completion) for match, item in ended if match])
     new = Counter(compress(owners, accepted))
     return [
         Ingested(accepted=new[index], duplicates=len(group) - new[index])
@@ -134,7 +136,7 @@ def _append(connection: Connection, runs: Sequence[Completion]) -> list[bool]:
 
 
 def _places(connection: Connection, count: int) -> Sequence[int]:
-    """Growing sequence numbers that nobody else has."""
+    """Reserve growing sequence numbers."""
     if connection.dialect.name == "sqlite":
         last = connection.exec_driver_sql(_LAST_PLACE).scalar_one()
         return range(last + 1, last + 1 + count)

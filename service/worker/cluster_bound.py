@@ -1,4 +1,4 @@
-"""How many clusters a history may have, and what is told to whoever would begin one more."""
+"""Bounds the number of clusters that a history may have."""
 
 import time
 from collections.abc import Callable, Collection, Iterable

@@ -54,7 +54,7 @@ class ForecastProcess:
         return self._pool
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """What the function answers, which must be importable and so must its arguments.
+        """Call an importable function with picklable arguments in the process; return its answer.
 
         Raises:
             ForecastsBusyError: too many wait already.
@@ -104,19 +104,23 @@ class ForecastProcess:
 
 
 class ForecastProcesses(NamedTuple):
-    """One for dedicated machines, whose engine is compiled, and one for shared nodes."""
+    """One for dedicated machines, whose engine is compiled, one for shared nodes, and one more.
+
+    The third plays live queues: nobody waits for it, so it may take longer.
+    """
 
     dedicated: ForecastProcess
     shared: ForecastProcess
+    queues: ForecastProcess
 
     def start(self) -> None:
-        """Start the one that has something to compile; the other begins with its first forecast."""
+        """Start the one that has something to compile; the others begin when asked."""
         self.dedicated.start()
 
     def close(self) -> None:
-        """End both."""
-        self.dedicated.close()
-        self.shared.close()
+        """End them all."""
+        for process in self:
+            process.close()
 
 
 def nothing() -> None:

@@ -56,7 +56,7 @@ class ClusterState:
             self.predictors[Knn.name] = knn.retuned(parameters)
 
     def settle(self) -> None:
-        """Rank what was folded, so that nobody who asks has to wait for that."""
+        """Rank the folded runs now, so that no request has to wait for it."""
         job = Submission(requested_walltime=3600.0, submit_time=inf, user="u")
         for method in UNCERTAIN:
             self.ask(method, job, USUAL, phase="observe")
@@ -98,7 +98,7 @@ class ClusterState:
         shares: Sequence[float],
         elapsed: float | None = None,
     ) -> list[float] | None:
-        """The runtimes that ``shares`` of jobs do not exceed; None where nobody can tell."""
+        """The runtimes that ``shares`` of jobs do not exceed; None if the method cannot tell."""
         if method not in UNCERTAIN:
             return None
         try:
@@ -181,11 +181,11 @@ class LiveState:
 
     @property
     def names(self) -> Collection[str]:
-        """The same, at no cost, in no order, and changing with what is learned."""
+        """A live view of the known clusters, without order."""
         return self._clusters.keys()
 
     def of(self, cluster: str) -> ClusterState:
-        """What is known of a cluster."""
+        """The state of a cluster."""
         return self._clusters.get(cluster, self._unknown)
 
     def adopt(self, other: "LiveState") -> None:
@@ -221,7 +221,7 @@ class LiveState:
             state.settle()
 
     def _state_of(self, completion: Completion) -> ClusterState | None:
-        """What its cluster has taught; None for a cluster too many."""
+        """The state that a completion belongs to; None if its cluster exceeds the bound."""
         name = completion.submission.cluster
         state = self._clusters.get(name)
         if state is None and len(self._clusters) < self._settings.max_clusters:

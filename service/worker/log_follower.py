@@ -84,11 +84,11 @@ class LogFollower:
         return self._reader.error if self._reader else None
 
     def lag(self) -> int:
-        """How many durable completions no prediction knows of yet."""
+        """The number of durable completions that predictions do not know yet."""
         return self._reader.lag() if self._reader else 0
 
     def stale_seconds(self) -> float:
-        """How long the state may have been out of date; 0 while the log can be read."""
+        """Seconds for which the state may have been out of date; 0 while the log can be read."""
         return self._clock() - self._level_at if self.error else 0.0
 
     def look(self) -> None:
@@ -105,7 +105,7 @@ class LogFollower:
         self.step()
 
     def state_of(self, cluster: str) -> ClusterState:
-        """What is known of a cluster, after a ``look``; from this an operation answers."""
+        """The state of a cluster after a ``look``; operations answer from it."""
         self.look()
         return self._live.of(cluster)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from predictors.base import Question
 from predictors.jobs import Prediction, Submission
 from service.store import RecordedPrediction
 from service.worker.live_state import FAILED, ClusterState
@@ -22,10 +23,11 @@ recorded, however many requests pass in between."""
 
 
 class AnsweredPrediction(Struct, frozen=True, kw_only=True):
-    """A prediction as it was answered, and the state that it came from."""
+    """A prediction as it was answered, what was asked, and the state that it came from."""
 
     state: ClusterState
     submission: Submission
+    question: Question
     prediction: Prediction
     prediction_id: str
 
@@ -33,8 +35,9 @@ class AnsweredPrediction(Struct, frozen=True, kw_only=True):
 class PredictionRecorder:
     """Records what was answered, some milliseconds after the answer.
 
-    For a share of the submissions every other method is asked in shadow: its estimate is
-    recorded beside the answer and scored with it when the job ends. The methods must not learn
+    For a share of the submissions every other method is asked in shadow: its estimate, and its
+    interval of the same coverage, are recorded beside the answer and scored with it when the job
+    ends. The methods must not learn
     between an answer and its record, or their estimates could not be compared: whoever is about
     to teach them, or to store a completion, calls ``flush`` first.
 
@@ -63,7 +66,7 @@ class PredictionRecorder:
         self._loop = loop
 
     def later(self, answered: AnsweredPrediction) -> None:
-        """Record it soon."""
+        """Queue an answered prediction to be recorded."""
         self._waiting.append(answered)
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -84,31 +87,39 @@ class PredictionRecorder:
 
     def _take(self) -> None:
         answered = self._waiting.popleft()
-        prediction = answered.prediction
+        prediction, question = answered.prediction, answered.question
+        predictions = {prediction.method: prediction} | self._shadows(answered)
         self._record(
             RecordedPrediction(
                 prediction_id=answered.prediction_id,
                 submission=answered.submission,
                 method=prediction.method,
                 predicted_walltime=prediction.predicted_walltime,
-                estimates=self._estimates(answered),
+                estimates={method: each.predicted_walltime for method, each in predictions.items()},
                 interval=prediction.interval,
+                bounds={
+                    method: (each.interval.lower, each.interval.upper)
+                    for method, each in predictions.items()
+                    if each.interval is not None
+                },
+                coverage=question.coverage,
+                underestimation_rate=question.underestimation_rate,
                 recorded_at=self._clock(),
             )
         )
 
-    def _estimates(self, answered: AnsweredPrediction) -> dict[str, float]:
-        """What every method that is asked says, in seconds."""
-        answer = answered.prediction
-        estimates = {answer.method: answer.predicted_walltime}
+    def _shadows(self, answered: AnsweredPrediction) -> dict[str, Prediction]:
+        """What the other methods say, by method, if it is this submission's turn."""
         self._due += self._share
         if self._due < 1.0:
-            return estimates
+            return {}
         self._due -= 1.0
-        for method in answered.state.predictors:
-            if method == answer.method:
-                continue
-            estimate = answered.state.ask(method, answered.submission, phase="shadow")
-            if estimate.basis is not FAILED:  # else the request would be scored as the method's
-                estimates[method] = estimate.predicted_walltime
-        return estimates
+        question = Question(coverage=answered.question.coverage)
+        state, submission = answered.state, answered.submission
+        asked = {
+            method: state.ask(method, submission, question, phase="shadow")
+            for method in state.predictors
+            if method != answered.prediction.method
+        }
+        # The request in the place of a method that failed would be scored as the method's.
+        return {method: each for method, each in asked.items() if each.basis is not FAILED}

@@ -25,7 +25,7 @@ class Reloading:
         self._file = self._of_file()
 
     def reload(self) -> frozenset[str]:
-        """Read and take over; the names of the settings that have changed in the file."""
+        """Read the file, put its settings in force, and return the names of those that changed."""
         try:
             file, found = self._of_file(), Settings(config=self._settings.config)
         except (ValueError, OSError) as error:
@@ -42,6 +42,6 @@ class Reloading:
         return changed
 
     def _of_file(self) -> dict[str, Any]:
-        """What the file says, as it is written; nothing if there is none."""
+        """The settings in the file as written; none if there is no file."""
         file = self._settings.config
         return tomllib.loads(file.read_text("utf-8")) if file else {}

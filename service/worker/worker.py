@@ -11,6 +11,7 @@ import structlog
 
 from service.auth import Guard
 from service.contract.answers import HealthAnswer, Status
+from service.logs import is_for_people
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
@@ -27,7 +28,8 @@ from service.worker.forecast_process import ForecastProcess, ForecastProcesses, 
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
-from service.worker.priority import settle_process, take_short_slices
+from service.worker.priority import settle_process
+from service.worker.queues.queue_keeper import QueueKeeper
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
@@ -55,6 +57,12 @@ LISTED = 20
 """Clusters that a record of the log names."""
 
 
+def ready_sentence(runs: int, clusters: int, seconds: float) -> str:
+    """That the history is read, for people."""
+    of = "1 cluster" if clusters == 1 else f"{clusters:,} clusters"
+    return f"ready, {runs:,} runs of {of}, {seconds:.1f} s"
+
+
 class Worker:
     """One serving process: store, live state, the log's follower, the writer.
 
@@ -63,8 +71,8 @@ class Worker:
     Args:
         settings: of the service.
         clock: Unix seconds.
-        owns_process: whether the process does nothing else, so that its garbage collector, thread
-            switching and time slices are ours to set.
+        owns_process: whether the process does nothing else, so that its garbage collector and
+            thread switching are ours to set.
 
     Attributes:
         settings: of the service.
@@ -80,6 +88,7 @@ class Worker:
         recorder: takes predictions that were answered.
         tuning: runs rounds of tuning.
         forecasts: the processes in which queues are played forward.
+        queues: the live queues.
     """
 
     def __init__(
@@ -126,8 +135,18 @@ class Worker:
         self.forecasts = ForecastProcesses(
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
+            queues=ForecastProcess(settings.queue_seconds),
+        )
+        self.queues = QueueKeeper(
+            store=self.store,
+            follower=self.follower,
+            process=self.forecasts.queues,
+            settings=settings,
+            metrics=self.metrics,
+            clock=clock,
         )
         self._owns_process = owns_process
+        self._fingerprint: str | None = None
         self._history_length = 0
         self._held_clusters = 0
         self._failure: BaseException | None = None
@@ -145,11 +164,11 @@ class Worker:
             StoreUnavailableError: it cannot be reached.
         """
         if self._owns_process:
-            take_short_slices()
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
+        self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.history_length)
         held = await asyncio.to_thread(self.store.active_clusters)
         self.cluster_bound.expect(held[: self.settings.max_clusters])
@@ -161,6 +180,8 @@ class Worker:
             asyncio.create_task(self.write_probe.run()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
+            asyncio.create_task(self.queues.run()),
+            asyncio.create_task(self.queues.follow()),
         ]
         for task in self._tasks:
             task.add_done_callback(self._ended)
@@ -183,6 +204,7 @@ class Worker:
             lag=self.follower.lag() if self.follower.started else self._history_length,
             stale_seconds=self.follower.stale_seconds(),
             detail=self._why(),
+            history=self._fingerprint,
         )
 
     def _why(self) -> str | None:
@@ -229,6 +251,7 @@ class Worker:
         self.metrics.queued.set(self.writer.queued)
         self.metrics.clusters.set(len(self.live.names))
         self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
+        self.queues.set_gauges()
         dropped, commits = self.writer.dropped_predictions, self.writer.commits
         self.metrics.dropped(dropped - self._seen_drops)
         self.metrics.committed(commits - self._seen_commits)
@@ -249,12 +272,15 @@ class Worker:
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)
+        seconds, clusters = time.perf_counter() - started, len(self.live.names)
         log.info(
-            "ready",
-            seconds=round(time.perf_counter() - started, 3),
+            ready_sentence(self._history_length, clusters, seconds)
+            if is_for_people(self.settings)
+            else "ready",
+            seconds=round(seconds, 3),
             history=self.store.name,
             runs=self._history_length,
-            clusters=len(self.live.names),
+            clusters=clusters,
         )
         await self.follower.run()
 
@@ -282,7 +308,7 @@ class Worker:
         return live, reader
 
     def _served_clusters(self) -> list[str]:
-        """As many as may be, those first whose runs ended last."""
+        """The clusters to serve: at most the allowed number, those with the latest runs first."""
         held, most = self.store.active_clusters(), self.settings.max_clusters
         self._held_clusters = len(held)
         if surplus := surplus_sentence(len(held), most):

@@ -157,7 +157,7 @@ class Writer:
             return self._closing and not self._completions and not self._predictions
 
     def _next_completions(self) -> list[_Waiting]:
-        """Some groups, oldest first; none if none came while predictions were waiting."""
+        """The next groups to commit, oldest first; none if only predictions wait."""
         with self._changed:
             if not self._completions and not self._closing:
                 self._changed.wait(PATIENCE_SECONDS)
@@ -175,7 +175,7 @@ class Writer:
     def _flush(
         self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
     ) -> None:
-        """Commit all of it in one transaction, and answer the waiting senders."""
+        """Commit the groups in one transaction, and answer the waiting senders."""
         if not waiting and not predictions:
             return
         try:

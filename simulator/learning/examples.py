@@ -11,7 +11,7 @@ from predictors.jobs import Completion
 from predictors.methods.attention import Attention
 from predictors.methods.attention_atoms import ATOMS, CONTEXT, FEATURES
 from predictors.methods.attention_weights import NOTHING_LEARNED
-from simulator.replay.loop import steps
+from simulator.replay.trace_replay import steps
 
 Halves = NDArray[np.float16]
 Singles = NDArray[np.float32]
@@ -119,7 +119,7 @@ def examples_of(
 
 
 def note(examples: Examples, place: int, table: Attention, run: Completion) -> bool:
-    """Write one job down, unless nothing is known of it; tells whether it was."""
+    """Write one job down unless nothing is known of it; returns whether it was written."""
     features, values, context = table.atoms(run.submission)
     count = len(values)
     if count < 2:

@@ -90,7 +90,7 @@ def loss(network: Network, batch: "dict[str, Tensor]") -> "Tensor":
 
 
 def steps_of(jobs: int, recipe: Recipe) -> int:
-    """How many steps learning from so many jobs takes."""
+    """The number of steps that learning from a number of jobs takes."""
     return recipe.passes * max(1, jobs // recipe.batch)
 
 

@@ -1,6 +1,7 @@
 """Methods as they are written on a command line: ``percentile:key=user,percentile=90``."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -15,6 +16,13 @@ WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
 def usual_methods() -> list[str]:
     """The specs of all registered methods for a log without projects."""
     return [WITHOUT_PROJECTS.get(name, name) for name in PREDICTORS]
+
+
+SYNONYMS = {"threshold": "lower_bound"}
+"""Parameters by their names in a paper."""
+
+_PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
+_MONTHS = re.compile(r"(\d+)M")
 
 
 class MethodSpecError(ValueError):
@@ -40,7 +48,8 @@ class MethodSpec:
         """Read ``name`` or ``name:parameter=value,parameter=value``.
 
         A value is a number, true, false or null; anything else is text. ``all`` and ``none`` are
-        null.
+        null. Tang et al.'s words are understood: ``p85`` is the 85th percentile, ``1M`` to ``12M``
+        are months in days, and ``threshold`` is ``lower_bound``.
 
         Raises:
             MethodSpecError: a parameter has no value.
@@ -51,7 +60,7 @@ class MethodSpec:
             key, equals, value = pair.partition("=")
             if not (key and equals and value):
                 raise MethodSpecError(f"{pair!r} in {text!r} is not of the form parameter=value.")
-            parameters[key] = _value(value)
+            parameters[SYNONYMS.get(key, key)] = _value(value)
         return cls(text, name, parameters)
 
     def predictor(self) -> Predictor:
@@ -72,6 +81,11 @@ class MethodSpec:
 def _value(text: str) -> Any:
     if text in {"all", "none"}:
         return None
+    if match := _PERCENTILE.fullmatch(text):
+        return float(match[1])
+    if match := _MONTHS.fullmatch(text):
+        years, months = divmod(int(match[1]), 12)
+        return 365 * years + 30 * months
     try:
         return json.loads(text)
     except json.JSONDecodeError:

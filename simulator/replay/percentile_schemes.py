@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from predictors.base import SHORTEST
+from predictors.base import SHORTEST_ESTIMATE
 from predictors.jobs import Completion
 from predictors.measures import PredictionMeasures, Seconds, measure
 from predictors.methods.percentile import KEYS, Percentile, rank, share_of
-from simulator.replay.loop import steps
+from simulator.replay.trace_replay import steps
 
 PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 """The paper's median, percentiles and maximum."""
@@ -166,7 +166,7 @@ class _Family:
     def predicted(self, scheme: Scheme, requested: Seconds) -> Seconds:
         """The predictions of one scheme."""
         adjusted = requested * np.maximum(scheme.lower_bound, self._usages[scheme.percentile])
-        adjusted = np.minimum(requested, np.maximum(SHORTEST, adjusted))
+        adjusted = np.minimum(requested, np.maximum(SHORTEST_ESTIMATE, adjusted))
         return np.where(self._eligible >= scheme.min_jobs, adjusted, requested)
 
 

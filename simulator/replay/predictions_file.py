@@ -6,7 +6,7 @@ A line for each job and method, tabs between, under a line of heads.
 from collections.abc import Mapping
 from pathlib import Path
 
-from simulator.replay.loop import Replay
+from simulator.replay.trace_replay import Replay
 from simulator.traces.files import read_bytes, text_writer
 
 HEADS = ("job_id", "method", "predicted", "requested", "actual")

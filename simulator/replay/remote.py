@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
-from simulator.replay.loop import slices
+from simulator.replay.trace_replay import slices
 
 LARGEST_BATCH = 1000
 """Most jobs in one request; the service's own limit is 10,000 unless it is set lower."""
@@ -117,7 +117,7 @@ class Client:
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 60.0) -> None:
         self.url = url
         self._connection, self._path = connection_to(url, timeout)
-        self._headers = {"Content-Type": "application/json"}
+        self._headers = {"Content-Type": "application/json", "User-Agent": "walltimed"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 

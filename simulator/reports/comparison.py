@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from simulator.reports.tables import text_table
+from simulator.reports.words import duration
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.measures import Measures, measure
 from simulator.scheduling.semantics import Semantics
@@ -15,6 +16,9 @@ from simulator.traces.trace import Trace
 
 COMPARED = ("wait", "bounded_slowdown", "weighted_wait", "utilisation")
 """The measures whose noise shaking shows."""
+
+OUTLIVED = {"corrected": "outlived"}
+"""A job that outlives an estimate gets a corrected one; tables and JSON say outlived."""
 
 Progress = Callable[[int], object]
 
@@ -47,7 +51,7 @@ class Outcome:
         record: dict[str, Any] = {
             "policy": self.schedule.semantics.policy,
             "estimates": self.schedule.estimates,
-            **asdict(self.measures),
+            **{OUTLIVED.get(name, name): each for name, each in asdict(self.measures).items()},
             "seconds": self.schedule.seconds,
             "semantics": self.schedule.card(),
         }
@@ -99,6 +103,35 @@ def table(outcomes: Sequence[Outcome]) -> str:
         "used", "outlived", "jobs/s",
     )  # fmt: skip
     return text_table(heads, [_line(each) for each in outcomes])
+
+
+def narrow_table(outcomes: Sequence[Outcome]) -> str:
+    """A line for every combination in 80 columns, with times as people say them."""
+    heads = ("policy", "estimates", "wait", "median", "bounded", "backfilled", "used", "outlived")
+    lines = [
+        (
+            each.schedule.semantics.policy,
+            each.schedule.estimates[:NARROW_NAME],
+            duration(each.measures.wait),
+            duration(each.measures.median_wait),
+            f"{each.measures.bounded_slowdown:,.2f}",
+            f"{each.measures.backfilled:.1%}",
+            f"{each.measures.utilisation:.1%}",
+            f"{each.measures.corrected:.1%}",
+        )
+        for each in outcomes
+    ]
+    return text_table(heads, lines)
+
+
+NARROW_NAME = 18
+"""Longest name of an estimate in 80 columns."""
+
+NARROW_LEGEND = """\
+wait, median: mean and median wait; bounded: bounded slowdown (10 s); backfilled: jobs
+that passed a waiting one; used: processor time of the makespan; outlived: jobs that
+outlived an estimate. All columns, in seconds: --wide.
+"""
 
 
 def _line(each: Outcome) -> tuple[str, ...]:
@@ -186,9 +219,9 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
 
 
-def tables(outcomes: Sequence[Outcome]) -> str:
-    """All tables that are not empty, with their legends."""
-    parts = [table(outcomes), LEGEND]
+def tables(outcomes: Sequence[Outcome], *, wide: bool = True) -> str:
+    """All tables that are not empty, with their legends; narrow ones fit 80 columns."""
+    parts = [table(outcomes), LEGEND] if wide else [narrow_table(outcomes), NARROW_LEGEND]
     if predictability := predictability_table(outcomes):
         parts += [predictability, PREDICTABILITY_LEGEND]
     if outcomes[0].shaken:

@@ -8,14 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import PredictionMeasures, measure
-from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept
+from simulator.replay.trace_replay import Replay
 from simulator.reports.tables import text_table
+from simulator.reports.words import duration
 
 HEADS = (
     *("method", "jobs", "MAE s", "median s", "accuracy", "under", "NA", "OE", "UE", "BE"),
     *("pred/s", "p50 ms", "p99 ms"),
 )
+
+NARROW_HEADS = ("method", "mean error", "median", "accuracy", "under", "pred/s")
+"""What fits 80 columns; ``HEADS`` are all."""
+
+NARROW_LEGEND = """\
+mean error, median: of |predicted - actual|. accuracy: 1 is perfect, 0.5 means off by
+a factor of two. under: jobs that ran longer than predicted. All columns: --wide.
+"""
 
 LEGEND = """\
 MAE, median: mean and median absolute error in seconds. accuracy: mean of the smaller of
@@ -45,9 +54,11 @@ class MethodSummary:
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as a flat JSON object."""
+        measures = self.measures.as_dict()
         return {
             "method": self.method,
-            **self.measures.as_dict(),
+            "coverage": measures.pop("interval_coverage"),
+            **measures,
             "predictions_per_second": self.predictions_per_second,
             "p50_seconds": self.p50_seconds,
             "p99_seconds": self.p99_seconds,
@@ -71,6 +82,22 @@ class MethodSummary:
             f"{1000 * self.p50_seconds:.3f}",
             f"{1000 * self.p99_seconds:.3f}",
         ]
+
+    def narrow_row(self) -> list[str]:
+        """The method's line of the table in 80 columns."""
+        measures = self.measures
+        return [
+            self.method[:NARROW_NAME],
+            duration(measures.mean_absolute_error),
+            duration(measures.median_absolute_error),
+            f"{measures.accuracy:.3f}",
+            f"{measures.underestimation_rate:.1%}",
+            f"{self.predictions_per_second:,.0f}",
+        ]
+
+
+NARROW_NAME = 28
+"""Longest name of a method in 80 columns."""
 
 
 def summarise(played: Replay) -> list[MethodSummary]:
@@ -97,11 +124,28 @@ def summarise(played: Replay) -> list[MethodSummary]:
 def summary_table(summaries: Sequence[MethodSummary]) -> str:
     """The table, with a column for interval coverage where a method gave intervals."""
     heads, rows = [*HEADS], [summary.row() for summary in summaries]
+    return _with_coverage(heads, rows, summaries, "{:.2%}", place=10)
+
+
+def narrow_table(summaries: Sequence[MethodSummary]) -> str:
+    """The table in 80 columns, with times as people say them."""
+    heads, rows = [*NARROW_HEADS], [summary.narrow_row() for summary in summaries]
+    return _with_coverage(heads, rows, summaries, "{:.1%}", place=5)
+
+
+def _with_coverage(
+    heads: list[str],
+    rows: list[list[str]],
+    summaries: Sequence[MethodSummary],
+    form: str,
+    *,
+    place: int,
+) -> str:
     coverages = [summary.measures.interval_coverage for summary in summaries]
     if any(coverage is not None for coverage in coverages):
-        heads.insert(10, "covered")
+        heads.insert(place, "covered")
         for row, coverage in zip(rows, coverages, strict=True):
-            row.insert(10, "" if coverage is None else f"{coverage:.2%}")
+            row.insert(place, "" if coverage is None else form.format(coverage))
     return text_table(heads, rows)
 
 

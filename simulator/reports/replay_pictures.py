@@ -12,8 +12,9 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from predictors.measures import error_per_group
-from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept
+from simulator.replay.trace_replay import Replay
+from simulator.reports import palette
 from simulator.reports.method_summary import user_numbers
 
 Seconds = NDArray[np.float64]
@@ -21,10 +22,10 @@ Seconds = NDArray[np.float64]
 REQUESTED = "requested"
 """The method whose answers are the requests; pictures show the requests themselves."""
 
-ACTUAL_COLOUR = "#1b1b1b"
-REQUEST_COLOUR = "#c8443c"
-METHOD_COLOURS = ("#1f77b4", "#2a9d5c", "#e69f00", "#8e63b5", "#56b4e9", "#8c6d46")
-"""Colours that colour-blind readers can distinguish, dark enough on white."""
+ACTUAL_COLOUR = palette.METHODS["exact"].light
+REQUEST_COLOUR = palette.METHODS["requested"].light
+METHOD_COLOURS = tuple(colour.light for colour in palette.OTHERS)
+"""For lines that are no method."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -133,8 +134,7 @@ def _coloured(played: Replay) -> Sequence[tuple[tuple[str, Seconds], str]]:
         for method, answers in played.answers.items()
         if method != REQUESTED
     }
-    colours = (METHOD_COLOURS * (1 + len(methods) // len(METHOD_COLOURS)))[: len(methods)]
-    return list(zip(methods.items(), colours, strict=True))
+    return list(zip(methods.items(), palette.colours_of(methods), strict=True))
 
 
 def _cumulative(axes: Axes, values: Seconds, label: str, **style: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from predictors.measures import accuracy
-from simulator.replay.loop import Replay
 from simulator.replay.percentile_schemes import Swept, as_records
+from simulator.replay.trace_replay import Replay
 from simulator.reports import replay_pictures
 from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table, sweep_table
 from simulator.reports.page import note, page, picture, preformatted, section

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from simulator.reports.comparison import Outcome
+from simulator.reports.palette import colours_of
 from simulator.reports.replay_pictures import METHOD_COLOURS, REQUEST_COLOUR, STYLE
 from simulator.scheduling.measures import bounded_slowdown, node_notice, wait_error, weighted_wait
 from simulator.scheduling.measures import start_priority as priority_of
@@ -90,11 +91,12 @@ def _distributions(series: Sequence[tuple[str, Times]], what: str, title: str, p
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 4.4), layout="constrained")
         axes = figure.subplots()
-        for number, (label, times) in enumerate(series):
+        colours = colours_of(label for label, _ in series)
+        for number, ((label, times), colour) in enumerate(zip(series, colours, strict=True)):
             classes = np.searchsorted(bounds, times, side="left")
             shares = np.bincount(classes, minlength=len(bounds) + 1) / max(1, len(times))
             places = np.arange(len(shares)) + (number - (len(series) - 1) / 2) * width
-            axes.bar(places, shares, width, label=label, color=_colour(number))
+            axes.bar(places, shares, width, label=label, color=colour)
         names = [*CLASSES.values(), "more"]
         axes.set_xticks(range(len(names)), names)
         axes.set(ylabel=what)
@@ -112,7 +114,7 @@ def backfilled(outcomes: Sequence[Outcome], path: Path) -> None:
         axes = figure.subplots()
         places = np.arange(len(outcomes))[::-1]
         shares = [each.measures.backfilled for each in outcomes]
-        bars = axes.barh(places, shares, color=[_colour(number) for number in places[::-1]])
+        bars = axes.barh(places, shares, color=_colours(outcomes))
         axes.bar_label(bars, labels=[f"{share:.1%}" for share in shares], padding=3)
         axes.set_yticks(places, [each.label for each in outcomes])
         axes.set(xlim=(0, 1))
@@ -134,12 +136,10 @@ def gains_by_month(outcomes: Sequence[Outcome], path: Path) -> None:
         figure = Figure(figsize=(9, 7.5), layout="constrained")
         panels = figure.subplots(3, sharex=True)
         base = _monthly(outcomes[0].schedule, months)
-        for number, each in enumerate(outcomes):
+        for each, colour in zip(outcomes, _colours(outcomes), strict=True):
             values = _monthly(each.schedule, months)
             for axes, line, reference in zip(panels, values, base, strict=True):
-                axes.plot(
-                    100 * line / reference, color=_colour(number), marker=".", label=each.label
-                )
+                axes.plot(100 * line / reference, color=colour, marker=".", label=each.label)
         for axes, name in zip(panels, ("wait", "bounded slowdown", "weighted wait"), strict=True):
             axes.set_title(f"Average {name} by month, {outcomes[0].label} = 100")
             if axes.get_ylim()[1] > LARGEST_LINEAR:
@@ -175,11 +175,11 @@ def utilisation(outcomes: Sequence[Outcome], path: Path) -> None:
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         axes = figure.subplots()
-        for number, each in enumerate(outcomes):
+        for each, colour in zip(outcomes, _colours(outcomes), strict=True):
             hours, held = _held_by_hour(each.schedule)
             window = max(1, len(held) // 100)
             smooth = np.convolve(held, np.ones(window) / window, mode="same")
-            axes.plot(hours, smooth, color=_colour(number), linewidth=1.2, label=each.label)
+            axes.plot(hours, smooth, color=colour, linewidth=1.2, label=each.label)
         axes.set(ylim=(0, 1.02), ylabel="processors held")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         _date_axis(axes)
@@ -265,5 +265,5 @@ def _date_axis(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
-def _colour(number: int) -> str:
-    return METHOD_COLOURS[int(number) % len(METHOD_COLOURS)]
+def _colours(outcomes: Sequence[Outcome]) -> list[str]:
+    return colours_of(each.label for each in outcomes)

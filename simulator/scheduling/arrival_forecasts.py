@@ -14,6 +14,7 @@ from simulator.engine.state import State
 from simulator.scheduling.estimates import EstimateFeed, Estimates
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
 from simulator.scheduling.futures import futures
+from simulator.scheduling.ladders import Ladders
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
 from simulator.scheduling.workload import Workload
@@ -68,13 +69,20 @@ def waits_at_arrival(
         new = slice(len(shown.waiting) - (behind - first), None)
         predicted[first:behind] = forecast(shown, semantics).start[new]
         if samples and arrivals % every == 0:
-            others = futures(shown, semantics, lately(state), samples)
+            ladders = told_by(feed, state, shown, behind)
+            others = futures(shown, semantics, lately(state), samples, ladders)
             starts = [other.start[new] for other in others]
             if starts:
                 lower[first:behind] = np.min(starts, axis=0)
                 upper[first:behind] = np.max(starts, axis=0)
         arrivals += 1
     return Told(predicted, state.jobs["start"] - workload.submit, lower, upper)
+
+
+def told_by(feed: EstimateFeed, state: State, shown: Snapshot, behind: int) -> Ladders:
+    """What the jobs of a snapshot may take, by the method that estimates them."""
+    running, waiting = jobs_of(state, behind)
+    return feed.ladders(running, shown.running.age), feed.ladders(waiting)
 
 
 def lately(state: State) -> list[float]:
@@ -94,15 +102,21 @@ def snapshot(
     owner of its own.
     """
     owners = np.arange(len(state.jobs)) if owners is None else owners
+    running, waiting = jobs_of(state, behind)
+    return Snapshot(
+        processors=int(state.clock["free"][0] + state.jobs["processors"][running].sum()),
+        running=_running(state, running, semantics, owners),
+        waiting=_waiting(state, waiting, owners),
+    )
+
+
+def jobs_of(state: State, behind: int) -> tuple[Integers, Integers]:
+    """Running jobs in the order of their starts, and waiting ones in that of their submission."""
     clock = state.clock[0]
-    running = np.sort(state.running["job"][: clock["running"]])
+    running = state.running["job"][: clock["running"]]
     queued = np.sort(state.queue["job"][clock["head"] : clock["tail"]])
     arriving = np.arange(clock["submitted"], behind)
-    return Snapshot(
-        processors=int(clock["free"] + state.jobs["processors"][running].sum()),
-        running=_running(state, running, semantics, owners),
-        waiting=_waiting(state, np.concatenate([queued, arriving]), owners),
-    )
+    return running[np.argsort(state.jobs["serial"][running])], np.concatenate([queued, arriving])
 
 
 def _waiting(state: State, rows: Integers, owners: Integers) -> QueuedJobs:
@@ -112,14 +126,13 @@ def _waiting(state: State, rows: Integers, owners: Integers) -> QueuedJobs:
 
 
 def _running(state: State, rows: Integers, semantics: Semantics, owners: Integers) -> QueuedJobs:
-    in_order = rows[np.argsort(state.jobs["serial"][rows])]
-    jobs = state.jobs[in_order]
+    jobs = state.jobs[rows]
     elapsed = state.clock["now"][0] - jobs["start"]
     runtime = jobs["estimate"].copy()
     for row in np.flatnonzero(runtime <= elapsed):
         estimate, request = float(jobs["estimate"][row]), float(jobs["request"][row])
         runtime[row] = running_runtime(estimate, request, int(elapsed[row]), semantics.correction)
-    return _columns(jobs, runtime=runtime, age=elapsed, owner=owners[in_order])
+    return _columns(jobs, runtime=runtime, age=elapsed, owner=owners[rows])
 
 
 def _columns(jobs: Any, *, runtime: Integers, age: Integers, owner: Integers) -> QueuedJobs:

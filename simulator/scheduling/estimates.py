@@ -1,19 +1,21 @@
 """The sources of a simulated scheduler's estimates."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import floor
+from math import floor, inf
 from typing import Self
 
 import numpy as np
+from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
 from simulator.engine.state import State
-from simulator.replay.loop import InProcess, Player
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
+from simulator.replay.trace_replay import InProcess, Player
+from simulator.scheduling.ladders import LADDER, Ladder
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import completions
 from simulator.traces.trace import Integers
@@ -38,12 +40,14 @@ class Estimates:
         cluster: whose history the simulation makes.
         predictions: known beforehand, in seconds by the log's number of the job; a job that has
             none is estimated by its request.
+        known: gives the estimates of all jobs of a workload, where they are known beforehand.
     """
 
     name: str
     player: Player | None = None
     cluster: str = DEFAULT_CLUSTER
     predictions: Mapping[int, float] | None = None
+    known: Callable[[Workload], Integers] | None = None
 
     @classmethod
     def named(cls, text: str) -> Self:
@@ -63,6 +67,8 @@ class Estimates:
         """The estimates of all jobs, if they do not depend on the simulation."""
         if self.player is not None:
             return None
+        if self.known is not None:
+            return np.minimum(self.known(workload), workload.request)
         if self.predictions is not None:
             return _estimated(workload, self.predictions)
         return workload.runtime if self.name == EXACT else workload.request
@@ -97,15 +103,25 @@ class EstimateFeed:
         workload: the jobs of the simulation.
         estimates: the source of the estimates.
         priorities: whether priorities are wanted.
+        beside: the feed of another machine of the cluster, which learns the same.
     """
 
     def __init__(
-        self, state: State, workload: Workload, estimates: Estimates, *, priorities: bool
+        self,
+        state: State,
+        workload: Workload,
+        estimates: Estimates,
+        *,
+        priorities: bool,
+        beside: "EstimateFeed | None" = None,
     ) -> None:
         self._known = estimates.beforehand(workload)
         self._player = estimates.player
         self._method = estimates.name if self._player is None else self._player.methods[0]
-        self._accuracies = Accuracies() if priorities else None
+        self.accuracies = Accuracies() if priorities else None
+        if beside is not None:
+            self.accuracies = beside.accuracies
+        self._clock, self._runtime = state.clock["now"], workload.runtime
         self._begin = workload.trace.unix_start + workload.origin
         self._upcoming: Iterator[Completion] = completions(
             workload.trace, cluster=estimates.cluster
@@ -117,22 +133,60 @@ class EstimateFeed:
         self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
         self._priority = state.jobs["priority"]
         self._finished = state.clock["finished"]
+        self._now = state.clock["now"]
         self._submitted, self._wanted = state.clock["submitted"], state.clock["wanted"]
 
     def give(self) -> None:
         """Learn from the jobs that have ended, then give estimates to this second's submissions."""
+        if ended := self.ended():
+            self.learn(ended)
+        self.answer()
+
+    @property
+    def now(self) -> int:
+        """The second, in Unix time, that the simulation has come to."""
+        return self._begin + int(self._clock[0])
+
+    def ended(self, until: float = inf) -> list[Completion]:
+        """The runs that ended since the last call, and by ``until`` (Unix seconds), in order."""
         finished = self._finished.item()
-        if finished > self._observed:
-            ended = self._ended[self._observed : finished]
-            self._observe(ended.tolist(), self._start[ended].tolist())
-            self._observed = finished
+        if finished == self._observed:
+            return []
+        ended = self._ended[self._observed : finished]
+        if until < inf:
+            ends = self._begin + self._start[ended] + self._runtime[ended]
+            ended = ended[: int(np.searchsorted(ends, until, side="right"))]
+        self._observed += len(ended)
+        pairs = zip(ended.tolist(), self._start[ended].tolist(), strict=True)
+        return [self._seen(job, start) for job, start in pairs]
+
+    def answer(self) -> None:
+        """Give estimates to this second's submissions."""
         first, behind = self._submitted.item(), self._wanted.item()
         submissions = self._submissions(first, behind)
         for job, estimate in enumerate(self._estimates(first, behind, submissions), first):
             self._estimate[job] = estimate
-        if self._accuracies is not None:
+        if self.accuracies is not None:
             for job, submission in enumerate(submissions, first):
                 self._priority[job] = self._priority_of(submission)
+
+    def ladders(self, jobs: Integers, elapsed: Integers | None = None) -> list[Ladder]:
+        """What jobs that have not ended may take, by what has ended until now.
+
+        Args:
+            jobs: their places in the workload.
+            elapsed: seconds that each has been running; None for jobs that wait.
+        """
+        if not isinstance(self._player, InProcess):
+            return [None] * len(jobs)
+        now = float(self._begin + self._now.item())
+        ran = [None] * len(jobs) if elapsed is None else [float(each) for each in elapsed]
+        return [
+            self._player.quantiles(
+                self._method, replace(self._logged[job].submission, submit_time=now), LADDER, each
+            )
+            for job, each in zip(jobs.tolist(), ran, strict=True)
+        ]
 
     def _submissions(self, first: int, behind: int) -> list[Submission]:
         logged = list(islice(self._upcoming, behind - first))
@@ -149,18 +203,17 @@ class EstimateFeed:
         return [whole_seconds(each.predicted_walltime) for each in predictions]
 
     def _priority_of(self, submission: Submission) -> float:
-        assert self._accuracies is not None  # noqa: S101 - asked only where there are priorities
-        accuracy = self._accuracies.of(submission.user)
-        return (accuracy or self._accuracies.default_group).priority
+        assert self.accuracies is not None  # noqa: S101 - asked only where there are priorities
+        accuracy = self.accuracies.of(submission.user)
+        return (accuracy or self.accuracies.default_group).priority
 
-    def _observe(self, ended: Sequence[int], starts: Sequence[int]) -> None:
-        """Learn from jobs that have ended, in this order."""
-        seen = [self._seen(job, start) for job, start in zip(ended, starts, strict=True)]
+    def learn(self, ended: Sequence[Completion]) -> None:
+        """Learn from runs that have ended, in this order."""
         if self._player is not None:
-            self._player.observe(seen)
-        if self._accuracies is not None:
-            for completion in seen:
-                self._accuracies.observe(completion)
+            self._player.observe(ended)
+        if self.accuracies is not None:
+            for completion in ended:
+                self.accuracies.observe(completion)
 
     def _seen(self, job: int, start: int) -> Completion:
         """The completion of a job as it was simulated."""

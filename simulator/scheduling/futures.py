@@ -15,16 +15,9 @@ import numpy as np
 
 from predictors.memory.error_ratios import sample
 from simulator.scheduling.forecast import Forecast, QueuedJobs, Snapshot, forecast
+from simulator.scheduling.ladders import Ladder, Ladders, drawn_from
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.trace import Integers
-
-STEPS = 20
-
-LADDER = tuple((step + 0.5) / STEPS for step in range(STEPS))
-"""Levels of a job's distribution; each stands for an equal share of what may come."""
-
-Ladders = tuple[Sequence[Sequence[float] | None], Sequence[Sequence[float] | None]]
-"""Of the running and of the waiting jobs: runtimes at the levels ``LADDER``, None where untold."""
 
 
 def futures(
@@ -52,7 +45,7 @@ def futures(
     ]
 
 
-def coverage(samples: int) -> float:
+def nominal_coverage(samples: int) -> float:
     """The probability that one more future lies within the range of ``samples`` futures."""
     return (samples - 1) / (samples + 1)
 
@@ -85,7 +78,7 @@ def _varied(
 def _drawn(
     jobs: QueuedJobs,
     elapsed: Integers,
-    variety: tuple[Sequence[float], Sequence[Sequence[float] | None]],
+    variety: tuple[Sequence[float], Sequence[Ladder]],
     places: Places,
 ) -> Integers:
     """A runtime for each job, from its ladder or ratios of those that ran on; else as it was."""
@@ -96,7 +89,7 @@ def _drawn(
     for row, (estimate, request, passed, owner) in enumerate(rows):
         ladder, place = ladders[row], places.of(owner)
         if ladder is not None:
-            drawn[row] = max(passed + 1, min(request, round(ladder[int(place * STEPS)])))
+            drawn[row] = max(passed + 1, min(request, round(drawn_from(ladder, place))))
             continue
         ratio = sample(ratios, passed / estimate, place)
         if ratio is not None:

@@ -74,6 +74,28 @@ def utilisation(submit: Seconds, end: Seconds, work: Seconds, processors: int) -
     return float(work.sum()) / (processors * span) if span > 0 else 0.0
 
 
+def idle_while_waiting(
+    submit: Seconds, start: Seconds, end: Seconds, processors: Seconds, size: int
+) -> float:
+    """Processor seconds that are idle while at least one job waits for its start.
+
+    Args:
+        submit: submit times of the jobs.
+        start: their starts.
+        end: their ends.
+        processors: the processors that each job takes.
+        size: processors of the machine.
+    """
+    times = np.concatenate([submit, start, end])
+    order = np.argsort(times, kind="stable")
+    nothing = np.zeros(len(submit), np.int64)
+    one = np.ones(len(submit), np.int64)
+    waiting = np.cumsum(np.concatenate([one, -one, nothing])[order])[:-1]
+    held = np.cumsum(np.concatenate([nothing, processors, -processors])[order])[:-1]
+    spans = np.diff(times[order])
+    return float(np.sum(np.where(waiting > 0, (size - held) * spans, 0)))
+
+
 def wait_error(promise: Seconds, start: Seconds) -> Seconds:
     """|predicted wait - w|, predicted when the job arrived (Klusáček & Soysal, section 4.1)."""
     return np.asarray(np.abs(promise - start))

@@ -1,7 +1,8 @@
 """Simulates a workload: runs the scheduling loop with estimates and returns the schedule."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from time import perf_counter
 
 import numpy as np
@@ -14,7 +15,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import EMPTY, Workload
 from simulator.traces.trace import Integers
 
-SLICE = 2000
+PROGRESS_STEP = 2000
 """Number of submissions between two reports of progress."""
 
 
@@ -102,6 +103,70 @@ def simulate(
     return _schedule(workload, semantics, estimates.name, state, perf_counter() - began)
 
 
+def simulate_together(
+    workloads: Sequence[Workload],
+    semantics: Semantics,
+    estimates: Estimates,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> list[Schedule]:
+    """Run the machines of one cluster, such as partitions that share no processor.
+
+    Each machine has its own queue. The method learns from the runs of all of them, in the order
+    of their ends: before it is asked at a second, it knows every run that had ended by then.
+
+    Args:
+        workloads: the jobs of each machine.
+        semantics: the rules, the same for all.
+        estimates: the source of all schedulers' estimates.
+        progress: called with the number of jobs that were just submitted.
+    """
+    alone = len(workloads) == 1
+    if alone or not (estimates.player is not None or semantics.needs_priorities):
+        return [simulate(each, semantics, estimates, progress=progress) for each in workloads]
+    warm_up()
+    began = perf_counter()
+    states = [empty_machine(workload, semantics) for workload in workloads]
+    feeds: list[EstimateFeed] = []
+    for state, workload in zip(states, workloads, strict=True):
+        first = feeds[0] if feeds else None
+        feeds.append(
+            EstimateFeed(
+                state, workload, estimates, priorities=semantics.needs_priorities, beside=first
+            )
+        )
+    _play_together(states, feeds, progress)
+    seconds = perf_counter() - began
+    return [
+        _schedule(workload, semantics, estimates.name, state, seconds)
+        for workload, state in zip(workloads, states, strict=True)
+    ]
+
+
+def _play_together(
+    states: Sequence[State],
+    feeds: Sequence[EstimateFeed],
+    progress: Callable[[int], object] | None,
+) -> None:
+    """Let the machine go on whose submissions are the earliest, until all have ended."""
+    stops = [_stops(state, progress) for state in states]
+    wanting: list[tuple[int, int]] = []
+
+    def go_on(number: int) -> None:
+        if any(stopped == ESTIMATES_WANTED for stopped in stops[number]):
+            heappush(wanting, (feeds[number].now, number))
+
+    for number in range(len(feeds)):
+        go_on(number)
+    while wanting:
+        now, number = heappop(wanting)
+        ended = [run for feed in feeds for run in feed.ended(now)]
+        if ended:
+            feeds[0].learn(sorted(ended, key=lambda run: run.end_time))
+        feeds[number].answer()
+        go_on(number)
+
+
 def empty_machine(workload: Workload, semantics: Semantics) -> State:
     """The state of a simulation before the first submission."""
     columns = ("submit", "processors", "runtime", "request")
@@ -124,13 +189,13 @@ def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[i
     pause_at = state.clock["pause_at"]
     reported = 0
     if progress:
-        pause_at[0] = SLICE
+        pause_at[0] = PROGRESS_STEP
     while (stopped := run(state)) != DONE:
         yield stopped
         if progress and submitted[0] >= pause_at[0]:
             progress(int(submitted[0]) - reported)
             reported = int(submitted[0])
-            pause_at[0] = reported + SLICE
+            pause_at[0] = reported + PROGRESS_STEP
     if progress:
         progress(int(submitted[0]) - reported)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from simulator.shared_nodes.jobs import MILLION, Contention, Run, SharedJob, millionths
+from simulator.shared_nodes.jobs import MILLION, Contention, RunningJob, SharedJob, millionths
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Node:
     ) -> None:
         self.number = number
         self.local_cpu = local_cpu
-        self.runs: list[Run] = []
+        self.runs: list[RunningJob] = []
         self.room = Room(0, local_tasks, millionths(local_cpu), local_memory, memory)
         self._without_runs = replace(self.room)
 
@@ -90,12 +90,12 @@ class Node:
             local_memory=local.used_memory,
         )
 
-    def add(self, run: Run) -> None:
+    def add(self, run: RunningJob) -> None:
         """Put a task of the run there."""
         self.runs.append(run)
         self.room.take(run.job)
 
-    def remove(self, run: Run) -> None:
+    def remove(self, run: RunningJob) -> None:
         """Take the run's task away."""
         self.runs.remove(run)
         self.room.give_back(run.job)
@@ -111,9 +111,9 @@ class Cluster:
 
     __slots__ = ("nodes", "runs")
 
-    def __init__(self, nodes: Sequence[Node], runs: Iterable[Run] = ()) -> None:
+    def __init__(self, nodes: Sequence[Node], runs: Iterable[RunningJob] = ()) -> None:
         self.nodes = nodes
-        self.runs: list[Run] = []
+        self.runs: list[RunningJob] = []
         for run in runs:
             self.start(run)
 
@@ -121,21 +121,21 @@ class Cluster:
         """The same nodes and runs, to be changed apart from these."""
         return Cluster([node.without_runs() for node in self.nodes], map(replace, self.runs))
 
-    def start(self, run: Run) -> None:
+    def start(self, run: RunningJob) -> None:
         """Put a task of the run on each of its nodes."""
         self.runs.append(run)
         for number in run.nodes:
             self.nodes[number].add(run)
         self._changed(run)
 
-    def end(self, run: Run) -> None:
+    def end(self, run: RunningJob) -> None:
         """Take the run off its nodes."""
         self.runs.remove(run)
         for number in run.nodes:
             self.nodes[number].remove(run)
         self._changed(run)
 
-    def _changed(self, run: Run) -> None:
+    def _changed(self, run: RunningJob) -> None:
         """Renew the contention of every run that has a node in common with this one."""
         for neighbour in {id(run): run for n in run.nodes for run in self.nodes[n].runs}.values():
             nodes = [self.nodes[number] for number in neighbour.nodes]

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Mapping
 
-from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.jobs import RunningJob
 from simulator.shared_nodes.remaining_time import feasible_cpu
 
-UsedCpuTime = Callable[[Run, float], float]
+UsedCpuTime = Callable[[RunningJob, float], float]
 """(run, seconds) -> CPU seconds of a task."""
 
 
-def mpl(run: Run, seconds: float) -> float:
+def mpl(run: RunningJob, seconds: float) -> float:
     """Its share in isolation, divided among the tasks of its fullest node (Eq 8)."""
     return seconds * run.job.cpu_share / run.contention.mpl
 
 
-def cpu(run: Run, seconds: float) -> float:
+def cpu(run: RunningJob, seconds: float) -> float:
     """The fraction of a CPU that it can get (Eq 9)."""
     return seconds * feasible_cpu(run)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 COMPUTATION_BOUND = 0.5
 """An application that uses more of a CPU is bound by computation, any other by communication."""
 
-SHORTEST = 1.0
+SHORTEST_EXECUTION = 1.0
 """Seconds; nobody characterises an application by less."""
 
 RESOLUTION = 1e-6
@@ -64,14 +64,14 @@ class SharedJob:
         return millionths(self.cpu_share)
 
     def times(self, factor: float) -> Self:
-        """The same application with so much more, or less, to do, within its request."""
+        """The same application, its execution time multiplied by ``factor``, within its request."""
         limit = inf if self.requested_walltime is None else self.requested_walltime
-        execution_time = min(limit, max(SHORTEST, factor * self.execution_time))
+        execution_time = min(limit, max(SHORTEST_EXECUTION, factor * self.execution_time))
         predicted = self.predicted_runtime
         return replace(
             self,
             execution_time=execution_time,
-            predicted_runtime=predicted and min(limit, max(SHORTEST, factor * predicted)),
+            predicted_runtime=predicted and min(limit, max(SHORTEST_EXECUTION, factor * predicted)),
         )
 
     @property
@@ -97,7 +97,7 @@ NOWHERE = Contention(mpl=1, cpu=0.0)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Run:
+class RunningJob:
     """A job on its nodes, which are counted from 0.
 
     Attributes:

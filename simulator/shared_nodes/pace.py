@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from simulator.shared_nodes.cluster import Cluster
 from simulator.shared_nodes.cpu_time import USED_CPU_TIMES, UsedCpuTime
-from simulator.shared_nodes.jobs import Run, SharedJob
+from simulator.shared_nodes.jobs import RunningJob, SharedJob
 from simulator.shared_nodes.remaining_time import REMAINING_TIMES, RemainingTime
 
 
@@ -55,7 +55,7 @@ class TurnedOut(NamedTuple):
         """As the formula says: jobs differ in how long they run, not in what they want."""
         return self.estimated.used_cpu_times(cluster, seconds)
 
-    def _seen(self, run: Run) -> Run:
+    def _seen(self, run: RunningJob) -> RunningJob:
         job = self.jobs.get(run.job.job_id)
         return run if job is None else replace(run, job=job)
 
@@ -94,7 +94,7 @@ class ProcessorSharing:
         """At the fraction that it gets."""
         return [fraction * seconds for fraction in fair_fractions(cluster)]
 
-    def _needed(self, run: Run) -> float:
+    def _needed(self, run: RunningJob) -> float:
         return self._cpu_times.get(run.job.job_id, run.job.cpu_time)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from simulator.shared_nodes.cluster import Cluster, Node
-from simulator.shared_nodes.jobs import Run, SharedJob
+from simulator.shared_nodes.jobs import RunningJob, SharedJob
 
 Placement = Callable[[SharedJob, Sequence[Node], Cluster], tuple[int, ...]]
 """(job, open nodes, at least as many as it has tasks, cluster) -> the nodes it takes."""
@@ -40,7 +40,7 @@ def uniform(job: SharedJob, open_nodes: Sequence[Node], cluster: Cluster) -> tup
     return min(partners, key=lambda run: _misfit(job, run, cluster)).nodes
 
 
-def _misfit(job: SharedJob, partner: Run, cluster: Cluster) -> tuple[int, int, float, int]:
+def _misfit(job: SharedJob, partner: RunningJob, cluster: Cluster) -> tuple[int, int, float, int]:
     """How little the nodes of the partner suit the job; the lowest number decides among equals."""
     there = [run for number in partner.nodes for run in cluster.nodes[number].runs]
     return (

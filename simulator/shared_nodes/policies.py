@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from simulator.shared_nodes.cluster import Cluster, Node, Room
-from simulator.shared_nodes.jobs import RESOLUTION, Run, SharedJob, millionths
+from simulator.shared_nodes.jobs import RESOLUTION, RunningJob, SharedJob, millionths
 from simulator.shared_nodes.placement import Placement, normal, uniform
 from simulator.shared_nodes.remaining_time import cpu as expected_remaining_time
 
@@ -39,12 +39,12 @@ class SharedPolicy:
     parallel_mpl: int
     cpu_limit: float = CPU_LIMIT
 
-    def next_start(self, queue: Sequence[SharedJob], cluster: Cluster) -> Run | None:
+    def next_start(self, queue: Sequence[SharedJob], cluster: Cluster) -> RunningJob | None:
         """The run to start now, if any; to be asked again until there is none."""
         return self.selects(self, queue, cluster)
 
     def admits(self, job: SharedJob, room: Room) -> bool:
-        """Whether a node of which so much is taken takes a task of the job too.
+        """Whether a node with this load takes a task of the job too.
 
         Only while fewer than ``parallel_mpl`` parallel tasks are there and what is wanted stays
         within ``cpu_limit`` and the node's memory: so the MPL depends on the node's state.
@@ -63,23 +63,25 @@ class SharedPolicy:
         """Whether enough nodes of a cluster on which only local users are take the job."""
         return len(self.open_nodes(job, idle)) >= job.tasks
 
-    def fit(self, job: SharedJob, cluster: Cluster) -> Run | None:
+    def fit(self, job: SharedJob, cluster: Cluster) -> RunningJob | None:
         """The run of the job on nodes that take it, if they are enough."""
         open_nodes = self.open_nodes(job, cluster)
         if len(open_nodes) < job.tasks:
             return None
-        return Run(job=job, nodes=self.places(job, open_nodes, cluster))
+        return RunningJob(job=job, nodes=self.places(job, open_nodes, cluster))
 
 
-Selection = Callable[[SharedPolicy, Sequence[SharedJob], Cluster], Run | None]
+Selection = Callable[[SharedPolicy, Sequence[SharedJob], Cluster], RunningJob | None]
 
 
-def fcfs(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster) -> Run | None:
+def fcfs(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster) -> RunningJob | None:
     """The job at the head of the queue."""
     return policy.fit(queue[0], cluster) if queue else None
 
 
-def backfilling(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster) -> Run | None:
+def backfilling(
+    policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster
+) -> RunningJob | None:
     """The head, else the first job whose start does not delay the start of the head.
 
     When the head starts is expected from the remaining times by Eqs 5-7, with the contention as
@@ -100,7 +102,7 @@ def backfilling(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Clust
             continue
         if reserved is None:
             reserved = _seconds_until_open(policy, head, cluster)
-        run = Run(job=job, nodes=policy.places(job, open_nodes[wants], cluster))
+        run = RunningJob(job=job, nodes=policy.places(job, open_nodes[wants], cluster))
         cluster.start(run)
         delayed = _seconds_until_open(policy, head, cluster) > reserved + RESOLUTION
         cluster.end(run)

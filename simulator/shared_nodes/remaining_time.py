@@ -7,18 +7,18 @@ ever negative: a run that used more CPU time than its application is known for e
 from collections.abc import Callable, Mapping
 
 from predictors.correction import next_estimate
-from simulator.shared_nodes.jobs import RESOLUTION, Run
+from simulator.shared_nodes.jobs import RESOLUTION, RunningJob
 
-RemainingTime = Callable[[Run], float]
+RemainingTime = Callable[[RunningJob], float]
 
 
-def isolated(run: Run) -> float:
+def isolated(run: RunningJob) -> float:
     """RemainTime_isol: what it would still take alone (Eq 2)."""
     job = run.job
     return max(0.0, job.execution_time * (job.cpu_time - run.cpu_time) / job.cpu_time)
 
 
-def proportional(run: Run) -> float:
+def proportional(run: RunningJob) -> float:
     """As slow as it has been until now (Eq 1).
 
     A run that has used no CPU time yet has no past to go by, and takes as long as alone.
@@ -28,12 +28,12 @@ def proportional(run: Run) -> float:
     return max(0.0, run.elapsed * (run.job.cpu_time - run.cpu_time) / run.cpu_time)
 
 
-def mpl(run: Run) -> float:
+def mpl(run: RunningJob) -> float:
     """As many times slower than alone as there are tasks on its fullest node (Eq 4)."""
     return isolated(run) * run.contention.mpl
 
 
-def feasible_cpu(run: Run) -> float:
+def feasible_cpu(run: RunningJob) -> float:
     """CPU_feas: the fraction of a CPU that each task can get on the busiest node (Eq 6).
 
     The paper speaks of percentages, but divides CPU(J) by CPU_max(J), whose ratio is none, and
@@ -44,12 +44,12 @@ def feasible_cpu(run: Run) -> float:
     return min(run.job.cpu_share, run.job.cpu_share / run.contention.cpu)
 
 
-def cpu(run: Run) -> float:
+def cpu(run: RunningJob) -> float:
     """As many times slower than alone as the CPU it can get is less than it wants (Eqs 5-7)."""
     return isolated(run) * run.job.cpu_share / feasible_cpu(run)
 
 
-def hybrid(run: Run) -> float:
+def hybrid(run: RunningJob) -> float:
     """What history says it runs on shared nodes, less what it has run (section 5, future work).
 
     A prediction that is outlived is doubled up to the request, as on dedicated clusters. Where

@@ -10,23 +10,23 @@ from simulator.studies import (
     wait_prediction,
     xu_schedules,
 )
-from simulator.studies.hanzich import study as hanzich
-from simulator.studies.klusacek import study as klusacek
-from simulator.studies.rocchetti import study as rocchetti
+from simulator.studies.hanzich import hanzich_study
+from simulator.studies.klusacek import klusacek_study
+from simulator.studies.rocchetti import rocchetti_study
 from simulator.studies.study import Study
-from simulator.studies.tang import study as tang
-from simulator.studies.xu import study as xu
+from simulator.studies.tang import tang_study
+from simulator.studies.xu import xu_study
 
 STUDIES: Mapping[str, Study] = {
     "boosted": boosted.STUDY,
     "calibration": calibration.STUDY,
-    "hanzich": hanzich.STUDY,
-    "klusacek": klusacek.STUDY,
+    "hanzich": hanzich_study.STUDY,
+    "klusacek": klusacek_study.STUDY,
     "least-cost": least_cost.STUDY,
     "likeness": likeness.STUDY,
-    "rocchetti": rocchetti.STUDY,
-    "tang": tang.STUDY,
+    "rocchetti": rocchetti_study.STUDY,
+    "tang": tang_study.STUDY,
     "wait-prediction": wait_prediction.STUDY,
-    "xu": xu.STUDY,
+    "xu": xu_study.STUDY,
     "xu-schedules": xu_schedules.STUDY,
 }

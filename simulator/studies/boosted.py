@@ -14,7 +14,7 @@ from predictors.jobs import Completion, Submission
 from predictors.measures import Seconds
 from predictors.methods.attention import Attention
 from predictors.methods.least_cost import LeastCost
-from simulator.replay.loop import steps
+from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, Takes, runs_of
@@ -220,7 +220,7 @@ def play(part: Part) -> Boosted:
     return Boosted(jobs=len(log), learners=learners, curves=curves, microseconds=costs)
 
 
-class Round(NamedTuple):
+class Retraining(NamedTuple):
     """A training, and the jobs that are submitted until the next.
 
     Attributes:
@@ -234,18 +234,18 @@ class Round(NamedTuple):
 
 def causal_rounds(
     log: Sequence[Completion], every: int
-) -> tuple[Table, tuple[list[int], list[Round]]]:
+) -> tuple[Table, tuple[list[int], list[Retraining]]]:
     """The columns of every job at its submission; the order of ends, and the rounds."""
     columns = Columns()
     rows: list[list[float]] = [[] for _ in log]
     ended: list[int] = []
-    rounds = [Round(0, [])]
+    rounds = [Retraining(0, [])]
     for step in moments(log):
         for job in step.ended:
             columns.observe(log[job])
         ended += step.ended
         if len(ended) >= rounds[-1].ended + every:
-            rounds.append(Round(len(ended), []))
+            rounds.append(Retraining(len(ended), []))
         for job in step.submitted:
             rows[job] = columns.of(log[job].submission)
         rounds[-1].submitted.extend(step.submitted)
@@ -255,7 +255,7 @@ def causal_rounds(
 def learner_of(
     kind: Callable[[], Any],
     log: Sequence[Completion],
-    causal: tuple[Table, tuple[list[int], list[Round]], Seconds],
+    causal: tuple[Table, tuple[list[int], list[Retraining]], Seconds],
     window: int,
 ) -> Learner:
     """Train one kind of trees again and again; until the first training a job gets its request."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from predictors.base import Question, UncertainPredictor
 from predictors.jobs import Completion
 from predictors.registry import UNCERTAIN, create
-from simulator.replay.loop import steps
+from simulator.replay.trace_replay import steps
 from simulator.reports.replay_pictures import STYLE
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text

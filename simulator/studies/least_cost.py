@@ -13,7 +13,7 @@ from predictors.methods.last_two import LastTwo
 from predictors.methods.least_cost import LeastCost
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
-from simulator.replay.loop import InProcess, replay
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, Takes, runs_of

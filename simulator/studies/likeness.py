@@ -18,7 +18,7 @@ from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost import LeastCost
 from simulator.learning.examples import Examples, examples_of, together
 from simulator.learning.training import Recipe, learn
-from simulator.replay.loop import steps
+from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.least_cost import published_methods

@@ -22,7 +22,7 @@ LOGS_KEPT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Simulation:
     """One simulation of a study, small enough to be sent anywhere.
 
     Attributes:
@@ -72,7 +72,7 @@ class Run:
 class Results:
     """What came out of the runs of a study, in their order."""
 
-    outcomes: Sequence[tuple[Run, Outcome]] = field(default_factory=tuple)
+    outcomes: Sequence[tuple[Simulation, Outcome]] = field(default_factory=tuple)
 
     def of(self, group: str) -> Mapping[str, Outcome]:
         """The outcomes of a group by estimates."""
@@ -93,7 +93,7 @@ class Results:
 def scheduling_study(
     title: str,
     logs: Sequence[str],
-    runs: Callable[..., Sequence[Run]],
+    runs: Callable[..., Sequence[Simulation]],
     report: Callable[[Results], str],
 ) -> Study:
     """A study whose parts are simulations of the ``logs``, which lie in one directory."""
@@ -102,7 +102,7 @@ def scheduling_study(
         takes=Takes.DIRECTORY,
         logs=logs,
         runs=lambda paths, limit, **options: runs(paths[0], limit, **options),
-        play=Run.play,
+        play=Simulation.play,
         report=lambda played: report(Results(played)),
         records=lambda played: {"title": title, "simulations": Results(played).records()},
         write=write_study,

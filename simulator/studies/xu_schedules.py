@@ -5,8 +5,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.replay.loop import InProcess, replay
 from simulator.replay.method_spec import MethodSpec
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.comparison import Outcome, outcome
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.tables import text_table
@@ -15,7 +15,7 @@ from simulator.scheduling.measures import Measures
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import prepare, with_requests
 from simulator.studies.exhibits import Exhibits, Sources
-from simulator.studies.simulations import Results, Run, write_study
+from simulator.studies.simulations import Results, Simulation, write_study
 from simulator.studies.study import Played, Study, Takes
 from simulator.studies.xu.published import tuned_predictions
 from simulator.traces.cleaning import REPLAY_RULES, clean
@@ -74,7 +74,7 @@ class Part(NamedTuple):
         as_pyss: the estimates stand in the log, and change places with shorter run times.
     """
 
-    run: Run
+    run: Simulation
     as_pyss: bool
 
 
@@ -82,7 +82,7 @@ def parts(paths: Sequence[Path], limit: int | None) -> list[Part]:
     """Three logs x two policies x the sources of estimates of both blocks."""
     return [
         Part(
-            Run(
+            Simulation(
                 trace=str(paths[0] / log),
                 semantics=Semantics(policy=policy, events="sequential"),
                 estimates=estimates,
@@ -119,7 +119,9 @@ def predictions(
     trace: str, year: int | None, limit: int | None, source: str
 ) -> Mapping[int, float]:
     """Predictions in seconds by the log's number of the job, each from what had ended before it."""
-    chosen = Run(trace=trace, semantics=Semantics(), estimates=source, year=year, limit=limit)
+    chosen = Simulation(
+        trace=trace, semantics=Semantics(), estimates=source, year=year, limit=limit
+    )
     jobs, _ = clean(chosen.jobs(), REPLAY_RULES)
     runs = list(completions(jobs))
     if source == TUNED:

@@ -1,6 +1,8 @@
 """Turns a trace into the domain's completions, and recorded completions into a trace."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,9 @@ STATUSES: Mapping[int, Status] = {
 
 UNKNOWN = -1
 
+BLOCK = 10_000
+"""Jobs that are turned into Python's numbers at once: all at once takes 250 MB of a million."""
+
 SWF_STATUSES: Mapping[Status, int] = {
     Status.COMPLETED: 1,
     Status.CANCELLED: 5,
@@ -36,6 +41,11 @@ def completions(trace: Trace, *, cluster: str = DEFAULT_CLUSTER) -> Iterator[Com
     A job starts at submit + wait, or at its submission if the wait is unknown or negative. SWF has
     no project. SWF's executable is our application, and SWF's -1 is ``None``.
     """
+    for first in range(0, len(trace), BLOCK):
+        yield from _completions(trace.select(slice(first, first + BLOCK)), cluster)
+
+
+def _completions(trace: Trace, cluster: str) -> Iterator[Completion]:
     submits = (trace.submit + trace.unix_start).tolist()
     waits = trace.wait.clip(min=0.0).tolist()
     columns = zip(
@@ -88,7 +98,7 @@ def _submissions(trace: Trace, submits: list[float], cluster: str) -> Iterator[S
 def _names(column: Integers) -> list[str | None]:
     """Numbers as names; jobs with the same number share one string."""
     names: dict[int, str | None] = {
-        number: str(number) if number >= 0 else None for number in set(column.tolist())
+        number: intern(str(number)) if number >= 0 else None for number in set(column.tolist())
     }
     return [names[number] for number in column.tolist()]
 
@@ -115,16 +125,39 @@ class Numbers:
         return {number: name for name, number in self._numbers.items()}
 
 
-def trace_of(runs: Sequence[Completion]) -> tuple[Trace, Mapping[int, str]]:
-    """Recorded runs in the order of their submission, and the users' names by their numbers.
+@dataclass(frozen=True, slots=True)
+class RecordedLog:
+    """Recorded runs as a trace, with the names that its numbers stand for.
 
-    Every run has a number of its own, so a job that ran twice is two jobs. Projects are lost, as
-    SWF has none. A run without a submit time counts as submitted at its start. Records do not
-    contain the size of the machine, so the trace's header does not, either.
+    Attributes:
+        trace: the runs in the order of their submission.
+        users: names of the users by their numbers.
+        queues: names of the queues by their numbers.
+        accounts: names of the accounts (projects) by their numbers.
+        accounts_of_jobs: the account of each job, which SWF has no field for.
+        left_out: number of records that are no jobs to learn from, by reason.
+    """
+
+    trace: Trace
+    users: Mapping[int, str] = field(default_factory=dict)
+    queues: Mapping[int, str] = field(default_factory=dict)
+    accounts: Mapping[int, str] = field(default_factory=dict)
+    accounts_of_jobs: Integers | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def trace_of(runs: Sequence[Completion]) -> RecordedLog:
+    """Recorded runs as a trace, in the order of their submission.
+
+    Every run has a number of its own, so a job that ran twice is two jobs. A run without a submit
+    time counts as submitted at its start. Records do not contain the size of the machine, so the
+    trace's header does not, either.
     """
     runs = sorted(runs, key=_submitted)
     origin = int(np.floor(_submitted(runs[0]))) if runs else 0
     users, groups, applications, queues = Numbers(), Numbers(), Numbers(), Numbers()
+    accounts = Numbers()
+    accounts_of_jobs = [accounts.of(run.submission.project) for run in runs]
     columns: dict[str, list[float]] = {name: [] for name in SWF_FIELDS}
     for number, run in enumerate(runs, start=1):
         job = run.submission
@@ -150,7 +183,13 @@ def trace_of(runs: Sequence[Completion]) -> tuple[Trace, Mapping[int, str]]:
         for name, column in columns.items()
     }
     header = {"UnixStartTime": str(origin)}
-    return Trace(**arrays, line=np.arange(1, len(runs) + 1), header=header), users.names()
+    return RecordedLog(
+        Trace(**arrays, line=np.arange(1, len(runs) + 1), header=header),
+        users=users.names(),
+        queues=queues.names(),
+        accounts=accounts.names(),
+        accounts_of_jobs=np.array(accounts_of_jobs, np.int64) if accounts.names() else None,
+    )
 
 
 def _submitted(run: Completion) -> float:

@@ -38,6 +38,26 @@ def read_bytes(source: str | Path | BinaryIO) -> bytes:
     return raw
 
 
+def read_beginning(path: str | Path, size: int) -> bytes:
+    """The first ``size`` uncompressed bytes of a file.
+
+    Raises:
+        DamagedFileError: the content begins as gzip or xz and does not go on as such.
+        OSError: the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        magic = file.read(len(_XZ))
+        file.seek(0)
+        try:
+            if magic.startswith(_GZIP):
+                return gzip.GzipFile(fileobj=file).read(size)
+            if magic.startswith(_XZ):
+                return lzma.LZMAFile(file).read(size)
+        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+            raise DamagedFileError(f"{path} is cut short or damaged: {error}") from error
+        return file.read(size)
+
+
 def _raw_bytes(source: str | Path | BinaryIO) -> bytes:
     if not isinstance(source, str | Path):
         return source.read()

@@ -174,3 +174,44 @@ def following(site):
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def told(site, *words):
+    """What a command of users prints, asked of the site's service."""
+    url = f"http://127.0.0.1:{site.port}"
+    done = subprocess.run(
+        [WALLTIMED, *words, "--url", url, "--cluster", CLUSTER], env=site.slurm.environment,
+        capture_output=True, text=True, check=False, timeout=120, cwd=site.directory,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert all(len(line) <= 80 for line in done.stdout.splitlines()), done.stdout
+    return done.stdout
+
+
+def test_the_queue_is_handed_over_and_users_are_told(busy):
+    first = submit(busy, "-t", "5", "-J", "patient")
+    array = submit(busy, "-t", "5", "-J", "sweep", "--array=1-3")
+    held = submit(busy, "-t", "5", "-H", "-J", "held")
+    done = update(busy, "--mode", "observe")
+    assert "not handed over" not in done.stderr
+    path = f"/v1/queues/{CLUSTER}"
+    eventually(lambda: busy.client.get(path).json().get("forecast_at"), seconds=120)
+    shown = busy.client.get(path).json()
+    jobs = {job["job_id"]: job for job in shown["jobs"]}
+    assert sum(pool["processors"] for pool in shown["pools"]) == 16
+    assert jobs[str(first)]["start_time"] > shown["taken_at"], "the blocker is still running"
+    assert [jobs[f"{array}_{task}"]["state"] for task in (1, 2, 3)] == ["waiting"] * 3
+    assert jobs[str(held)]["state"] == "held"
+    assert "patient" in told(busy, "queue") or str(first) in told(busy, "queue")
+    assert "waiting, number" in told(busy, "queue", str(first))
+    assert "would start  with 0:30:00" in told(busy, "ask", "--time", "30", "--cpus", "16")
+    assert "Requests and runtimes" in told(busy, "report")
+
+    busy.slurm.run("scancel", "--name=blocker")
+    eventually(lambda: busy.slurm.job(first)["JobState"] != "PENDING", seconds=60)
+    update(busy, "--mode", "observe")
+    scores = eventually(
+        lambda: busy.client.get("/v1/waits", params={"cluster": CLUSTER}).json()["scores"],
+        seconds=120,
+    )
+    assert scores[0]["jobs"] >= 1

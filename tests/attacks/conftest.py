@@ -2,6 +2,7 @@
 
 `pytest tests/attacks` takes a minute or two and is part of `make test`; `--long` sends what the
 audit sent, in hundreds of megabytes and thousands of connections, and waits for every time limit.
+With `--release DIR` another checkout is attacked, to see which attacks it does not withstand.
 """
 
 import threading
@@ -10,7 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pbs_stand_in
 import pytest
+import running_service
+import slurm_scripts
 from raw_http import answers_to
 from raw_http import request as bytes_of
 from running_service import Service
@@ -22,8 +26,11 @@ FIGURES: list[str] = []
 """What was seen, one sentence an attack."""
 
 
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="attack as hard as the audit did")
+def pytest_configure(config):
+    if release := config.getoption("--release"):
+        running_service.WALLTIMED = release / ".venv" / "bin" / "walltimed"
+        slurm_scripts.SCRIPTS = release / "integrations" / "slurm"
+        pbs_stand_in.HOOK = release / "integrations" / "pbs" / "walltimed_hook.py"
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -40,25 +47,68 @@ def is_long(request) -> bool:
 
 
 @pytest.fixture(scope="session")
-def attacked(tmp_path_factory, sqlite_template) -> Iterator[Service]:
+def release(request) -> Path | None:
+    """The other checkout that is attacked; None: this one."""
+    return request.config.getoption("--release")
+
+
+@pytest.fixture
+def only_long(is_long, release):
+    """For what tests of the parts hold in less time."""
+    if not (is_long or release):
+        pytest.skip("starts many processes: --long")
+
+
+@pytest.fixture
+def tell(request):
+    """Keeps a sentence for the end."""
+
+    def keep(sentence: str) -> None:
+        FIGURES.append(f"{request.node.name}: {sentence}")
+
+    return keep
+
+
+@pytest.fixture(scope="session")
+def attacked(tmp_path_factory) -> Iterator[Service]:
     """A service as it is shipped, but for its bound on connections."""
     file = tmp_path_factory.mktemp("attacked") / "walltimed.sqlite3"
-    file.write_bytes(sqlite_template.read_bytes())
     bound = ("env", f"WALLTIMED_MAX_CONNECTIONS={MOST_CONNECTIONS}")
     with Service(f"sqlite:///{file}", wrapper=bound) as service:
         yield service
+
+
+@pytest.fixture
+def fresh_url(tmp_path) -> str:
+    """A history of nobody else's, which does not exist yet."""
+    return f"sqlite:///{tmp_path / 'walltimed.sqlite3'}"
 
 
 class Pulse:
     """How long another caller waits for `/health/live` meanwhile.
 
     Attributes:
-        longest: of the waits, in seconds.
+        count: how often the question was answered.
     """
 
     def __init__(self) -> None:
-        self.longest = 0.0
         self.count = 0
+        self._longest = 0.0
+        self._asked_at: float | None = None
+
+    @property
+    def longest(self) -> float:
+        """The longest wait in seconds, that of a question without an answer yet included."""
+        asked_at = self._asked_at
+        return max(self._longest, time.monotonic() - asked_at if asked_at else 0.0)
+
+    def ask(self, path: Path) -> None:
+        """Ask once."""
+        self._asked_at = time.monotonic()
+        (answer,) = answers_to(path, bytes_of("GET", "/health/live"))
+        assert answer.status == 200
+        self._longest, self._asked_at = self.longest, None
+        self.count += 1
 
 
 @contextmanager
@@ -68,11 +118,7 @@ def pulse_of(path: Path) -> Iterator[Pulse]:
 
     def ask() -> None:
         while not over.is_set():
-            began = time.monotonic()
-            (answer,) = answers_to(path, bytes_of("GET", "/health/live"))
-            assert answer.status == 200
-            pulse.longest = max(pulse.longest, time.monotonic() - began)
-            pulse.count += 1
+            pulse.ask(path)
             time.sleep(0.01)
 
     thread = threading.Thread(target=ask)
@@ -85,11 +131,8 @@ def pulse_of(path: Path) -> Iterator[Pulse]:
 
 
 @pytest.fixture
-def pulse(attacked, request) -> Iterator[Pulse]:
+def pulse(attacked, tell) -> Iterator[Pulse]:
     """Another caller's waits during the test."""
     with pulse_of(attacked.socket) as pulse:
         yield pulse
-    FIGURES.append(
-        f"{request.node.name}: others asked {pulse.count} times and waited {pulse.longest:.3f} s "
-        "at most"
-    )
+    tell(f"others asked {pulse.count} times and waited {pulse.longest:.3f} s at most")

@@ -10,6 +10,12 @@ from running_service import completion, eventually
 LONGEST_WAIT = 2.0
 """What an attack may cost another caller, on a shared machine; it was minutes once."""
 
+LONGEST_WAIT_FOR_A_BODY = 4.0
+"""The same for a body that is looked at in one piece; it was 20 s on a machine as busy as that."""
+
+LARGEST = 8 << 20
+"""Bytes of a body that is read, but for NDJSON."""
+
 NDJSON = "content-type: application/x-ndjson"
 JSON = "content-type: application/json"
 
@@ -32,9 +38,11 @@ def stream(path, piece: bytes, times: int) -> list:
         return parse(read_all(opened))
 
 
-def test_a_stream_of_bad_lines_is_given_up_where_it_says(attacked, pulse, is_long):
+def test_a_stream_of_bad_lines_is_given_up_where_it_says(attacked, pulse, is_long, tell):
     good = json.dumps(completion("of a bad stream")).encode() + b"\n"
+    began = time.monotonic()
     (answer,) = stream(attacked.socket, b"{}\n" * 10_000 + good, 1000 if is_long else 100)
+    tell(f"{answer.status} after {time.monotonic() - began:.1f} s")
     assert (answer.status, answer.error) == (422, "TooManyBadLinesError")
     told = json.loads(answer.body)
     assert told["line"] == 1001
@@ -53,6 +61,47 @@ def test_blank_lines_hold_nobody_up(attacked, pulse, is_long):
     (answer,) = stream(attacked.socket, b"\n" * 65536, 1600 if is_long else 320)
     assert answer.status == 200
     assert json.loads(answer.body)["rejected"] == 0
+    assert pulse.longest < LONGEST_WAIT
+
+
+def nonsense(kind: str, size: int) -> bytes:
+    """A body of ``size`` bytes."""
+    if kind == "unknown fields":
+        return b"{" + b",".join(b'"k%d": 1' % n for n in range(size // 14)) + b"}"
+    head, piece, tail = {
+        "empty objects": (b'{"submissions": [', b"{},", b"{}]}"),
+        "a list that nobody wants": (b'{"jobs": [', b"{},", b"{}]}"),
+        "numbers": (b"[", b"1,", b"1]"),
+        "a long text": (b'{"method": "', b"a", b'"}'),
+    }[kind]
+    return head + piece * ((size - len(head) - len(tail)) // len(piece)) + tail
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["unknown fields", "empty objects", "a list that nobody wants", "numbers", "a long text"],
+)
+@pytest.mark.parametrize("path", ["/v1/predictions", "/v1/predictions/batch", "/v1/completions"])
+def test_a_large_body_of_nonsense_holds_nobody_up_for_long(attacked, pulse, is_long, path, kind):
+    body = nonsense(kind, LARGEST if is_long else LARGEST // 4)
+    (answer,) = answers_to(attacked.socket, request("POST", path, JSON, body=body))
+    assert answer.status in {413, 422}
+    assert pulse.longest < (LONGEST_WAIT_FOR_A_BODY if is_long else LONGEST_WAIT)
+
+
+def test_a_key_given_twice_is_refused_and_named(attacked):
+    body = b'{"requested_walltime": 1, "requested_walltime": 7200}'
+    (answer,) = answers_to(attacked.socket, request("POST", "/v1/predictions", JSON, body=body))
+    assert (answer.status, json.loads(answer.body)["field"]) == (422, "requested_walltime")
+
+
+def test_a_large_accounting_log_holds_nobody_up_for_long(attacked, pulse, is_long):
+    line = b"11/14/2023 22:14:20;E;%d.hill;user=carol start=1700000000 end=1700000060\n"
+    body = b"".join(line % job for job in range((LARGEST if is_long else LARGEST // 4) // 80))
+    kind = "content-type: text/x-pbs-accounting"
+    sent = request("POST", "/v1/adapters/pbs/accounting", kind, body=body)
+    (answer,) = answers_to(attacked.socket, sent)
+    assert answer.status == 200
     assert pulse.longest < LONGEST_WAIT
 
 

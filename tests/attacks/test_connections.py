@@ -21,7 +21,7 @@ HALF_BODY = request(
 )
 
 
-def test_silent_connections_do_not_lock_others_out_for_long(attacked):
+def test_silent_connections_do_not_lock_others_out_for_long(attacked, tell):
     with ExitStack() as stack:
         for _ in range(MOST_CONNECTIONS):
             stack.enter_context(connection(attacked.socket))
@@ -30,6 +30,7 @@ def test_silent_connections_do_not_lock_others_out_for_long(attacked):
         assert refused.error == "TooManyConnectionsError"
         assert refused.headers["retry-after"] == "1"
         assert "as many as the service takes" in attacked.log.read_text()
+        began = time.monotonic()
         limit = BoundedProtocol.head_seconds + SLACK
         answered = eventually(
             lambda: [a for a in answers_to(attacked.socket, request("GET", "/health/live"))
@@ -37,10 +38,11 @@ def test_silent_connections_do_not_lock_others_out_for_long(attacked):
             seconds=limit,
         )  # fmt: skip
         assert answered
+        tell(f"others were locked out for {time.monotonic() - began:.1f} s")
     assert "did not come in time" in attacked.log.read_text()
 
 
-def test_a_head_has_ten_seconds_however_slowly_it_drips(attacked):
+def test_a_head_has_ten_seconds_however_slowly_it_drips(attacked, tell):
     with connection(attacked.socket) as opened:
         began = time.monotonic()
         try:
@@ -52,21 +54,24 @@ def test_a_head_has_ten_seconds_however_slowly_it_drips(attacked):
         except OSError:
             pass
         (answer,) = parse(read_all(opened))
+    took = time.monotonic() - began
+    tell(f"{answer.status} after {took:.1f} s")
     assert answer.status == 408
-    assert time.monotonic() - began < BoundedProtocol.head_seconds + SLACK
+    assert took < BoundedProtocol.head_seconds + SLACK
 
 
-def test_a_body_that_stops_has_thirty_seconds(attacked, is_long):
+def test_a_body_that_stops_has_thirty_seconds(attacked, is_long, tell):
     if not is_long:
         pytest.skip("takes half a minute: --long")
     with connection(attacked.socket) as opened:
         opened.sendall(HALF_BODY + b"{")
         took = seconds_until_closed(opened, 30 + SLACK)
+    tell(f"closed after {took:.1f} s")
     assert BoundedProtocol.silent_seconds <= took < 30 + SLACK
 
 
-def test_sigterm_waits_for_no_silent_connection(sqlite_url):
-    with Service(sqlite_url) as service, ExitStack() as stack:
+def test_sigterm_waits_for_no_silent_connection(fresh_url, tell):
+    with Service(fresh_url) as service, ExitStack() as stack:
         for said in (b"", HALF_HEAD, HALF_BODY + b"{") * 5:
             stack.enter_context(connection(service.socket)).sendall(said)
         eventually(lambda: service.client.get("/health/live").is_success)
@@ -74,5 +79,6 @@ def test_sigterm_waits_for_no_silent_connection(sqlite_url):
         assert service.end(signal.SIGTERM) == 0
         took = time.monotonic() - began
         log = service.log.read_text()
+    tell(f"it ended after {took:.1f} s")
     assert "timeout graceful shutdown exceeded" not in log
     assert took < 9.0, "it waited for its grace of 10 s"

@@ -83,6 +83,16 @@ def test_a_long_log_is_sent_in_batches(follower, log):
     assert [request["text"].count("\n") for request in service.requests] == [500, 500, 201]
 
 
+def test_batches_of_large_jobs_stay_below_what_the_service_takes(follower, log):
+    """Where jobs have thousands of nodes, 500 records would be more than its 8 MiB."""
+    large = record(1)[:-1] + " exec_host=" + "n0001/0+" * 50_000 + "\n"
+    (log / "20310203").write_text(large * 25)
+    with fake_service(OK, hangs_up=True) as service:
+        look(follower, log, service)
+    assert len(jobs(service)) == 25
+    assert max(len(request["text"]) for request in service.requests) < 8 << 20
+
+
 def test_days_before_the_first_and_other_files_are_left_out(follower, log):
     for name in ("20310202", "20310203.gz", "README", "20310203"):
         (log / name).write_text(record(1))

@@ -132,6 +132,56 @@ def test_a_job_without_any_walltime_is_left_alone(tmp_path):
     assert (run.verdict, service.requests) == ("accepted", [])
 
 
+SURE = {"lower": 300.0, "upper": 1000.0, "coverage": 0.9}
+LONG_DEFAULT = Server(default="24:00:00")
+
+
+@pytest.mark.parametrize(
+    ("answer", "config", "limit"),
+    [
+        ({}, {}, 1500),
+        ({}, {"limit_margin": 2}, 2000),
+        ({}, {"limit_margin": 0.5}, 1000),
+        ({"interval": SURE | {"coverage": 0.8}}, {}, None),
+        ({"interval": SURE | {"coverage": 0.8}}, {"limit_coverage": 0.8}, 1500),
+        ({"interval": SURE | {"upper": 10.0}, "predicted_walltime": 2.0}, {}, 60),
+        ({"interval": SURE | {"upper": 10.0}}, {}, 633),
+        ({"interval": SURE | {"upper": 80_000.0}}, {}, None),
+        ({"interval": None}, {}, None),
+        ({"basis": {"jobs": 5, "reason": "young-cluster"}}, {}, None),
+        ({}, {"mode": "soft"}, None),
+    ],
+)
+def test_a_job_without_a_walltime_gets_a_margin_above_its_interval(tmp_path, answer, config, limit):
+    asked = Job(ncpus=1)
+    config = {"mode": "default-limit"} | config
+    with fake_service(prediction(**{"interval": SURE} | answer), hangs_up=True) as service:
+        run = queued(tmp_path, service, asked, LONG_DEFAULT, **config)
+    assert service.requests[0]["requested_walltime"] == 24 * 3600
+    assert run.resources["walltime"] == limit
+    assert run.warnings == []
+
+
+def test_a_default_limit_leaves_the_users_walltime_alone_and_room_for_the_soft_one(tmp_path):
+    with fake_service(prediction(interval=SURE), hangs_up=True) as service:
+        of_the_user = queued(tmp_path, service, mode="default-limit")
+        ours = queued(tmp_path, service, Job(ncpus=1), LONG_DEFAULT, mode="default-limit")
+    assert (of_the_user.resources["walltime"], of_the_user.resources["soft_walltime"]) == (
+        3600,
+        422,
+    )
+    assert (ours.resources["walltime"], ours.resources["soft_walltime"]) == (1500, 422)
+
+
+@pytest.mark.parametrize("bad", [-5, 0, float("nan"), float("inf"), "300", True, 1e9 + 1, [300]])
+@pytest.mark.parametrize("field", ["upper", "coverage"])
+def test_an_interval_that_is_none_sets_nothing(tmp_path, field, bad):
+    with fake_service(prediction(interval=SURE | {field: bad}), hangs_up=True) as service:
+        run = queued(tmp_path, service, Job(ncpus=1), LONG_DEFAULT, mode="default-limit")
+    assert run.verdict == "accepted"
+    assert run.resources["walltime"] is run.resources["walltimed_prediction"] is None
+
+
 HOURS = {hours: f"{hours:02d}:00:00" for hours in range(1, 5)}
 
 
@@ -195,7 +245,9 @@ def test_a_job_that_waited_long_is_predicted_again_at_its_start(tmp_path):
         run = started(tmp_path, service, submitted, mode="soft")
     assert run.resources["soft_walltime"] == 422
     assert run.resources["walltimed_prediction"] == "0b7c-42.old-1"
-    assert (service.requests[0]["user"], service.requests[0]["job_id"]) == ("carol", "17.hill")
+    (asked,) = service.requests
+    assert (asked["user"], asked["job_id"]) == ("carol", "17.hill")
+    assert "submit_time" not in asked, "what ended while it waited counts"
 
 
 @pytest.mark.parametrize(
@@ -390,6 +442,17 @@ def test_events_of_a_real_server_come_out_as_they_did(tmp_path, files, predicted
     if replaced := before.get("walltimed_prediction"):
         set_then["walltimed_prediction"] += f".{replaced}"  # which that release did not note down
     assert resources_of(event) == set_then
+
+
+def test_a_real_job_without_a_walltime_gets_a_default_limit(tmp_path):
+    lines = lines_of(CAPTURED / "hook_queuejob.in", CAPTURED / "hook_runjob.data")
+    del lines["pbs.event().job.Resource_List[walltime]"]
+    event = event_of(lines)
+    answer = prediction(predicted_walltime=422, interval=SURE)
+    with fake_service(answer, hangs_up=True) as service:
+        run_hook(tmp_path, event, server_of(lines), port=service.port, mode="default-limit")
+    set_now = resources_of(event)
+    assert (set_now["walltime"], set_now["soft_walltime"]) == ("1500", "422")
 
 
 def test_a_real_job_without_a_walltime_gets_its_queues(tmp_path):

@@ -96,9 +96,12 @@ def test_users_without_history_are_in_the_configured_group():
 
 
 def test_aging_follows_figure_1_of_the_paper():
-    # The paper reads 61 and 58 off its figure.
+    # The paper reads 61 and 58 off its figure. It tells neither the groups nor the requests of the
+    # two jobs: g2 with 2 h and g10 with 12 h are what these numbers fit. Its third number, 18.8% of
+    # the request waited, would mean 10 h for the second job, and 59.9.
     assert aged_priority(10, 6750, 2 * HOUR) == pytest.approx(61.9, abs=0.05)
     assert aged_priority(49, 6750, 12 * HOUR) == pytest.approx(57.8, abs=0.05)
+    assert aged_priority(49, 6750, 10 * HOUR) == pytest.approx(59.9, abs=0.05)
 
 
 def test_the_first_steps_by_hand():

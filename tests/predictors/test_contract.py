@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from predictors.base import DEFAULT_METHOD, SHORTEST, Predictor
+from predictors.base import DEFAULT_METHOD, SHORTEST_ESTIMATE, Predictor
 from predictors.jobs import Completion, Submission
 from predictors.memory.user_runs import SLACK
 from predictors.registry import PREDICTORS, UnknownMethodError, create
@@ -89,7 +89,7 @@ def test_a_prediction_is_finite_positive_and_at_most_the_request(case, log, subm
     prediction = fold(case, log).predict(submission)
     request = submission.requested_walltime
     assert isfinite(prediction.predicted_walltime)
-    assert min(SHORTEST, request) <= prediction.predicted_walltime <= request
+    assert min(SHORTEST_ESTIMATE, request) <= prediction.predicted_walltime <= request
     assert prediction.requested_walltime == request
     assert prediction.method == case[0]
     assert 0 <= prediction.basis.jobs <= len(log)

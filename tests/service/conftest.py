@@ -1,10 +1,13 @@
 """Services and commands inside the test process."""
 
+import json
 import logging
 import shutil
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
+import jsonschema_rs
 import pytest
 import structlog
 from asgi_client import InProcess
@@ -47,6 +50,23 @@ def own_logging():
     structlog.reset_defaults()
 
 
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+
+
+def check_schema(arguments, code, printed):
+    """What a command prints is as its schema says."""
+    words = [str(each) for each in arguments]
+    names = ("-".join(words[:2]), words[0])
+    files = [SCHEMAS / f"{name}.json" for name in names]
+    document = json.loads(printed)
+    file = next((each for each in files if each.exists()), None)
+    if "error" in document and code not in {0, 3}:
+        file = SCHEMAS / "error.json"
+    if file is not None:
+        jsonschema_rs.validate(json.loads(file.read_text()), document)
+    assert next(iter(document)) == "schema"
+
+
 @pytest.fixture
 def walltimed(monkeypatch, capsys, tmp_path):
     """Runs the command; gives its exit code, what it printed and what it complained of."""
@@ -59,6 +79,9 @@ def walltimed(monkeypatch, capsys, tmp_path):
         with pytest.raises(SystemExit) as end:
             main()
         printed = capsys.readouterr()
-        return end.value.code or 0, printed.out, printed.err
+        code = end.value.code or 0
+        if "--json" in arguments and printed.out:
+            check_schema(arguments, code, printed.out)
+        return code, printed.out, printed.err
 
     return run

@@ -1,3 +1,4 @@
+import io
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import structlog
 
 from service import logs
 from service.settings import Settings
+from service.worker.worker import ready_sentence
 
 HOSTILE = 'x\n{"event": "forged"}\r\x1b[2J\u2028\u0085'
 
@@ -100,3 +102,29 @@ def test_the_journal_is_told_severities(tmp_path):
 def test_anybody_else_reads_plain_json(tmp_path, stream):
     lines = written_to(tmp_path / "log", JOURNAL_STREAM=stream)
     assert [json.loads(line)["event"] for line in lines] == ["well", "not well", "hm"]
+
+
+class Terminal(io.StringIO):
+    """Standard error that a person looks at."""
+
+    def isatty(self):
+        return True
+
+
+def test_on_a_terminal_people_read_lines_and_elsewhere_machines_read_json(monkeypatch):
+    terminal, pipe = Terminal(), io.StringIO()
+    for place in (terminal, pipe):
+        monkeypatch.setattr(sys, "stderr", place)
+        logs.configure(Settings())
+        structlog.get_logger().info("ready")
+        structlog.reset_defaults()
+    assert json.loads(pipe.getvalue())["event"] == "ready"
+    assert not terminal.getvalue().startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("clusters", "sentence"),
+    [(1, "ready, 17,898 runs of 1 cluster, 2.9 s"), (3, "ready, 17,898 runs of 3 clusters, 2.9 s")],
+)
+def test_ready_is_one_line_for_people(clusters, sentence):
+    assert ready_sentence(17898, clusters, 2.93) == sentence

@@ -252,7 +252,7 @@ def walltimed(monkeypatch, capsys, sqlite_url, key):
 def test_imports_hide_names_too_and_forgetting_takes_the_name(
     walltimed, sqlite_url, kind, file, user
 ):
-    (report,) = walltimed("import", "-f", kind, str(DATA / file))
+    (report,) = walltimed("import", "-f", kind, str(DATA / file))["files"]
     assert report["accepted"] > 0
     stored = bytes_of(sqlite_url)
     assert user in (DATA / file).read_text("utf-8")

@@ -68,10 +68,10 @@ class InProcess:
     def post(self, path, body, **options):
         return self.request("POST", path, json=body, **options)
 
-    def send(self, path, content, kind="application/json", **options):
-        """Post bytes as they are."""
+    def send(self, path, content, kind="application/json", method="POST", **options):
+        """Send bytes as they are."""
         return self.request(
-            "POST", path, content=content, headers={"content-type": kind}, **options
+            method, path, content=content, headers={"content-type": kind}, **options
         )
 
     def predict(self, **fields):

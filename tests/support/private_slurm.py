@@ -1,12 +1,15 @@
 """A private Slurm on this machine, for tests: munged, slurmctld and slurmd in one directory.
 
 Runs as root or as any one ordinary user, needs nothing configured, and leaves nothing behind.
+WALLTIMED_TEST_SLURM_ROOT names the tree of another Debian release (make slurm-root): then every
+program of Slurm's runs in there, which takes root.
 """
 
 import contextlib
 import getpass
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import socket
@@ -17,12 +20,23 @@ from typing import Self
 
 from running_service import eventually
 
+ROOT = Path(os.environ.get("WALLTIMED_TEST_SLURM_ROOT", "/"))
+
+# Its mounts end with the program; files of tests are where they are outside.
+ENTER = """
+mount --bind /tmp "$0/tmp"
+mount --rbind /dev "$0/dev"
+mount -t proc proc "$0/proc"
+exec chroot "$0" "$@"
+"""
+
 DAEMONS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged")
 PLUGINS = ("job_submit_lua.so", "cli_filter_lua.so", "jobcomp_elasticsearch.so")
+COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "sprio", "squeue")
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 CONF = """\
-ClusterName=private
+ClusterName={cluster}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
 SlurmUser={user}
@@ -63,9 +77,19 @@ PartitionName=long Nodes=ALL MaxTime=UNLIMITED DefaultTime=60 State=UP
 
 def reason_to_skip() -> str | None:
     """Why there can be no private Slurm here; None if there can."""
-    missing = [daemon for daemon in DAEMONS if not Path(daemon).exists()]
-    missing += [name for name in PLUGINS if not list(Path("/usr/lib").glob(f"*/slurm-wlm/{name}"))]
-    return f"needs {', '.join(missing)} (make slurm)" if missing else None
+    missing = [daemon for daemon in DAEMONS if not os.path.lexists(f"{ROOT}{daemon}")]
+    plugins = ROOT / "usr" / "lib"
+    missing += [name for name in PLUGINS if not list(plugins.glob(f"*/slurm-wlm/{name}"))]
+    made_by = "make slurm" if Path("/") == ROOT else "make slurm-root"
+    return f"needs {', '.join(missing)} ({made_by})" if missing else None
+
+
+def within(root: Path) -> list[str]:
+    """What comes before a command that runs in the tree ``root``."""
+    if Path("/") == root:
+        return []
+    unshare = ["unshare", "--mount", "--propagation", "private"]
+    return [*unshare, "sh", "-euc", ENTER, str(root)]
 
 
 class PrivateSlurm:
@@ -76,6 +100,11 @@ class PrivateSlurm:
         jobcomp: the URL that completions go to.
         nodes: of eight processors each.
         settings: of slurm.conf, instead of those above; None leaves one out.
+        cluster: its name.
+        prefix: what comes before every command of Slurm's.
+
+    Attributes:
+        environment: in which programs of a test find this cluster and its commands.
     """
 
     def __init__(
@@ -84,7 +113,12 @@ class PrivateSlurm:
         jobcomp: str,
         nodes: int = 2,
         settings: dict[str, str | None] | None = None,
+        *,
+        cluster: str = "private",
+        prefix: list[str] | None = None,
     ) -> None:
+        self.prefix = within(ROOT) if prefix is None else prefix
+        self.cluster = cluster
         self.directory = Path(tempfile.mkdtemp(prefix="slurm-"))
         self.directory.chmod(0o755)  # munged refuses a socket below a closed directory
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
@@ -101,11 +135,25 @@ class PrivateSlurm:
         ]
         lines += [f"{name}={value}" for name, value in (settings or {}).items() if value]
         self.conf.write_text("\n".join(lines) + "\n")
+        commands = self._make_commands()
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH"))}
         self.environment = inherited | {"SLURM_CONF": str(self.conf), "LC_ALL": "C.UTF-8"}
+        self._environment = dict(self.environment)
+        self.environment["PATH"] = f"{commands}:{os.environ['PATH']}"
         self.version = self.run("sinfo", "--version").split()[-1]
         if tuple(map(int, self.version.split(".")[:2])) >= (23, 2):
             (self.conf.parent / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+
+    def _make_commands(self) -> Path:
+        """A directory of Slurm's commands for programs that call them by name."""
+        directory = self.directory / "bin"
+        directory.mkdir()
+        for name in COMMANDS if self.prefix else ():
+            (directory / name).write_text(
+                f'#!/bin/sh\nexec {shlex.join([*self.prefix, f"/usr/bin/{name}"])} "$@"\n'
+            )
+            (directory / name).chmod(0o755)
+        return directory
 
     def _conf(self, jobcomp: str) -> str:
         host = socket.gethostname().partition(".")[0]
@@ -116,6 +164,7 @@ class PrivateSlurm:
             for i, port in enumerate(ports)
         )
         return CONF.format(
+            cluster=self.cluster,
             directory=self.directory,
             host=host,
             port=controller,
@@ -153,13 +202,26 @@ class PrivateSlurm:
         self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", "-f", str(self.conf))
         eventually(lambda: "UP" in self.run("scontrol", "ping", check=False), seconds=60)
         # Slurm 22.05 else holds the events of its first 30 s: its thread waits for a signal.
-        self.daemons["slurmctld"].send_signal(signal.SIGUSR2)
+        os.kill(self._pid("slurmctld"), signal.SIGUSR2)
+
+    def restart_controller(self) -> None:
+        """End slurmctld and start it again, as after a change of its plug-ins."""
+        os.kill(self._pid("slurmctld"), signal.SIGTERM)
+        self.daemons["slurmctld"].wait(30)
+        self.start_controller()
+
+    def _pid(self, name: str) -> int:
+        """The number of a daemon, which may be the child of what entered its machine."""
+        pid = self.daemons[name].pid
+        if self.prefix[:1] != ["nsenter"]:
+            return pid
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
     def _spawn(self, name: str, *command: str) -> None:
         with (self.directory / "log" / f"{name}.out").open("ab") as output:
             self.daemons[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env=self.environment, cwd=self.directory,
+                [*self.prefix, *command], stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, env=self._environment, cwd=self.directory,
             )  # fmt: skip
 
     def _is_idle(self) -> bool:
@@ -206,8 +268,8 @@ class PrivateSlurm:
     def run(self, *command: str, check: bool = True, timeout: float = 60) -> str:
         """A command of Slurm's and what it printed."""
         done = subprocess.run(
-            list(map(str, command)), env=self.environment, capture_output=True, check=False,
-            timeout=timeout, cwd=self.directory,
+            [*self.prefix, *map(str, command)], env=self._environment, capture_output=True,
+            check=False, timeout=timeout, cwd=self.directory,
         )  # fmt: skip
         assert not check or done.returncode == 0, f"{command}: {done.stderr.decode()}"
         return done.stdout.decode("utf-8", "replace")
@@ -215,8 +277,8 @@ class PrivateSlurm:
     def told(self, *command: str) -> str:
         """What a command of Slurm's wrote to its user's terminal."""
         done = subprocess.run(
-            command, env=self.environment | {"LOGNAME": getpass.getuser()}, capture_output=True,
-            check=True, timeout=60, cwd=self.directory,
+            [*self.prefix, *command], env=self._environment | {"LOGNAME": getpass.getuser()},
+            capture_output=True, check=True, timeout=60, cwd=self.directory,
         )  # fmt: skip
         return done.stderr.decode("utf-8", "replace")
 

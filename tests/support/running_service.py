@@ -107,6 +107,13 @@ class Service:
         )
 
 
+def run_walltimed(*command: str) -> subprocess.CompletedProcess[str]:
+    """A command from its beginning to its end."""
+    return subprocess.run(
+        [WALLTIMED, *command], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
 def completion(job_id: object, *, user: str = "ada", runtime: float = 900.0) -> dict:
     """A run of an hour's request that ended long ago."""
     submitted = 1_700_000_000.0

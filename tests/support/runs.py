@@ -40,8 +40,14 @@ def predicted(
         "recorded_at": job.submit_time,
         "interval": None,
         "estimates": {"max-usage": seconds},
+        "bounds": {},
+        "coverage": None,
+        "underestimation_rate": None,
     }
     recorded |= {key: different.pop(key) for key in list(different) if key in recorded}
+    if (interval := recorded["interval"]) is not None:
+        recorded["bounds"] = {"max-usage": (interval.lower, interval.upper), **recorded["bounds"]}
+        recorded["coverage"] = interval.coverage
     return RecordedPrediction(
         prediction_id=name,
         submission=Submission(**{**known, **different}),

@@ -74,6 +74,7 @@ class SlurmSite:
             self.scripts,
             f"{base}/v1/adapters/slurm/jobcomp?cluster={CLUSTER}",
             settings=slurm_settings,
+            cluster=CLUSTER,
         )
 
     def _token(self, scope: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct, field
 
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.fields import (
+from service.adapters.slurm.slurm_fields import (
     prediction_id_of,
     queue_of,
     status_of,

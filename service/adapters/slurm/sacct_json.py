@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.fields import (
+from service.adapters.slurm.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
     MINUTE,
     Jobs,
@@ -92,6 +92,7 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
         application=text(job.name),
         processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
         memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
+        cpu_time=_cpu_time(time),
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
     )
 
@@ -99,6 +100,12 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
 def _refuse_unrun(job: Job, time: dict[str, Any]) -> None:
     if not count(job.allocation_nodes) and not number(time.get("elapsed")):
         raise SkippedError(Reason.NEVER_RAN)
+
+
+def _cpu_time(time: dict[str, Any]) -> float | None:
+    total = _table(time.get("total"))
+    seconds, microseconds = number(total.get("seconds")), number(total.get("microseconds"))
+    return None if seconds is None else seconds + (microseconds or 0) / 1e6
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import tzinfo
 
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.fields import (
+from service.adapters.slurm.slurm_fields import (
     MINUTE,
     prediction_id_of,
     queue_of,
@@ -52,6 +52,7 @@ def completion_of(
         application=text(row.get("jobname")),
         processors=processors,
         memory=memory or requested_memory(row.get("reqmem"), processors=processors, nodes=nodes),
+        cpu_time=clock(row.get("totalcpu")),
         prediction_id=prediction_id_of(row.get("admincomment")),
     )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.adapters.slurm.fields import MINUTE
+from service.adapters.slurm.slurm_fields import MINUTE
 from service.adapters.values import clock
 
 _LIMITLESS = frozenset({"UNLIMITED", "INFINITE", "0", "-1"})

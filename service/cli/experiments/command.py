@@ -22,6 +22,7 @@ from service.cli.console import (
 )
 from service.cli.experiments import exhibits
 from service.cli.experiments.table import Experiment
+from service.cli.outputs import check_directory
 
 if TYPE_CHECKING:
     from simulator.studies.study import Study
@@ -103,6 +104,7 @@ def run(
 
     study = STUDIES[name]
     _refuse_missing(study, paths)
+    check_directory(output)
     try:
         parts = study.runs([path.resolve() if dask else path for path in paths], limit, **options)
         with (
@@ -119,7 +121,8 @@ def run(
     text = study.report(played)
     if as_json:
         records = study.records(played)
-        print_json({"study": name, **records} if "simulations" in records else records)
+        found = records if isinstance(records, dict) else {"records": records}
+        print_json({"study": name, **found})
     else:
         out.print(f"{study.title}\n\n{text}", soft_wrap=True, end="", markup=False)
     if output:

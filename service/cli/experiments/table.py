@@ -80,7 +80,7 @@ EXPERIMENTS = (
 
         For example:
 
-            walltimed experiment calibration SDSC-SP2-1998-4.2-cln.swf.gz --output calibration
+            walltimed experiment calibration sdsc.swf.gz --output calibration
         """,
         TRACES,
         {
@@ -274,7 +274,7 @@ EXPERIMENTS = (
 
             walltimed experiment xu SDSC-SP2-1998-4.2-cln.swf.gz
             walltimed experiment xu --year 2004 --test 1000 HPC2N-2002-2.2-cln.swf.gz
-            walltimed experiment xu --search genetic --as-published SDSC-DS-2004-2.1-cln.swf.gz
+            walltimed experiment xu --search genetic --as-published sdsc-ds.swf.gz
         """,
         TRACES,
         {

@@ -17,7 +17,7 @@ def add(router: APIRouter, forecasting: Forecasting) -> None:
         "/v1/forecasts",
         tags=["forecasts"],
         responses=refusals(400, 413, 415, 422, 503),
-        openapi_extra=needs(Scope.PREDICT),
+        openapi_extra=needs(Scope.PREDICT, Scope.READ),
     )
     async def forecast(body: ForecastRequest) -> ForecastAnswer:
         """Play a queue forward with the scheduler's rules and predicted runtimes.

@@ -5,17 +5,27 @@ from fastapi import APIRouter
 from service.auth import Scope
 from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
+from service.http import examples
+from service.http.examples import shown
 from service.http.gate import needs
 from service.http.openapi import BODY_REFUSALS
 from service.operations.predicting import Predicting
+
+LARGEST_JOB = 1 << 16
+"""Most bytes of a body about one job; one with the longest fields takes less than half of them."""
 
 
 def add(router: APIRouter, predicting: Predicting) -> None:
     """Add the calls; all of them are bytes routes."""
     extra = needs(Scope.PREDICT)
+    about_one = min(LARGEST_JOB, router.max_body_size or LARGEST_JOB)
 
     @router.post(
-        "/v1/predictions", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
+        "/v1/predictions",
+        tags=["predictions"],
+        responses=BODY_REFUSALS,
+        openapi_extra=extra | shown(examples.PREDICTION),
+        max_body_size=about_one,
     )
     async def predict(body: PredictionRequest) -> PredictionAnswer:
         """Predict how long a job will run.
@@ -25,7 +35,10 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         return predicting.predict(body)
 
     @router.post(
-        "/v1/predictions/batch", tags=["predictions"], responses=BODY_REFUSALS, openapi_extra=extra
+        "/v1/predictions/batch",
+        tags=["predictions"],
+        responses=BODY_REFUSALS,
+        openapi_extra=extra | shown(examples.BATCH),
     )
     async def predict_batch(body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs; the answers are in the order of the submissions."""
@@ -35,7 +48,8 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions/extend",
         tags=["predictions"],
         responses=BODY_REFUSALS,
-        openapi_extra=extra,
+        openapi_extra=extra | shown(examples.EXTENSION),
+        max_body_size=about_one,
     )
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
         """The next estimate of a job that has outlived its prediction.

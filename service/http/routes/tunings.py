@@ -35,7 +35,7 @@ def add(router: APIRouter, rounds: TuningRounds) -> None:
         "/v1/tunings",
         tags=["tunings"],
         responses=refusals(422, 503),
-        openapi_extra=needs(Scope.PREDICT),
+        openapi_extra=needs(Scope.PREDICT, Scope.READ, Scope.SELF),
     )
     async def of_cluster(of: Annotated[ClusterQuery, Query()]) -> TuningsAnswer:
         """The latest rounds of a cluster with their progress and results."""
@@ -45,7 +45,7 @@ def add(router: APIRouter, rounds: TuningRounds) -> None:
         "/v1/tunings/{tuning_id}",
         tags=["tunings"],
         responses=refusals(404, 422, 503),
-        openapi_extra=needs(Scope.PREDICT),
+        openapi_extra=needs(Scope.PREDICT, Scope.READ, Scope.SELF),
     )
     async def one(tuning_id: Annotated[Text, Path()]) -> TuningAnswer:
         """One round."""

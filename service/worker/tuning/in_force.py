@@ -13,12 +13,12 @@ log = structlog.get_logger()
 
 
 def from_settings(settings: Settings) -> KnnParameters:
-    """Those of clusters on which no round has adopted any yet."""
+    """The parameters of clusters on which no round has adopted any yet."""
     return Knn(**settings.predictors.get(Knn.name, {})).given
 
 
 def from_store(store: Store) -> dict[str, KnnParameters]:
-    """Those that rounds adopted, by cluster; ones that this release does not know are left out."""
+    """The parameters that rounds adopted, by cluster, except those unknown to this release."""
     known = {}
     for cluster, parameters in store.tunings.in_force().items():
         try:
@@ -29,9 +29,9 @@ def from_store(store: Store) -> dict[str, KnnParameters]:
 
 
 def parameters_of(value: dict[str, Any]) -> KnnParameters:
-    """Parameters from their JSON.
+    """Read parameters from their JSON.
 
     Raises:
-        ValueError: they are none.
+        ValueError: the JSON holds no parameters.
     """
     return msgspec.convert(value, KnnParameters)

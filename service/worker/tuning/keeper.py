@@ -20,10 +20,10 @@ from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 log = structlog.get_logger()
 
 PARAMETER_SECONDS = 1.0
-"""How often parameters that were adopted elsewhere are looked for."""
+"""Seconds between two looks for parameters that other workers adopted."""
 
 ROUND_SECONDS = 5.0
-"""How often it is looked whether a round is due, waits, or has fallen silent."""
+"""Seconds between two looks for rounds that are due, waiting or silent."""
 
 COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.process")
 """Runs the round whose id is the next argument."""
@@ -89,7 +89,7 @@ class TuningKeeper:
                 log.warning("rounds of tuning cannot be looked at", reason=str(error))
 
     def _look(self) -> list[Tuning]:
-        """Ask for what is due; answers the rounds that wait and are ours to run."""
+        """Ask for the rounds that are due; returns the waiting rounds that this process may run."""
         tunings, now = self._store.tunings, self._clock()
         if self._settings.tuning == "elsewhere":
             return []

@@ -7,7 +7,7 @@ import msgspec
 
 from predictors.tuning.plan import TooShortHistoryError
 from predictors.tuning.round import Round, tune
-from predictors.tuning.search import Progress, Report, SearchUnavailableError, untold
+from predictors.tuning.search import Progress, ProgressReport, SearchUnavailableError, untold
 from service.settings import Settings
 from service.store import Store, Tuning
 from service.worker.tuning import in_force
@@ -22,7 +22,7 @@ def run_round(
     settings: Settings,
     *,
     clock: Callable[[], float] = time.time,
-    report: Report = untold,
+    report: ProgressReport = untold,
 ) -> Round | None:
     """Run a round that this process has taken, and store what it found.
 
@@ -57,7 +57,7 @@ class ProgressReporter:
     """Tells the store how far a round is, seldom enough not to be in its way."""
 
     def __init__(
-        self, store: Store, tuning: Tuning, clock: Callable[[], float], report: Report
+        self, store: Store, tuning: Tuning, clock: Callable[[], float], report: ProgressReport
     ) -> None:
         self._store = store
         self._tuning = tuning

@@ -36,7 +36,7 @@ VARIATION = 0.1
 
 
 class Characteristic(NamedTuple):
-    """What an application is known for, with so many tasks.
+    """The characteristics of an application for a number of tasks.
 
     Attributes:
         seconds: in isolation.

@@ -29,7 +29,7 @@ Estimates = defaultdict[str, list[Span]]
 """When a job was told to run, at each arrival from its own on, by job id."""
 
 
-class Setting(NamedTuple):
+class Conditions(NamedTuple):
     """What a workload is played on.
 
     Attributes:
@@ -63,13 +63,13 @@ class Deviation:
     execution: float
 
 
-def score(setting: Setting, seeds: Iterable[int]) -> list[Mapping[str, Deviation]]:
+def score(setting: Conditions, seeds: Iterable[int]) -> list[Mapping[str, Deviation]]:
     """The deviations of every combination in ``SCORED``, for each seed."""
     history = learned(setting)
     return [_score_workload(setting, seed, history) for seed in seeds]
 
 
-def learned(setting: Setting) -> Predictor:
+def learned(setting: Conditions) -> Predictor:
     """What the hybrid goes by: runtimes of the same application on shared nodes."""
     predictor = Knn(template=("application",), neighbours=10)
     for seed in range(FIRST_SEED_OF_HISTORY, FIRST_SEED_OF_HISTORY + WORKLOADS_OF_HISTORY):
@@ -92,7 +92,7 @@ def learned(setting: Setting) -> Predictor:
     return predictor
 
 
-def _score_workload(setting: Setting, seed: int, history: Predictor) -> Mapping[str, Deviation]:
+def _score_workload(setting: Conditions, seed: int, history: Predictor) -> Mapping[str, Deviation]:
     """Play the truth; at each arrival let every combination estimate when all jobs will end."""
     arrivals = workload(seed, scale=setting.scale)[: setting.jobs]
     policy = SHARED_POLICIES[setting.policy]
@@ -108,7 +108,7 @@ def _score_workload(setting: Setting, seed: int, history: Predictor) -> Mapping[
     return {name: _deviation(arrivals, truth, spans) for name, spans in estimates.items()}
 
 
-def _truth(setting: Setting, seed: int, arrivals: Sequence[Arrival]) -> SharedSimulation:
+def _truth(setting: Conditions, seed: int, arrivals: Sequence[Arrival]) -> SharedSimulation:
     needed = {arrival.job.job_id: arrival.needed_cpu_time for arrival in arrivals}
     cluster = idle_cluster(setting.local_share, seed)
     return SharedSimulation(cluster, [], SHARED_POLICIES[setting.policy], ProcessorSharing(needed))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulator.scheduling.semantics import Semantics
-from simulator.studies.simulations import Results, Run
+from simulator.studies.simulations import Results, Simulation
 
 
 class Log(NamedTuple):
@@ -61,10 +61,10 @@ def logs_in(directory: Path) -> Mapping[str, Path]:
     return {name: paths[0] for name, paths in found.items() if paths}
 
 
-def scenario_runs(directory: Path, limit: int | None) -> Sequence[Run]:
+def scenario_runs(directory: Path, limit: int | None) -> Sequence[Simulation]:
     """Six scenarios x two policies x all stretches x the logs that are there."""
     return [
-        Run(
+        Simulation(
             trace=str(path),
             semantics=Semantics(policy=policy, order=order),
             estimates=estimates,

@@ -25,7 +25,7 @@ MEASURES = ("wait", "slowdown", "weighted wait", "weighted by adjusted score")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MonthRun:
+class MonthSimulation:
     """A log under one order and adjustment, with one source of estimates.
 
     Attributes:

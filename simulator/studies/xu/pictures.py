@@ -9,19 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from simulator.reports.palette import colours_of
 from simulator.reports.replay_pictures import (
     ACTUAL_COLOUR,
     DURATIONS,
-    METHOD_COLOURS,
-    REQUEST_COLOUR,
     STYLE,
 )
-from simulator.studies.xu.comparison import STEPS, TUNED, TuningComparison
+from simulator.studies.xu.equal_shares import STEPS, TUNED, TuningComparison
 
 Curves = Mapping[str, Sequence[float]]
 """By method."""
 
-SHORTEST = 10.0
+SHORTEST_SHOWN = 10.0
 """Seconds at which the axis of errors begins."""
 
 
@@ -43,7 +42,8 @@ def write_pictures(found: TuningComparison, directory: Path, name: str) -> list[
 
 def trade_off(axes: Axes, found: TuningComparison) -> None:
     """Error against the share of underestimated jobs; nearer to the corner is better."""
-    for curve, colour in zip(found.curves, METHOD_COLOURS, strict=False):
+    colours = colours_of(curve.name for curve in found.curves)
+    for curve, colour in zip(found.curves, colours, strict=True):
         shares = [point.underestimation_rate for point in curve.points]
         seconds = [point.error for point in curve.points]
         width = 2.4 if curve.name == TUNED else 1.3
@@ -61,9 +61,9 @@ def errors(axes: Axes, found: TuningComparison) -> None:
     """Distribution of absolute errors (Fig. 2)."""
     for (name, values), colour in _coloured(found.errors_at):
         shares = np.linspace(0, 1, len(values))
-        axes.plot(np.maximum(values, SHORTEST), shares, color=colour, label=name)
+        axes.plot(np.maximum(values, SHORTEST_SHOWN), shares, color=colour, label=name)
     longest = max(values[-1] for values in found.errors_at.values())
-    ticks = {at: text for at, text in DURATIONS.items() if SHORTEST <= at <= longest}
+    ticks = {at: text for at, text in DURATIONS.items() if SHORTEST_SHOWN <= at <= longest}
     axes.set_xscale("log")
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.set_xticks([], minor=True)
@@ -82,9 +82,5 @@ def course(axes: Axes, found: TuningComparison) -> None:
 
 
 def _coloured(methods: Curves) -> list[tuple[tuple[str, Sequence[float]], str]]:
-    """Every method with a colour; requests have their own."""
-    colours = iter(METHOD_COLOURS)
-    return [
-        (each, REQUEST_COLOUR if each[0] == "requested" else next(colours, ACTUAL_COLOUR))
-        for each in methods.items()
-    ]
+    """Every method with its colour."""
+    return list(zip(methods.items(), colours_of(methods), strict=True))

@@ -16,7 +16,7 @@ from predictors.measures import Seconds, mean_absolute_error, underestimation_ra
 from predictors.methods.knn import KnnParameters
 from predictors.methods.last_two import LastTwo
 from predictors.tuning.plan import TuningPlan
-from simulator.replay.loop import InProcess, replay
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.tables import text_table
 from simulator.studies.xu.retuning import Retuning
 

@@ -138,7 +138,7 @@ class Retuning:
         return self._in_log_order(self._submitted_from(plan.history + plan.training))
 
     def _submitted_from(self, ended: int) -> NDArray[np.bool_]:
-        """The jobs submitted once so many jobs had ended, in order of their end."""
+        """The jobs submitted after a number of ends, in order of their end."""
         later: NDArray[np.bool_] = self._submits >= self._ends[ended - 1]
         return later
 

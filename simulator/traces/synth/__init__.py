@@ -1,5 +1,5 @@
 """Synthetic traces from published models: made for load, demonstration and tests."""
 
-from simulator.traces.synth.generator import Workload, synthesise
+from simulator.traces.synth.generator import SyntheticLog, synthesise
 
-__all__ = ["Workload", "synthesise"]
+__all__ = ["SyntheticLog", "synthesise"]

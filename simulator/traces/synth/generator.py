@@ -28,7 +28,7 @@ COMPLETED, FAILED = 1, 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class SyntheticLog:
     """The parameters of a synthetic trace.
 
     Attributes:
@@ -66,13 +66,13 @@ class Workload:
             raise ValueError("seed must not be negative.")
 
 
-def synthesise(workload: Workload) -> Trace:
+def synthesise(log: SyntheticLog) -> Trace:
     """Make a trace. Waits are unknown, as they depend on a scheduler."""
     arriving, choosing, running = (
-        Generator(PCG64(seed)) for seed in SeedSequence(workload.seed).spawn(3)
+        Generator(PCG64(seed)) for seed in SeedSequence(log.seed).spawn(3)
     )
-    submits, kinds = _arrivals(workload, arriving)
-    population = Population(workload.users, workload.processors, choosing)
+    submits, kinds = _arrivals(log, arriving)
+    population = Population(log.users, log.processors, choosing)
     columns: dict[str, list[float]] = {name: [] for name in SWF_FIELDS}
     for number, (submit, kind) in enumerate(zip(submits, kinds, strict=True), start=1):
         session = population.next_job(kind, submit)
@@ -83,16 +83,16 @@ def synthesise(workload: Workload) -> Trace:
             "user": session.user,
             "executable": session.application.number,
             "requested_time": session.requested_time,
-            **_outcome(session, workload.processors, running),
+            **_outcome(session, log.processors, running),
         }
         for name, column in columns.items():
             column.append(job.get(name, -1))
-    return _trace(columns, workload)
+    return _trace(columns, log)
 
 
-def _arrivals(workload: Workload, random: Generator) -> tuple[list[float], list[lublin.Kind]]:
-    """The arrival times of the workload's jobs in whole seconds, and the kinds of the jobs."""
-    jobs, kinds = workload.jobs, workload.kinds
+def _arrivals(log: SyntheticLog, random: Generator) -> tuple[list[float], list[lublin.Kind]]:
+    """The arrival times of the log's jobs in whole seconds, and the kinds of the jobs."""
+    jobs, kinds = log.jobs, log.kinds
     times = np.concatenate([np.floor(lublin.arrivals(kind, jobs, random)) for kind in kinds])
     first = np.argsort(times, kind="stable")[:jobs]
     return times[first].tolist(), [kinds[place // jobs] for place in first]
@@ -120,37 +120,37 @@ def _processors(usual: int, machine: int, random: Generator) -> int:
     return int(np.clip(usual * 2 if random.random() < 0.5 else usual // 2, 1, machine))
 
 
-def _trace(columns: dict[str, list[float]], workload: Workload) -> Trace:
-    comments = _comments(workload, int(columns["submit"][-1]))
+def _trace(columns: dict[str, list[float]], log: SyntheticLog) -> Trace:
+    comments = _comments(log, int(columns["submit"][-1]))
     arrays: dict[str, Any] = {
         name: np.array(column, dtype=np.float64 if name in REAL_FIELDS else np.int64)
         for name, column in columns.items()
     }
     return Trace(
         **arrays,
-        line=len(comments) + np.arange(1, workload.jobs + 1),
+        line=len(comments) + np.arange(1, log.jobs + 1),
         header=parse_header(comments),
         comments=comments,
     )
 
 
-def _comments(workload: Workload, last_submit: int) -> tuple[str, ...]:
+def _comments(log: SyntheticLog, last_submit: int) -> tuple[str, ...]:
     """A header that says what the trace is, from what models, and how to make it again."""
-    queues = [f"Queue: {kind.queue} {kind.name}" for kind in workload.kinds]
+    queues = [f"Queue: {kind.queue} {kind.name}" for kind in log.kinds]
     lines = [
         "Version: 2.2",
         "Computer: none; this trace is SYNTHETIC",
         "Installation: walltimed synth",
-        f"MaxJobs: {workload.jobs}",
-        f"MaxRecords: {workload.jobs}",
+        f"MaxJobs: {log.jobs}",
+        f"MaxRecords: {log.jobs}",
         f"UnixStartTime: {START}",
         "TimeZoneString: UTC",
-        f"MaxNodes: {workload.processors}",
-        f"MaxProcs: {workload.processors}",
+        f"MaxNodes: {log.processors}",
+        f"MaxProcs: {log.processors}",
         f"MaxRuntime: {MAXIMUM}",
         f"MaxQueues: {len(queues)}",
         *queues,
-        f"Note: made by: {workload.command}",
+        f"Note: made by: {log.command}",
         f"Note: the last job is submitted after {last_submit} seconds",
         "Note: arrivals, and sizes and runtimes of applications, by the model of Lublin and",
         "  Feitelson (JPDC 63, 2003) with its published parameters",

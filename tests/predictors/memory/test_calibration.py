@@ -1,13 +1,18 @@
 """Levels are corrected by the last runs, and by them alone."""
 
+from math import ceil
 from random import Random
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from predictors.base import Question
 from predictors.jobs import Completion, Submission
-from predictors.memory import calibration
+from predictors.memory import calibration, columns
+from predictors.memory.job_table import JobTable
 from predictors.methods.least_cost import LeastCost
 from predictors.uncertainty import YOUNG
 
@@ -170,3 +175,49 @@ def test_an_unknown_user_gets_the_request_and_the_interval_of_all_that_can_be():
     assert (answer.interval.lower, answer.interval.upper) == (0, 7200)
     assert answer.median is None
     assert answer.basis.reason == "cold-start"
+
+
+def counted(ranks: dict[int, list[float]]) -> calibration.Bins:
+    """Runs with these levels, by how much was known of their users."""
+    bins = calibration.NOTHING.copy()
+    numbers = np.full((columns.NUMBERS, sum(map(len, ranks.values()))), -1.0)
+    rows = [(group, level) for group, levels in ranks.items() for level in levels]
+    for row, (group, level) in enumerate(rows):
+        numbers[columns.KNOWN, row], numbers[columns.LEVEL, row] = group, level
+    for window in range(len(calibration.WINDOWS)):
+        calibration.recount(bins[:, :, window], numbers, (0, 0), (0, len(rows)))
+    return bins
+
+
+def test_jobs_of_new_users_are_corrected_by_those_of_new_users_above_all():
+    bins = counted({0: [0.95] * 300, 1: [], 2: [0.5] * 3000})
+    new, unseen, familiar = (calibration.corrected((bins, group), 0, 0.8) for group in range(3))
+    assert new == pytest.approx(0.95, abs=1e-3)
+    assert familiar == pytest.approx(0.5, abs=1e-3)
+    assert unseen == pytest.approx(0.5, abs=1e-3), "without runs like it, all runs count"
+
+
+@given(levels=st.lists(st.floats(0, 1), min_size=1, max_size=50), share=st.floats(0.01, 0.95))
+def test_a_corrected_level_is_the_least_that_the_share_of_runs_and_one_more_did_not_exceed(
+    levels, share
+):
+    bins = counted({0: levels, 1: [], 2: []})
+    runs = len(levels)
+    wanted = min(1.0, share * (runs + 1) / runs)
+    least = sorted(levels)[max(0, ceil(wanted * runs - 1e-6) - 1)]
+    assert calibration.corrected((bins, 0), 0, share) == pytest.approx(least, abs=3e-4)
+    below = sum(level < 0.5 for level in levels) / runs
+    assert calibration.share_within((bins, 0), 0.5) == pytest.approx(below)
+
+
+def test_how_much_is_known_of_a_user_is_counted_in_runs_that_had_ended():
+    first = Submission(requested_walltime=60, submit_time=0.0, user="ada")
+    table = JobTable(100)
+    for end in range(1, 15):
+        run = Completion(submission=first, start_time=0.0, end_time=float(end), runtime=1.0)
+        table.add(run)
+    _, stop, _, newest = table.window(first)
+    found = [calibration.known(table.columns, (0, ended), newest) for ended in (0, 1, 9, 10, 14)]
+    assert found == [0, 1, 1, 2, 2]
+    assert stop == 14
+    assert calibration.known(table.columns, (14, 14), newest) == 0, "too long ago"

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.jobs import Completion, Submission
@@ -207,7 +208,7 @@ runs_of_any_kind = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     log=runs_of_any_kind,
     copies=st.integers(0, 9),

@@ -4,13 +4,16 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.jobs import Completion, Submission
 from predictors.memory import job_table
+from predictors.memory.columns import FEATURES
 from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, Interned, JobTable
 from predictors.methods.knn import Knn, KnnParameters, nearest
+from predictors.methods.knn_search import inverse_ranges
 
 TEMPLATES = [
     subset
@@ -116,7 +119,7 @@ parameter_sets = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(runs, max_size=40), jobs, parameter_sets)
 def test_knn_answers_what_its_definition_says(completions, job, parameters):
     knn = told(completions).retuned(parameters)
@@ -126,7 +129,7 @@ def test_knn_answers_what_its_definition_says(completions, job, parameters):
     assert answer.predicted_walltime == pytest.approx(seconds, rel=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(runs, max_size=60), jobs, st.integers(1, 9), st.sampled_from([(), ("user",)]))
 def test_only_the_jobs_kept_count(completions, job, kept, template):
     """Late reports and rows that were moved back leave exactly the newest, in their order."""
@@ -170,6 +173,23 @@ def test_features_are_scaled_over_several_blocks_of_rows():
         assert knn.predict(job).predicted_walltime == pytest.approx(
             expected(completions, job, parameters)[1], rel=1e-12
         )
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_ranges_are_those_of_all_rows(is_late):
+    """Each block keeps the bounds of all its rows, also of those that are put between others."""
+    requests = [100.0 + (place * 37) % 1000 for place in range(200)]
+    ends = [float(place ^ 1 if is_late else place) for place in range(200)]
+    table = JobTable(1000)
+    for end, request in zip(ends, requests, strict=True):
+        processors = int(1 + request) % 129
+        table.add(completion(end, 10.0, request=request, requested_processors=processors))
+    numbers, _, bounds = table.columns
+    for first, stop in ((0, 64), (0, 200), (1, 199), (63, 130), (64, 192)):
+        rows = numbers[:FEATURES, first:stop]
+        ranges = rows.max(axis=1) - rows.min(axis=1)
+        expected_ = [1 / each if each > 0 else 0.0 for each in ranges]
+        assert inverse_ranges(numbers, bounds, first, stop) == pytest.approx(expected_, nan_ok=True)
 
 
 def test_the_nearest_jobs_of_the_user_are_averaged():

@@ -3,10 +3,11 @@
 from math import floor
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.base import SHORTEST
+from predictors.base import SHORTEST_ESTIMATE
 from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Completion, Submission
 from predictors.methods.least_cost import LeastCost
@@ -59,7 +60,7 @@ def by_definition(completions, job, *, price, window):
         )
 
     estimates = [min(request, value + MARGIN_SECONDS) for value, _ in sorted(sample)] + [request]
-    return max(SHORTEST, min(estimates, key=cost)), cost
+    return max(SHORTEST_ESTIMATE, min(estimates, key=cost)), cost
 
 
 def likeness(past, job):
@@ -81,7 +82,7 @@ runs = st.builds(run, st.integers(0, 50).map(float), st.floats(0, 9e4), **fields
 jobs = st.builds(submission, st.integers(0, 60).map(float), **fields)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(runs, max_size=20),
     st.integers(0, 40),
@@ -157,3 +158,11 @@ def test_a_job_of_an_unknown_user_gets_its_request():
 def test_a_parameter_out_of_range_is_named(parameter, value):
     with pytest.raises(ValueError, match=parameter):
         LeastCost(**{parameter: value})
+
+
+@pytest.mark.parametrize("own", [OTHERS - 1, OTHERS, OTHERS + 1])
+def test_a_user_with_as_many_runs_as_stand_for_all_users_is_predicted(own):
+    told_ = told([run(1000.0 * place, 600.0) for place in range(1, own + 1)])
+    answered = told_.predict(submission())
+    assert answered.predicted_walltime < HOUR
+    assert (answered.basis.jobs, answered.basis.reason) == (own, "history")

@@ -4,7 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
@@ -102,7 +103,7 @@ def test_fitness_is_that_of_the_real_predictor(missing, unsearched):
     batch = batch_of(completions, trials, longest_history=400, unsearched=unsearched)
     runtimes = np.array([trial.runtime for trial in trials])
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(parameter_sets)
     def check(drawn):
         like = {"distance": unsearched.distance, "weights": unsearched.weights}

@@ -2,10 +2,11 @@
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.adapters import pbs
@@ -37,8 +38,22 @@ values = st.recursive(
 )
 
 
-def assert_whole(outcome):
+COUNTED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+"""Of tests whose examples are counted together."""
+
+
+@pytest.fixture
+def outcomes():
+    """What came out of all examples; where nothing but reasons did, nothing was shown of runs."""
+    counted = Counter()
+    yield counted
+    assert counted[ReportedCompletion] > 0, counted
+
+
+def assert_whole(outcome, outcomes=None):
     """A run with every number finite and in order, every name fit for a database."""
+    if outcomes is not None:
+        outcomes[type(outcome)] += 1
     if isinstance(outcome, SkippedError):
         return
     assert isinstance(outcome, ReportedCompletion)
@@ -67,14 +82,13 @@ def read(adapter, *args):
         return skipped
 
 
-@settings(deadline=None)
+@COUNTED
 @given(st.sampled_from(DOCUMENTS), st.data())
-def test_jobcomp_documents_with_strange_values(document, data):
+def test_jobcomp_documents_with_strange_values(outcomes, document, data):
     changes = data.draw(st.dictionaries(st.sampled_from(sorted(document)), values, max_size=4))
-    assert_whole(read(jobcomp.completion_of, json.dumps(document | changes).encode()))
+    assert_whole(read(jobcomp.completion_of, json.dumps(document | changes).encode()), outcomes)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(DOCUMENTS), st.data())
 def test_a_document_cut_anywhere_is_no_document(document, data):
     body = json.dumps(document).encode()
@@ -87,41 +101,41 @@ def test_jobcomp_bodies_of_any_bytes(body):
     assert isinstance(read(jobcomp.completion_of, body), SkippedError)
 
 
-@settings(deadline=None)
+@COUNTED
 @given(st.sampled_from(JOBS), st.data())
-def test_sacct_json_with_strange_values(job, data):
+def test_sacct_json_with_strange_values(outcomes, job, data):
     changes = data.draw(st.dictionaries(st.sampled_from(sorted(job)), values, max_size=4))
     time = data.draw(st.dictionaries(st.sampled_from(sorted(job["time"])), values, max_size=3))
     body = json.dumps({"jobs": [job | {"time": job["time"] | time} | changes]})
     for _, outcome in sacct_json.read_sacct_json(body.encode()):
-        assert_whole(outcome)
+        assert_whole(outcome, outcomes)
 
 
-@settings(deadline=None)
+@COUNTED
 @given(st.sampled_from(ROWS[1:]), st.data())
-def test_sacct_rows_with_strange_cells(row, data):
+def test_sacct_rows_with_strange_cells(outcomes, row, data):
     cells = row.rstrip("\n").split("|")
     at = data.draw(st.integers(min_value=0, max_value=len(cells) - 1))
     cells[at] = str(data.draw(numbers | words))
     for _, outcome in sacct_text.read_sacct([ROWS[0], "|".join(cells)]):
-        assert_whole(outcome)
+        assert_whole(outcome, outcomes)
 
 
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(ROWS) | st.text(max_size=200), max_size=6))
-def test_sacct_files_of_any_lines(lines):
-    for _, outcome in sacct_text.read_sacct(lines):
-        assert_whole(outcome)
+@COUNTED
+@given(st.booleans(), st.lists(st.sampled_from(ROWS) | st.text(max_size=200), max_size=6))
+def test_sacct_files_of_any_lines(outcomes, has_header, lines):
+    for _, outcome in sacct_text.read_sacct(ROWS[:1] * has_header + lines):
+        assert_whole(outcome, outcomes)
 
 
-@settings(deadline=None)
+@COUNTED
 @given(st.sampled_from(RECORDS), st.data())
-def test_accounting_records_with_strange_values(record, data):
+def test_accounting_records_with_strange_values(outcomes, record, data):
     words_of = record.split(" ")
     at = data.draw(st.integers(min_value=0, max_value=len(words_of) - 1))
     key = words_of[at].partition("=")[0]
     words_of[at] = f"{key}={data.draw(numbers | words)}"
-    assert_whole(read(pbs.completion_of, " ".join(words_of)))
+    assert_whole(read(pbs.completion_of, " ".join(words_of)), outcomes)
 
 
 @given(st.text())

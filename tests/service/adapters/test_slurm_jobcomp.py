@@ -148,6 +148,12 @@ def test_an_unheard_of_state_is_unknown():
     assert completion_of(json.dumps(document).encode()).completion.status is Status.UNKNOWN
 
 
+@pytest.mark.parametrize("elapsed", [0, 1, 599, 600])
+def test_an_elapsed_time_between_none_and_all_of_the_span_is_the_runtime(elapsed):
+    document = {**CASES["ordinary"], "elapsed": elapsed}
+    assert completion_of(json.dumps(document).encode()).completion.runtime == elapsed
+
+
 def test_an_elapsed_time_that_cannot_be_true_gives_way_to_end_minus_start():
     document = {**CASES["ordinary"], "elapsed": 86400}
     assert completion_of(json.dumps(document).encode()).completion.runtime == 600

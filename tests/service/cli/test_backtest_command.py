@@ -7,51 +7,78 @@ from pathlib import Path
 import pytest
 from workloads import log_of
 
-from simulator.reports.backtest import UserGain
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 DATA = Path(__file__).parents[2] / "data"
 
 
-@pytest.fixture
-def log(tmp_path):
-    """Users, applications and 400 jobs."""
-    file = tmp_path / "log.swf.gz"
-    write_swf(synthesise(Workload(jobs=400, seed=5)), file)
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """Users, applications, a queue and 400 jobs."""
+    file = tmp_path_factory.mktemp("logs") / "log.swf.gz"
+    write_swf(synthesise(SyntheticLog(jobs=400, seed=5)), file)
     return file
 
 
-def test_the_page_needs_no_other_file_and_says_what_there_is_to_gain(walltimed, log, tmp_path):
-    code, out, _ = walltimed("backtest", log, "--method", "max-usage", "--output", "page.html")
+def test_the_verdict_is_the_first_word_on_the_page_and_the_rules_the_last(walltimed, log):
+    code, out, _ = walltimed("backtest", log, "-m", "last-two", "--shake", 3, "-o", "page.html")
     assert code == 0
-    page = (tmp_path / "page.html").read_text()
-    assert page.count('src="data:image/png;base64,') == 4
-    assert not re.search(r'(src|href)="(?!data:)', page)
-    for heading in ("In short", "Requests and predictions", "The schedule under your policy"):
-        assert f"<h2>{heading}</h2>" in page
-    assert re.search(r"Requests are wrong by .* on average, predictions of max-usage by", out)
-    assert re.search(r"Of \d+ users with at least 10 jobs \d+ would wait less", out)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["log.swf.gz", "page.html"]
+    page = Path("page.html").read_text()
+    body = page[page.index("<main>") :]
+    assert re.match(r'<main>\s*<section class="verdict [a-z-]+"><strong>', body)
+    order = [
+        'class="verdict', "Average wait", "Every method against", "All methods",
+        "Who gains, who loses", "Can this be believed?", "How this was computed", "Reservations",
+    ]  # fmt: skip
+    assert sorted(order, key=body.index) == order
+    assert not re.search(r'(src|href)="(?!#)', page)
+    assert out.partition(".")[0] in page
 
 
-def test_json_has_every_number_of_the_page(walltimed, log):
-    code, out, _ = walltimed("backtest", log, "-m", "max-usage", "-m", "last-two", "--json")
+def test_the_text_fits_eighty_columns(walltimed, log):
+    _, out, _ = walltimed("backtest", log, "-m", "last-two", "--shake", 3)
+    assert max(map(len, out.splitlines())) <= 80
+    assert re.search(r"^max-usage \*", out, re.MULTILINE)
+
+
+def test_json_has_schema_1(walltimed, log):
+    arguments = ("-m", "last-two", "-m", "max-usage", "--shake", 3, "--json")
+    code, out, _ = walltimed("backtest", log, *arguments)
     assert code == 0
     document = json.loads(out)
-    assert document["page"] == "backtest.html"
-    assert [each["method"] for each in document["methods"]] == [
-        "requested", "max-usage", "last-two",
+    assert list(document) == [
+        "schema", "verdict", "reason", "in_force", "methods", "requested", "jobs", "users",
+        "from", "to",
     ]  # fmt: skip
-    assert [each["estimates"] for each in document["simulations"]] == [
-        "requested", "max-usage", "last-two", "exact",
-    ]  # fmt: skip
-    assert len(document["verdict"]) == 5
+    assert document["schema"] == 1
+    assert document["verdict"] in {"turn-on", "observe", "not-worth-it", "too-little-data"}
+    assert document["in_force"] == {"method": "max-usage", "profile": "regular"}
+    assert [each["method"] for each in document["methods"]] == ["max-usage", "last-two"]
+    for each in document["methods"]:
+        assert list(each) == [
+            "method", "profile", "wait", "bounded_slowdown", "underestimation_rate",
+        ]  # fmt: skip
+        assert each["wait"]["low"] <= each["wait"]["mean"] <= each["wait"]["high"]
+    assert document["jobs"] == 400
+    assert document["from"] < document["to"]
 
 
-def test_users_gain_the_time_that_all_their_jobs_wait_less():
-    gain = UserGain(user=7, jobs=10, wait=300, new_wait=240, slowdown=2, new_slowdown=1)
-    assert gain.saved == 600
+def test_the_verdict_is_about_the_setting_and_not_about_what_won(walltimed, log, monkeypatch):
+    monkeypatch.setenv("WALLTIMED_METHOD", "knn")
+    code, out, _ = walltimed("backtest", log, "-m", "last-two", "--shake", 2, "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["in_force"]["method"] == "knn"
+    assert "knn" in document["reason"]
+    assert "last-two" not in document["reason"]
+
+
+def test_processes_beside_each_other_find_the_same(walltimed, log):
+    arguments = ("backtest", log, "-m", "last-two", "--shake", 2, "--json", "--processes")
+    _, alone, _ = walltimed(*arguments, 1)
+    _, beside, _ = walltimed(*arguments, 2)
+    assert alone == beside
 
 
 @pytest.mark.parametrize(
@@ -60,12 +87,22 @@ def test_users_gain_the_time_that_all_their_jobs_wait_less():
         (("--policy", "lottery"), "There is no policy 'lottery'"),
         (("--method", "oracle"), "There is no method 'oracle'"),
         (("--method", "requested"), "Name a method that predicts."),
+        (("--profile", "bold"), "There is no adjustment 'bold'"),
+        (("--output", "nowhere/page.html"), "there is no directory nowhere"),
+        (("--output", "."), "is a directory"),
     ],
 )
 def test_what_cannot_be_tested_is_said_in_a_sentence(walltimed, log, options, complaint):
     code, _, complained = walltimed("backtest", log, *options)
     assert code == 2
     assert complaint in complained
+
+
+def test_a_setting_that_predicts_nothing_cannot_be_judged(walltimed, log, monkeypatch):
+    monkeypatch.setenv("WALLTIMED_METHOD", "requested")
+    code, _, complaint = walltimed("backtest", log)
+    assert code == 2
+    assert "nothing is predicted" in complaint
 
 
 def test_a_log_without_a_job_that_can_run_is_refused(walltimed, tmp_path):
@@ -76,23 +113,21 @@ def test_a_log_without_a_job_that_can_run_is_refused(walltimed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format_", "file", "options"),
+    ("file", "options"),
     [
-        ("sacct", "slurm/sacct.txt", ("--time-zone", "Europe/Istanbul")),
-        ("sacct", "slurm/sacct_24.11.json", ()),
-        ("pbs", "pbs/accounting.txt", ()),
+        ("slurm/sacct.txt", ("--time-zone", "Europe/Istanbul")),
+        ("slurm/sacct_24.11.json", ()),
+        ("pbs/accounting.txt", ()),
     ],
 )
-def test_records_of_resource_managers_are_tested_as_they_are(walltimed, format_, file, options):
-    arguments = ("--format", format_, DATA / file, "--processors", 64, *options)
-    code, out, _ = walltimed("backtest", *arguments, "-m", "max-usage", "--json")
+def test_records_of_resource_managers_are_tested_as_they_are(walltimed, file, options):
+    arguments = (DATA / file, "--processors", 64, "-m", "max-usage", "--shake", 0, *options)
+    code, out, _ = walltimed("backtest", *arguments, "--json")
     assert code == 0
     document = json.loads(out)
-    requested, predicted, exact = document["simulations"]
-    assert requested["jobs"] == predicted["jobs"] == exact["jobs"] > 0
-    page = Path("backtest.html").read_text()
-    assert "Machine" in page
-    assert all(rule in page for rule, jobs in document["treated"].items() if jobs)
+    assert document["jobs"] > 0
+    assert document["verdict"] == "too-little-data"
+    assert "at least 300 are needed" in document["reason"]
 
 
 def records_of(tmp_path, users, clusters=("hill",)):
@@ -110,10 +145,10 @@ def records_of(tmp_path, users, clusters=("hill",)):
 
 def test_users_of_records_keep_their_names_on_the_page(walltimed, tmp_path):
     file = records_of(tmp_path, ("carol", "dave"))
-    assert walltimed("backtest", "-f", "sacct", file, "--processors", 16)[0] == 0
+    arguments = (file, "--processors", 16, "-m", "last-two", "--shake", 0)
+    assert walltimed("backtest", *arguments)[0] == 0
     page = Path("backtest.html").read_text()
-    assert re.search(r"carol\s+12\s", page)
-    assert re.search(r"dave\s+12\s", page)
+    assert "<td>carol</td>" in page or "Of 2 users" in page
 
 
 @pytest.mark.parametrize(
@@ -140,14 +175,29 @@ def test_records_of_two_clusters_are_two_schedules(walltimed, tmp_path):
 def test_damaged_records_are_refused_or_left_out(walltimed, tmp_path):
     file = records_of(tmp_path, ("carol",))
     file.write_text(file.read_text() + "999|hill\n")
-    arguments = ("backtest", "-f", "sacct", file, "--processors", 16)
+    arguments = ("backtest", "-f", "sacct", file, "--processors", 16, "-m", "last-two")
     code, _, complaint = walltimed(*arguments)
     assert code == 2
     assert "No page was written, because of 1 malformed lines" in complaint
-    assert walltimed(*arguments, "--on-error", "skip")[0] == 3
+    assert walltimed(*arguments, "--on-error", "skip", "--shake", 0)[0] == 3
 
 
 def test_what_was_left_out_of_a_log_is_said_on_the_page(walltimed, tmp_path):
     write_swf(log_of([(0, 2, 10, 20), (1, 9, 10, 20), (2, 1, -1, 20)], 4), tmp_path / "log.swf")
-    assert walltimed("backtest", tmp_path / "log.swf")[0] == 0
-    assert "1; 1 never-ran, 1 too-wide" in Path("backtest.html").read_text()
+    assert walltimed("backtest", tmp_path / "log.swf", "-m", "last-two", "--shake", 0)[0] == 0
+    assert "1 never ran; 1 were wider than the machine" in Path("backtest.html").read_text()
+
+
+def test_queues_with_processors_of_their_own_are_machines_of_their_own(walltimed, tmp_path, log):
+    (tmp_path / "partitions").write_text("1 96\n0 32\n")
+    arguments = (log, "--partitions", tmp_path / "partitions", "-m", "last-two", "--shake", 0)
+    code, _, _ = walltimed("backtest", *arguments)
+    page = Path("backtest.html").read_text() if code == 0 else ""
+    assert "1: 96 processors; 0: 32 processors" in page
+
+
+def test_partitions_that_no_job_knows_are_refused(walltimed, tmp_path, log):
+    (tmp_path / "partitions").write_text("gpu 96\n")
+    code, _, complaint = walltimed("backtest", log, "--partitions", tmp_path / "partitions")
+    assert code == 2
+    assert "No job is in a partition" in complaint

@@ -41,7 +41,7 @@ def test_version_is_printed(walltimed):
 def test_every_setting_is_described_with_value_and_source(walltimed, monkeypatch):
     monkeypatch.setenv("WALLTIMED_PORT", "9000")
     code, printed, _ = walltimed("config", "--json")
-    settings = {setting["name"]: setting for setting in json.loads(printed)}
+    settings = {setting["name"]: setting for setting in json.loads(printed)["settings"]}
     assert code == 0
     assert settings.keys() == Settings.model_fields.keys()
     assert all(setting["description"] for setting in settings.values())
@@ -55,7 +55,7 @@ def test_a_setting_from_the_file_says_so_and_the_environment_wins(walltimed, mon
     file.write_text("port = 1234\nworkers = 3\n")
     monkeypatch.setenv("WALLTIMED_PORT", "9000")
     _, printed, _ = walltimed("config", "--config", str(file), "--json")
-    settings = {setting["name"]: setting for setting in json.loads(printed)}
+    settings = {setting["name"]: setting for setting in json.loads(printed)["settings"]}
     assert (settings["port"]["value"], settings["port"]["source"]) == (9000, "environment")
     assert (settings["workers"]["value"], settings["workers"]["source"]) == (3, "file")
 
@@ -166,10 +166,10 @@ def test_only_an_explicit_command_lets_callers_without_a_token_in_again(walltime
     walltimed("token", "issue", "a", "-s", "predict", "-d", store_url)
     code, _, complained = walltimed("token", "stop-requiring", "-d", store_url)
     assert (code, "--yes" in complained) == (2, True)
-    assert len(json.loads(walltimed("token", "list", "--json", "-d", store_url)[1])) == 1
+    assert len(json.loads(walltimed("token", "list", "--json", "-d", store_url)[1])["tokens"]) == 1
     code, printed, _ = walltimed("token", "stop-requiring", "--yes", "-d", store_url)
     assert (code, "1 tokens deleted" in printed) == (0, True)
-    assert json.loads(walltimed("token", "list", "--json", "-d", store_url)[1]) == []
+    assert json.loads(walltimed("token", "list", "--json", "-d", store_url)[1])["tokens"] == []
 
 
 def test_a_token_is_shown_once_listed_without_its_secret_and_revoked(walltimed, store_url):
@@ -186,20 +186,20 @@ def test_a_token_is_shown_once_listed_without_its_secret_and_revoked(walltimed, 
     assert code == 1
     assert token_id in complained
     _, printed, _ = walltimed("token", "list", "-d", store_url, "--json")
-    (token,) = json.loads(printed)
+    (token,) = json.loads(printed)["tokens"]
     assert token["revoked_at"] >= token["issued_at"]
     assert token["scopes"] == ["predict"]
 
 
 def test_an_import_stores_what_can_be_learned_from_and_counts_the_rest(walltimed, trace, store_url):
     code, printed, _ = walltimed("import", str(trace), "-d", store_url, "--json")
-    (report,) = json.loads(printed)
+    (report,) = json.loads(printed)["files"]
     assert code == 0
     assert (report["accepted"], report["duplicates"], report["rejected"]) == (2, 0, [])
     assert report["left_out"] == {"never-ran": 1}
     code, printed, _ = walltimed("import", str(trace), "-d", store_url)
     assert code == 0
-    assert "0 accepted, 2 duplicates, 0 rejected" in printed
+    assert "0 accepted, 2 duplicates, 0 malformed lines" in printed
     assert "left out: 1 never-ran" in printed
 
 
@@ -216,7 +216,7 @@ def test_an_import_of_a_broken_file_names_the_lines_and_stores_nothing(
 def test_an_import_may_skip_broken_lines_and_says_so(walltimed, broken_trace, sqlite_url):
     skipping = ("import", str(broken_trace), "--on-error", "skip", "-d", sqlite_url)
     code, printed, _ = walltimed(*skipping, "--json")
-    (report,) = json.loads(printed)
+    (report,) = json.loads(printed)["files"]
     assert code == 3
     assert report["accepted"] == 2
     assert [reject["line"] for reject in report["rejected"]] == [6, 7]

@@ -17,7 +17,8 @@ def walltimed(walltimed, sqlite_url):
 
     def run(*arguments):
         code, printed, complaint = walltimed(*arguments, "--json", "--database-url", sqlite_url)
-        return code, json.loads(printed) if printed else complaint
+        document = json.loads(printed)
+        return code, complaint if "error" in document else document.get("files", document)
 
     return run
 

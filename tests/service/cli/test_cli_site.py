@@ -17,7 +17,9 @@ def walltimed(walltimed):
 
     def run(*arguments):
         code, printed, complaint = walltimed(*arguments, "--json")
-        return code, json.loads(printed) if printed else complaint
+        document = json.loads(printed)
+        failed = isinstance(document, dict) and "error" in document
+        return code, complaint if failed else document
 
     return run
 

@@ -15,14 +15,14 @@ from service.cli.private_service import private_service
 from simulator.replay.remote import Client, RemoteError, RemotePredictor
 from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf, write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 
 @pytest.fixture
 def log(tmp_path):
     """Users, applications and 300 jobs."""
     file = tmp_path / "log.swf.gz"
-    write_swf(synthesise(Workload(jobs=300, seed=2)), file)
+    write_swf(synthesise(SyntheticLog(jobs=300, seed=2)), file)
     return file
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from simulator.studies import STUDIES
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 
 @pytest.fixture
 def logs(tmp_path):
     """The log of one study."""
     [log] = STUDIES["rocchetti"].logs
-    write_swf(synthesise(Workload(jobs=300, processors=4096, seed=3)), tmp_path / log)
+    write_swf(synthesise(SyntheticLog(jobs=300, processors=4096, seed=3)), tmp_path / log)
     return tmp_path
 
 

@@ -10,7 +10,7 @@ from workloads import log_of
 from simulator.reports.schedule_report import PICTURES
 from simulator.scheduling.schedule_file import Result
 from simulator.traces.swf import read_swf, write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
 
@@ -27,7 +27,7 @@ def log(tmp_path):
 def longer_log(tmp_path):
     """Users, applications and 300 jobs."""
     file = tmp_path / "longer.swf.gz"
-    write_swf(synthesise(Workload(jobs=300, seed=2)), file)
+    write_swf(synthesise(SyntheticLog(jobs=300, seed=2)), file)
     return file
 
 
@@ -70,7 +70,7 @@ def test_a_schedule_that_is_written_is_verified(walltimed, log, tmp_path):
     assert code == 0
     assert "the head of the queue is not delayed: so" in out
     assert "planned starts are kept: does not apply to these rules" in out
-    findings = json.loads(walltimed("verify", file, "--json")[1])
+    findings = json.loads(walltimed("verify", file, "--json")[1])["checks"]
     assert all(finding["violated"] == 0 for finding in findings)
 
 
@@ -155,8 +155,8 @@ def test_estimates_of_a_live_service_make_the_same_schedule(walltimed, longer_lo
     )  # fmt: skip
     assert code == 0
     service, in_process = json.loads(out)["simulations"]
-    assert service["corrected"] > 0
-    for name in ("wait", "bounded_slowdown", "corrected", "makespan"):
+    assert service["outlived"] > 0
+    for name in ("wait", "bounded_slowdown", "outlived", "makespan"):
         assert service[name] == in_process[name]
 
 
@@ -170,9 +170,9 @@ def test_estimates_of_a_live_service_make_the_same_schedule(walltimed, longer_lo
         (("--policy", "fcfs-pinned", "--pinning", "30"), "Pinning", "1800 s before"),
         (("--correction", "tsafrir"), "Correction", "tsafrir"),
         (("--adjust", "selective"), "EstimatesAct", "running jobs: request"),
-        (("--order-by-requests",), "EstimatesAct", "queue order: request, backfilling: estimate"),
-        (("--backfill-by-requests",), "EstimatesAct", "backfilling: request, running"),
-        (("--adjust", "selective", "--run-by-estimates"), "EstimatesAct", "running jobs: estim"),
+        (("--order-by", "requests"), "EstimatesAct", "queue order: request, backfilling: estimate"),
+        (("--backfill-by", "requests"), "EstimatesAct", "backfilling: request, running"),
+        (("--adjust", "selective", "--run-by", "estimates"), "EstimatesAct", "running jobs: estim"),
         (("--processors", "6"), "Machine", "6 processors"),
         (("--cores-per-node", "2"), "Machine", "2 nodes of 2 processors"),
         (("--overrun", "swap"), "Overruns", "swap"),
@@ -232,7 +232,7 @@ def test_estimates_come_from_a_file_of_predictions(walltimed, longer_log, tmp_pa
     assert code == 0
     from_file, requested, guessed = json.loads(out)["simulations"]
     assert from_file["wait"] == requested["wait"]
-    assert guessed["corrected"] > 0
+    assert guessed["outlived"] > 0
     code, _, complaint = walltimed("simulate", longer_log, "--estimates", f"file:{file}")
     assert code == 2
     assert "say which, as #METHOD" in complaint
@@ -259,3 +259,12 @@ def test_what_is_no_file_of_predictions_is_refused(walltimed, log, tmp_path, tex
     code, _, complaint = walltimed("simulate", log, "--estimates", f"file:{file}")
     assert code == 2
     assert str(file.name) in complaint.replace("\n", "")
+
+
+def test_a_scenario_of_the_paper_is_an_order_and_estimates(walltimed, longer_log):
+    code, told, _ = walltimed("simulate", longer_log, "--scenario", "6", "--json")
+    same = walltimed(
+        "simulate", longer_log, "--order", "psp-aging", "--estimates", "requested", "--json"
+    )
+    assert (code, told) == same[:2]
+    assert '"psp-aging"' in told

@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 from asgi_client import run_of
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -50,7 +51,7 @@ def outcome(function, body):
         return str(error)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(runs=st.lists(RUNS, max_size=3), escapes=st.booleans(), is_cut=st.booleans())
 @example(runs=[run_of("1", user="a\tb")], escapes=False, is_cut=False)
 def test_both_make_the_same_of_a_body(runs, escapes, is_cut):
@@ -59,7 +60,7 @@ def test_both_make_the_same_of_a_body(runs, escapes, is_cut):
     assert outcome(by_msgspec, body) == outcome(validate, body)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.binary(max_size=12), st.integers(0, 400))
 @example(b"\xff", 30)
 @example(b"\t", 30)
@@ -96,7 +97,7 @@ def submission_of(validator, body):
     return taken.submission(0.0), taken.job_id, taken.method
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(request=PREDICTIONS, escapes=st.booleans())
 @example(request={"requested_walltime": 3600, "method": "knn", "job_id": 7}, escapes=False)
 def test_both_make_the_same_of_a_request_for_a_prediction(request, escapes):

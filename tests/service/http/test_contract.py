@@ -5,7 +5,8 @@ import shutil
 import pytest
 import schemathesis
 from asgi_client import NOW
-from hypothesis import HealthCheck, settings
+from examples import examples
+from hypothesis import HealthCheck
 from schemathesis.core.failures import FailureGroup
 from schemathesis.python.asgi import shutdown_lifespans
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
@@ -79,7 +80,7 @@ def ours(answer):
 
 
 @schema.parametrize()
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@examples(25, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_documented(case, token):
     headers = {"Authorization": f"Bearer {token}"}
     answer = case.call(headers=headers)

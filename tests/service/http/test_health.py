@@ -15,7 +15,13 @@ def test_a_level_service_is_ready(service):
     service.complete(run_of("1"))
     answer = service.get("/health/ready")
     assert answer.status_code == 200
-    assert answer.json() == {"status": "ready", "lag": 0, "stale_seconds": 0.0, "detail": None}
+    assert answer.json() == {
+        "status": "ready",
+        "lag": 0,
+        "stale_seconds": 0.0,
+        "detail": None,
+        "history": service.worker.store.fingerprint(),
+    }
     assert service.metric("walltimed_ready") == 1
     assert service.metric("walltimed_clusters") == 1
 

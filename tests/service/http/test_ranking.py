@@ -59,7 +59,10 @@ def test_groups_are_those_of_the_paper_and_say_who_is_in_them(service):
 
 
 def test_priorities_age_as_in_figure_1_of_the_paper(service):
-    """g10 (priority 49 there) and a 12 h request; g2 (priority 10) and a 2 h request."""
+    """g10 (priority 49 there) and a 12 h request; g2 (priority 10) and a 2 h request.
+
+    The paper names neither the groups nor the requests: they are inferred from its 61 and 58.
+    """
     service.complete(
         run_of("1", user="patient", runtime=3600), run_of("2", user="sloppy", runtime=200)
     )

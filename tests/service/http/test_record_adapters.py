@@ -3,11 +3,14 @@
 import asyncio
 import json
 from base64 import b64encode
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
+from service.http.app import completing_of
 from service.operations import adapting
+from service.operations.adapting import Adapting
 from service.store import StoreUnavailableError, open_store
 
 DATA = Path(__file__).parents[2] / "data"
@@ -122,6 +125,55 @@ def test_accounting_records_are_stored_and_the_others_counted(service):
     assert answer.json()["skipped"]["a record of another kind"] == 4
     again = service.send(f"{ACCOUNTING}?cluster=hill", RECORDS, PBS)
     assert (again.json()["accepted"], again.json()["duplicates"]) == (0, 8)
+
+
+def ended(job):
+    """A record of a run of a minute."""
+    times = f"ctime=1700000000 start=1700000000 end={1700000060 + job}"
+    return f"11/14/2023 22:14:20;E;{job}.hill;user=carol {times} Resource_List.walltime=01:00:00\n"
+
+
+def test_others_get_their_turn_while_a_long_log_is_read(service):
+    """It was parsed in one piece: 8 MiB held everybody up for seconds."""
+    turns = 0
+
+    async def count_turns():
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.run_coroutine_threadsafe(count_turns(), service._loop)
+    while not turns:
+        pass
+    body = b"11/14/2023 22:14:20;Q;1.hill;queue=batch\n" * 40_000
+    adapting_ = Adapting(completing_of(service.worker), service.worker.metrics)
+    before = turns
+    try:
+        answer = service.run(adapting_.pbs_records(body, "hill", UTC))
+        taken = turns - before
+    finally:
+        counting.cancel()
+    assert answer.skipped == {"a record of another kind": 40_000}
+    assert taken > len(body) / adapting.LINES_BYTES / 2
+
+
+def test_a_long_log_is_stored_in_groups_and_each_run_once(service, monkeypatch):
+    body = "".join(map(ended, range(2500))).encode()
+    stored = []
+    acknowledged = service.worker.writer.acknowledged
+
+    async def noted(reports):
+        stored.append(len(reports))
+        if len(stored) == 2:
+            raise StoreUnavailableError("Away.")
+        return await acknowledged(reports)
+
+    monkeypatch.setattr(service.worker.writer, "acknowledged", noted)
+    assert service.send(f"{ACCOUNTING}?cluster=hill", body, PBS).status_code == 503
+    again = service.send(f"{ACCOUNTING}?cluster=hill", body, PBS).json()
+    assert (again["accepted"], again["duplicates"]) == (1500, 1000)
+    assert stored == [1000, 1000, 1000, 1000, 500]
 
 
 def test_a_rerun_is_dated_in_the_servers_zone(service, sqlite_url):

@@ -57,6 +57,27 @@ def test_a_running_job_is_compared_with_runs_that_lasted_as_long(experienced):
     assert answer["interval"]["lower"] >= 900
 
 
+def test_a_running_job_learns_from_what_ended_while_it_ran(experienced):
+    asked = BY_LEAST_COST | {"submit_time": NOW, "elapsed": 1150}
+    extended = {
+        "requested_walltime": 3600,
+        "predicted_walltime": 1100,
+        "elapsed": 1150,
+        "submission": {"user": "ada", "requested_walltime": 3600, "submit_time": NOW},
+    }
+
+    def seconds():
+        told = experienced.post("/v1/predictions/extend", extended).json()
+        return experienced.predict(**asked)["median"], told["predicted_walltime"]
+
+    before = seconds()
+    late = (run_of(f"l{place}", runtime=3000, end_time=NOW + 600 + place) for place in range(50))
+    experienced.complete(*late)
+    after = seconds()
+    assert after[0] > before[0]
+    assert after[1] > before[1]
+
+
 def test_a_method_without_intervals_doubles_what_a_running_job_has_outlived(service):
     service.complete(run_of("1", runtime=900))
     answer = service.predict(user="ada", elapsed=1000)
@@ -98,11 +119,66 @@ def test_a_batch_is_asked_the_same_and_each_job_for_its_own_time(experienced):
     assert all(run["runtime"] > 1000 for run in running["explanation"])
 
 
+def test_what_was_asked_of_every_method_and_what_it_kept_is_told(experienced):
+    asked = {"requested_walltime": 3600, "user": "ada", "submit_time": NOW}
+    for job, runtime in enumerate([900, 1500]):
+        experienced.predict(**asked, job_id=f"new{job}", coverage=0.8)
+        experienced.complete(run_of(f"new{job}", runtime=runtime, end_time=NOW + 10_000))
+    experienced.predict(
+        **asked, job_id="rated", method="least-cost", underestimation_rate=0.2, coverage=0.5
+    )
+    experienced.complete(run_of("rated", runtime=900, end_time=NOW + 20_000))
+    scores = {
+        method["name"]: method["score"]
+        for method in experienced.get("/v1/methods").json()["methods"]
+    }
+    least_cost = scores["least-cost"]
+    assert least_cost["jobs"] == least_cost["recent"]["jobs"] == 3
+    assert least_cost["coverage"] == pytest.approx(2 / 3)
+    assert least_cost["asked_coverage"] == pytest.approx(0.7)
+    assert least_cost["recent"]["intervals"] == {
+        "jobs": 3,
+        "asked": pytest.approx(0.7),
+        "got": pytest.approx(2 / 3),
+    }
+    assert least_cost["recent"]["rates"] == {"jobs": 1, "asked": 0.2, "got": 0.0}
+    assert least_cost["recent"]["underestimation_rate"] == pytest.approx(1 / 3)
+    assert scores["max-usage"]["recent"]["intervals"] is None
+    assert scores["max-usage"]["recent"]["rates"] is None
+    metrics = experienced.get("/metrics").text
+    of = 'cluster="default",method="least-cost"'
+    assert f"walltimed_asked_coverage_ratio{{{of}}} 0.7" in metrics
+    assert f"walltimed_recent_underestimation_ratio{{{of}}} 0.33" in metrics
+    assert f'walltimed_recent_asked_ratio{{{of},what="underestimates"}} 0.2' in metrics
+    assert f'walltimed_recent_got_ratio{{{of},what="intervals"}} 0.66' in metrics
+
+
 def test_a_new_cluster_says_so_and_can_only_say_what_can_be(service):
     service.complete(*(run_of(place, end_time=NOW - 1) for place in range(ENOUGH - 1)))
     answer = service.predict(**BY_LEAST_COST)
     assert answer["basis"]["reason"] == "young-cluster"
     assert answer["interval"] == {"lower": 0, "upper": 3600, "coverage": 0.9}
+
+
+CALLS = ("/v1/predictions", "/v1/predictions/batch", "/v1/predictions/extend")
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_every_example_of_the_openapi_document_can_be_asked(experienced, path):
+    documented = experienced.get("/openapi.json").json()["paths"][path]["post"]["requestBody"]
+    examples = documented["content"]["application/json"]["examples"]
+    for example in examples.values():
+        answer = experienced.post(path, example["value"])
+        assert answer.status_code == 200, answer.text
+
+
+def test_each_thing_that_can_be_asked_has_an_example(experienced):
+    document = experienced.get("/openapi.json").json()
+    fields = {"coverage", "underestimation_rate", "elapsed", "explain"}
+    assert fields <= document["components"]["schemas"]["PredictionRequest"]["properties"].keys()
+    body = document["paths"]["/v1/predictions"]["post"]["requestBody"]
+    examples = body["content"]["application/json"]["examples"]
+    assert all(field in examples[field]["value"] for field in fields)
 
 
 @pytest.mark.parametrize(

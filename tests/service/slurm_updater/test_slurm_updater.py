@@ -28,8 +28,8 @@ from service.slurm_updater.planning import (
     wanted_time_min,
 )
 from service.slurm_updater.queries import NonsenseError, ServiceQueries
-from service.slurm_updater.queue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
+from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Options, Updater
 from simulator.replay.remote import RemoteError
 
@@ -216,6 +216,28 @@ def test_a_job_that_waits_long_is_predicted_again_but_ever_more_rarely(
         keeper.round(dry_run=True)
         asked += [hour] * client.calls.count("/v1/predictions/batch")
     assert asked == asked_in_hours
+
+
+def test_a_job_that_is_predicted_again_learns_from_what_ended_while_it_waited(slurm, client):
+    slurm.keep("own")
+    (job,) = recorded(slurm)
+    asking = ServiceQueries(client)
+    before = asking.predictions([job])[job.job_id].predicted
+    submission = job.submission
+    ended = [
+        run_of(
+            f"new{place}",
+            user=submission.user,
+            cluster="private",
+            requested_walltime=submission.requested_walltime,
+            runtime=submission.requested_walltime / 2,
+            end_time=submission.submit_time + 1 + place,
+        )
+        for place in range(8)
+    ]
+    client.service.complete(*ended)
+    after = asking.predictions([job])[job.job_id].predicted
+    assert before < submission.requested_walltime / 2 <= after
 
 
 def test_a_lost_comment_is_written_again_with_the_same_prediction(slurm, updater):

@@ -4,7 +4,8 @@ import stat
 from math import inf
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from runs import a_run, read_all, reported
 from sqlalchemy import make_url
@@ -145,7 +146,7 @@ numbers = st.floats(min_value=0.0, max_value=1e12, allow_nan=False) | st.integer
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.builds(

@@ -4,11 +4,13 @@ import threading
 
 import psycopg
 import pytest
+from running_service import eventually
 from runs import a_run, read_all, reported
 from sqlalchemy import make_url
 
 from predictors.base import Memory
-from service.store import Erasure, open_store
+from service.store import Erasure, StoreUnavailableError, open_store
+from service.store.postgres_log import PostgresLogReader
 from service.store.rows import COMPLETION, completion_row
 
 
@@ -233,3 +235,12 @@ def _until(condition) -> None:
     pause = threading.Event()
     while not condition():
         pause.wait(0.002)
+
+
+def test_a_server_that_takes_no_connection_is_told_without_anybody_asking():
+    """No refresh is needed to learn of it, and nothing is said to be unread meanwhile."""
+    told = StoreUnavailableError("away")
+    reader = PostgresLogReader({"host": "127.0.0.1", "port": 1}, lambda _: told, "0")
+    assert reader.lag() == 0
+    eventually(lambda: reader.error is told)
+    reader.close()

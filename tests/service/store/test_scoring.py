@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from runs import a_run, between, predicted, read_all, reported
 
 from predictors import measures
-from service.store import open_store, scoring
+from service.store import Promise, open_store, scoring
+from service.store.recent_scores import RECENT
 
 RUN = a_run("7", runtime=600.0, application="lammps", queue="batch")
 
@@ -48,6 +49,59 @@ def test_scores_are_means_over_the_jobs_of_a_cluster(store):
     assert score.underestimation_rate == pytest.approx(1 / 3)
     assert score.accuracy == pytest.approx((200 / 400 + 400 / 400 + 400 / 600) / 3)
     assert score.coverage == pytest.approx(1 / 2)
+
+
+def test_the_interval_of_every_method_that_was_asked_is_scored_beside_what_was_asked(store):
+    for job, (bounds, coverage) in enumerate([((0, 500), 0.9), ((500, 700), 0.8)]):
+        run = a_run(str(job), start=1000.0 * job, runtime=600.0)
+        estimates = {"max-usage": 900.0, "least-cost": 600.0}
+        shadow = {"least-cost": bounds}
+        store.write(
+            [],
+            [predicted(f"p{job}", run, estimates=estimates, bounds=shadow, coverage=coverage)],
+        )
+        store.write([reported(run)])
+    least_cost, max_usage = store.scores("default")
+    assert (least_cost.coverage, least_cost.asked_coverage) == (0.5, pytest.approx(0.85))
+    assert (max_usage.coverage, max_usage.asked_coverage) == (None, None)
+
+
+def test_recent_scores_are_over_the_thousand_jobs_that_ended_last(store):
+    early = [a_run(f"e{job}", start=10.0 * job, runtime=1000.0) for job in range(10)]
+    late = [a_run(f"l{job}", start=1e6 + job, runtime=600.0) for job in range(RECENT - 5)]
+    for run in [*late, *early]:
+        name = run.submission.job_id
+        interval = between(0.0, 700.0)
+        store.write([], [predicted(name, run, 900.0, job_id=name, interval=interval)])
+    store.write([reported(*late)])
+    store.write([reported(*early)])
+    (recent,) = store.recent_scores("default")
+    assert recent.jobs == RECENT
+    assert recent.underestimation_rate == 5 / RECENT
+    assert recent.intervals == Promise(jobs=RECENT, asked=pytest.approx(0.9), got=1 - 5 / RECENT)
+    assert recent.rates is None
+    assert store.scores("default")[0].underestimation_rate == 10 / (RECENT + 5)
+    assert store.recent_scores("south") == []
+
+
+def test_a_rate_of_underestimates_that_was_asked_for_is_compared_with_what_came(store):
+    for job, rate in enumerate([0.1, 0.2, None]):
+        run = a_run(str(job), start=1000.0 * job, runtime=600.0 + 400.0 * job)
+        name = f"p{job}"
+        store.write([], [predicted(name, run, 700.0, job_id=str(job), underestimation_rate=rate)])
+        store.write([reported(run)])
+    (recent,) = store.recent_scores("default")
+    assert recent.rates == Promise(jobs=2, asked=pytest.approx(0.15), got=0.5)
+    assert recent.underestimation_rate == pytest.approx(2 / 3)
+
+
+def test_a_job_that_is_killed_a_moment_after_its_request_is_held_by_an_interval_up_to_it(store):
+    run = a_run("7", runtime=3605.0)
+    store.write([], [predicted("p", run, 3600.0, interval=between(60.0, 3600.0))])
+    store.write([reported(run)])
+    assert store.scores("default")[0].coverage == 1.0
+    assert store.recent_scores("default")[0].intervals.got == 1.0
+    assert store.recent_scores("default")[0].underestimation_rate == 1.0
 
 
 def test_a_run_of_no_time_at_all_is_scored(store):

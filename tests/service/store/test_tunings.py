@@ -7,7 +7,7 @@ from runs import a_run, reported
 
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 from service.store import TuningLostError, TuningState, open_store
-from service.store.tunings import MOST_ATTEMPTS
+from service.store.tuning_records import MOST_ATTEMPTS
 
 PLAN = TuningPlan(history=50, training=100, test=100)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from predictors.base import COLD_START, request_of
+from predictors.base import COLD_START, USUAL, request_of
 from predictors.jobs import Submission
 from service.metrics import Metrics
 from service.settings import Settings
@@ -23,6 +23,7 @@ def test_predictions_never_gather_faster_than_they_are_recorded():
     answered = AnsweredPrediction(
         state=LiveState(Settings(), metrics).of("default"),
         submission=job,
+        question=USUAL,
         prediction=request_of(job, method="max-usage", basis=COLD_START),
         prediction_id="p",
     )

@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from workloads import schedule_of, starts_of
+from workloads import schedule_of, starts_of, workload_of
+
+from simulator.engine.loop import DONE, run
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import empty_machine
 
 # A job is (submit, processors, run time, request).
 
@@ -345,3 +349,16 @@ def test_a_job_beyond_its_request_has_its_estimate_doubled_if_it_is_kept():
     assert kept.corrections.tolist() == [2, 0]  # 10 s, 20 s, 40 s
     assert starts_of(jobs, 1, overrun="kill") == [0, 10]
     assert starts_of(jobs, 1, overrun="swap") == [0, 10]
+
+
+def test_jobs_due_in_one_second_start_in_the_order_in_which_they_were_planned():
+    """The third is planned at 20, behind the second, and moves to 10 when that ends early; the
+    fourth has been planned at 10 from the beginning."""
+    jobs = [(0, 1, 10, 10), (0, 2, 10, 20), (1, 2, 5, 5), (2, 1, 5, 5)]
+    workload = workload_of(jobs, 3)
+    state = empty_machine(workload, Semantics(policy="conservative"))
+    state.jobs["estimate"] = workload.request
+    while run(state) != DONE:
+        pass
+    assert state.jobs["start"].tolist() == [0, 0, 10, 10]
+    assert state.jobs["serial"].argsort().tolist() == [0, 1, 3, 2]

@@ -31,3 +31,10 @@ def test_unknown_methods_and_parameters_are_named():
         MethodSpec.parse("crystal-ball").predictor()
     with pytest.raises(ValueError, match="span"):
         MethodSpec.parse("max-usage:span=3").predictor()
+
+
+def test_parameters_may_be_said_in_the_words_of_the_paper():
+    spec = MethodSpec.parse("percentile:percentile=p85,window_days=6M,threshold=0.5")
+    assert spec.parameters == {"percentile": 85.0, "window_days": 180, "lower_bound": 0.5}
+    assert MethodSpec.parse("percentile:window_days=12M").parameters == {"window_days": 365}
+    spec.predictor()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from predictors.registry import create
-from simulator.replay.loop import InProcess, replay
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.method_summary import summarise
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from predictors.jobs import Basis, Interval, Prediction
 from predictors.registry import create
-from simulator.replay.loop import InProcess, replay, slices, steps
+from simulator.replay.trace_replay import InProcess, replay, slices, steps
 
 
 class Diary:

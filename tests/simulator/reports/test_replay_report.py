@@ -6,7 +6,6 @@ from hand_worked_log import run
 
 from predictors.measures import NoJobsError
 from predictors.registry import create
-from simulator.replay.loop import InProcess, replay
 from simulator.replay.percentile_schemes import (
     Scheme,
     as_records,
@@ -16,8 +15,11 @@ from simulator.replay.percentile_schemes import (
     usable_keys,
 )
 from simulator.replay.predictions_file import write_predictions
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.method_summary import (
     HEADS,
+    NARROW_LEGEND,
+    narrow_table,
     summarise,
     summary_table,
     sweep_table,
@@ -182,3 +184,10 @@ def test_a_report_holds_its_schemes(played, tmp_path):
     assert len(data["sweep"]) == len(data["accuracy_by_percentile"]) == 2
     assert "percentile  accuracy" in (tmp_path / "table.txt").read_text()
     assert np.isclose(data["methods"][0]["accuracy"], 0.2)
+
+
+def test_the_narrow_table_fits_80_columns_and_says_times_as_people_do(played):
+    table = narrow_table(summarise(played))
+    assert max(map(len, table.splitlines())) <= 80
+    assert max(map(len, NARROW_LEGEND.splitlines())) <= 88
+    assert "80 s" in table

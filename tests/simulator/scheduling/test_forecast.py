@@ -2,12 +2,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from workloads import Given, workload_of
 
+from predictors.methods.requested import Requested
 from simulator.engine.loop import DONE, run
 from simulator.engine.policies import POLICIES
+from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.arrival_forecasts import snapshot, waits_at_arrival
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, SnapshotError, forecast
@@ -138,7 +141,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-@settings(max_examples=25)
+@examples(25)
 @given(log=logs())
 def test_with_exact_runtimes_and_no_later_arrivals_a_forecast_is_the_simulated_future(rules, log):
     workload, semantics = workload_of(log, 8), Semantics(**rules)
@@ -150,7 +153,7 @@ def test_with_exact_runtimes_and_no_later_arrivals_a_forecast_is_the_simulated_f
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "easy-sjbf"])
-@settings(max_examples=40)
+@examples(40)
 @given(log=logs(), halved=st.booleans())
 def test_so_it_is_when_the_scheduler_knows_less_and_keeps_no_plan(policy, log, halved):
     """It goes by requests, or by estimates that jobs outlive; the forecast knows the runtimes."""
@@ -208,6 +211,29 @@ def test_the_intervals_of_waits_come_from_what_has_ended_before():
         workload, Semantics(), Estimates.named("requested"), samples=50, every=2
     )
     assert rare.upper.tolist() == [-1, -1, 0, -1, 39]
+
+
+def test_the_intervals_of_waits_come_from_the_distributions_of_a_method_that_tells_them():
+    """Every job takes half of what is left to the last; by ratios all would take a tenth."""
+
+    class Sure(Requested):
+        def ask(self, *_):
+            raise AssertionError
+
+        def quantiles(self, submission, shares, elapsed=None):
+            asked.append((submission.submit_time, elapsed))
+            ran = elapsed or 0.0
+            return [ran + (submission.requested_walltime - ran) / 2 for _ in shares]
+
+    asked = []
+    rows = [(0, 4, 4, 40), (10, 4, 20, 20), (12, 4, 4, 40), (16, 4, 4, 40)]
+    workload = workload_of(rows, 4)
+    estimates = Estimates("sure", InProcess({"sure": Sure()}))
+    told = waits_at_arrival(workload, Semantics(), estimates, samples=3)
+    assert told.lower.tolist() == told.upper.tolist() == [0, 0, 9, 7 + 20]
+    begin = workload.trace.unix_start + workload.origin
+    assert (begin + 12.0, 2.0) in asked, "what has run for two seconds is asked about as of now"
+    assert (begin + 12.0, None) in asked
 
 
 def test_other_futures_draw_from_what_is_told_of_each_job():

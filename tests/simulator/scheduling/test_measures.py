@@ -68,3 +68,8 @@ def test_t_node_is_how_long_before_the_start_the_nodes_were_last_decided():
 def test_no_jobs_have_measures_too():
     found = measure(schedule_of([], 4, policy="conservative"))
     assert (found.wait, found.utilisation, found.makespan) == (0, 0, 0)
+
+
+def test_waits_are_weighted_also_where_all_priorities_are_below_one():
+    assert measures.weighted_wait(np.array([4.0, 8.0]), np.array([0.75, 0.25])) == 5
+    assert measures.weighted_wait(np.array([4.0, 8.0]), np.array([1e-9, 1e-9])) == 6

@@ -4,7 +4,8 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from reference_pinning import PinnedReference
 from reference_scheduler import Reference
@@ -61,7 +62,7 @@ def reference_of(jobs, rules, predict=None):
     return Reference(jobs, MACHINE, predict=predict, **known)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(log=logs(), rules=semantics(), overrun=st.sampled_from(list(OVERRUNS)), data=st.data())
 def test_every_start_is_that_of_a_scheduler_that_knows_only_the_rules(log, rules, overrun, data):
     workload = workload_of(log, MACHINE, overrun=overrun)
@@ -93,7 +94,7 @@ class LastTwo:
         return min(job.request, (ended[-1].runtime + ended[-2].runtime) // 2)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(log=logs(), rules=semantics().filter(lambda rules: not rules.needs_priorities))
 def test_with_a_predictor_and_corrections_in_the_loop_as_well(log, rules):
     workload = workload_of(log, MACHINE)
@@ -108,7 +109,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES)
 
 
 @every_policy
-@settings(max_examples=60)
+@examples(60)
 @given(log=logs(), events=st.sampled_from(list(EVENT_ORDERS)))
 def test_no_schedule_holds_more_processors_than_there_are(policy, log, events):
     schedule = schedule_of(log, MACHINE, policy=policy, events=events)
@@ -118,14 +119,14 @@ def test_no_schedule_holds_more_processors_than_there_are(policy, log, events):
         assert schedule.workload.processors[runs].sum() <= MACHINE
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(log=logs(), compression=st.sampled_from(["start-order", "keep"]))
 def test_conservative_keeps_its_promises_when_nobody_outlives_an_estimate(log, compression):
     schedule = schedule_of(log, MACHINE, policy="conservative", compression=compression)
     assert (schedule.start <= schedule.promise).all()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(log=logs(), compression=st.sampled_from(list(COMPRESSIONS)))
 def test_conservative_keeps_its_promises_to_the_second_when_estimates_are_exact(log, compression):
     workload = workload_of(log, MACHINE)
@@ -137,7 +138,7 @@ def test_conservative_keeps_its_promises_to_the_second_when_estimates_are_exact(
     assert (schedule.start == schedule.promise).all()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(log=logs(), data=st.data())
 def test_without_pinning_starts_are_those_of_fcfs_whatever_the_estimates(log, data):
     workload = workload_of(log, MACHINE)
@@ -149,7 +150,7 @@ def test_without_pinning_starts_are_those_of_fcfs_whatever_the_estimates(log, da
     assert pinned.start.tolist() == plain.start.tolist()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(log=logs(), pinning=st.integers(0, 100), pinned=st.sampled_from(list(PINNED)))
 def test_pinning_keeps_the_order_of_submission(log, pinning, pinned):
     schedule = schedule_of(log, MACHINE, policy="fcfs-pinned", pinning=pinning, pinned=pinned)
@@ -169,7 +170,7 @@ pinned = st.builds(
 )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(log=logs(), rules=pinned, data=st.data())
 def test_nodes_and_starts_of_pinned_jobs_are_those_of_a_scheduler_that_knows_only_the_rules(
     log, rules, data
@@ -187,7 +188,7 @@ def test_nodes_and_starts_of_pinned_jobs_are_those_of_a_scheduler_that_knows_onl
 
 
 @every_policy
-@settings(max_examples=40)
+@examples(40)
 @given(log=logs())
 def test_nodes_of_one_core_are_a_pool_of_processors(policy, log):
     pool = schedule_of(log, MACHINE, policy=policy)
@@ -195,7 +196,7 @@ def test_nodes_of_one_core_are_a_pool_of_processors(policy, log):
     assert pool.start.tolist() == nodes.start.tolist()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(log=logs(), order=st.sampled_from(list(ORDERS)))
 def test_nobody_passes_the_head_without_backfilling_in_any_order(log, order):
     schedule = schedule_of(log, MACHINE, policy="fcfs", order=order)
@@ -219,7 +220,7 @@ def served_first(order, schedule, job, now):
     return 0, job
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(log=logs(), order=st.sampled_from(list(ORDERS)))
 def test_priorities_are_respected_where_nobody_may_pass(log, order):
     schedule = schedule_of(log, MACHINE, policy="fcfs", order=order)
@@ -230,7 +231,7 @@ def test_priorities_are_respected_where_nobody_may_pass(log, order):
             assert first < served_first(order, schedule, other, now)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(log=logs(), rules=semantics())
 def test_a_simulation_gives_the_same_schedule_again(log, rules):
     workload = workload_of(log, MACHINE)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from workloads import schedule_of, workload_of
 
@@ -69,7 +70,7 @@ def test_a_plain_log_is_no_result():
         Result.of(read_swf(io.BytesIO(b"; MaxProcs: 4")))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     jobs=st.lists(
         st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 30), st.integers(1, 30)),
@@ -95,7 +96,7 @@ def test_every_schedule_passes_its_checks(jobs, rules, shares, tmp_path_factory)
         assert violated(Result.of(read_swf(path))) == []
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     jobs=st.lists(
         st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 30), st.integers(1, 30)),

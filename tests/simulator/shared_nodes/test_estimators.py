@@ -7,7 +7,7 @@ shares its fullest node with two others that bring the CPUs wanted there to 1.25
 import pytest
 
 from simulator.shared_nodes import cpu_time, remaining_time
-from simulator.shared_nodes.jobs import Contention, Run, SharedJob
+from simulator.shared_nodes.jobs import Contention, RunningJob, SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS
 
 
@@ -18,7 +18,9 @@ def job():
 
 @pytest.fixture
 def run(job):
-    return Run(job=job, nodes=(0, 1), elapsed=40.0, cpu_time=10.0, contention=Contention(3, 1.25))
+    return RunningJob(
+        job=job, nodes=(0, 1), elapsed=40.0, cpu_time=10.0, contention=Contention(3, 1.25)
+    )
 
 
 def test_proportional_goes_on_as_it_was(run):
@@ -26,7 +28,7 @@ def test_proportional_goes_on_as_it_was(run):
 
 
 def test_proportional_without_a_past_takes_as_long_as_alone(job):
-    assert remaining_time.proportional(Run(job=job, nodes=(0, 1))) == 100.0
+    assert remaining_time.proportional(RunningJob(job=job, nodes=(0, 1))) == 100.0
 
 
 def test_alone_the_rest_takes_as_long_as_its_cpu_time_wants(run):

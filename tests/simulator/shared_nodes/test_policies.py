@@ -1,12 +1,13 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
 from simulator.shared_nodes.cluster import Cluster, Node
-from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.jobs import RunningJob
 from simulator.shared_nodes.pace import ProcessorSharing
 from simulator.shared_nodes.placement import normal, uniform
 from simulator.shared_nodes.policies import SHARED_POLICIES
@@ -20,8 +21,8 @@ def chosen(name, queue, cluster):
 
 def test_normal_takes_the_nodes_of_which_least_is_wanted():
     runs = [
-        Run(job=job("a", share=0.5), nodes=(0,)),
-        Run(job=job("b", share=0.1), nodes=(3,)),
+        RunningJob(job=job("a", share=0.5), nodes=(0,)),
+        RunningJob(job=job("b", share=0.1), nodes=(3,)),
     ]
     cluster = Cluster(nodes(4, local=[1]), runs)
     assert normal(job("new", tasks=3), cluster.nodes, cluster) == (1, 2, 3)
@@ -30,8 +31,8 @@ def test_normal_takes_the_nodes_of_which_least_is_wanted():
 def test_uniform_shares_with_a_job_of_its_size_and_only_with_it():
     """Fig. 2a of the paper, where Normal spreads the third job over the nodes of both others."""
     runs = [
-        Run(job=job("1", tasks=4, share=0.2), nodes=(0, 1, 2, 3)),
-        Run(job=job("2", tasks=2, share=0.3), nodes=(4, 5)),
+        RunningJob(job=job("1", tasks=4, share=0.2), nodes=(0, 1, 2, 3)),
+        RunningJob(job=job("2", tasks=2, share=0.3), nodes=(4, 5)),
     ]
     cluster = Cluster(nodes(6), runs)
     third = job("3", tasks=2)
@@ -40,14 +41,14 @@ def test_uniform_shares_with_a_job_of_its_size_and_only_with_it():
 
 
 def test_uniform_takes_idle_nodes_first():
-    cluster = Cluster(nodes(4), [Run(job=job("1", tasks=2), nodes=(0, 1))])
+    cluster = Cluster(nodes(4), [RunningJob(job=job("1", tasks=2), nodes=(0, 1))])
     assert uniform(job("2", tasks=2), cluster.nodes, cluster) == (2, 3)
 
 
 def test_uniform_mixes_computation_with_communication():
     runs = [
-        Run(job=job("computes", tasks=2, share=0.8), nodes=(0, 1)),
-        Run(job=job("communicates", tasks=2, share=0.2), nodes=(2, 3)),
+        RunningJob(job=job("computes", tasks=2, share=0.8), nodes=(0, 1)),
+        RunningJob(job=job("communicates", tasks=2, share=0.2), nodes=(2, 3)),
     ]
     cluster = Cluster(nodes(4), runs)
     assert uniform(job("new", tasks=2, share=0.9), cluster.nodes, cluster) == (2, 3)
@@ -56,23 +57,23 @@ def test_uniform_mixes_computation_with_communication():
 
 def test_uniform_prefers_nodes_whose_jobs_all_have_just_these_nodes():
     runs = [
-        Run(job=job("1", tasks=2, share=0.3), nodes=(0, 1)),
-        Run(job=job("2", tasks=1, share=0.1), nodes=(1,)),
-        Run(job=job("3", tasks=2, share=0.7), nodes=(2, 3)),
+        RunningJob(job=job("1", tasks=2, share=0.3), nodes=(0, 1)),
+        RunningJob(job=job("2", tasks=1, share=0.1), nodes=(1,)),
+        RunningJob(job=job("3", tasks=2, share=0.7), nodes=(2, 3)),
     ]
     cluster = Cluster(nodes(4), runs)
     assert uniform(job("new", tasks=2, share=0.9), cluster.nodes, cluster) == (2, 3)
 
 
 def test_basic_lets_no_jobs_share_a_node():
-    cluster = Cluster(nodes(2), [Run(job=job("a"), nodes=(0,))])
+    cluster = Cluster(nodes(2), [RunningJob(job=job("a"), nodes=(0,))])
     assert chosen("basic", [job("b", tasks=2), job("c")], cluster) is None
     assert chosen("basic", [job("c")], cluster) == ("c", (1,))
     assert chosen("normal", [job("b", tasks=2)], cluster) == ("b", (0, 1))
 
 
 def test_a_node_takes_four_parallel_tasks_besides_local_ones_however_little_they_want():
-    runs = [Run(job=job(f"{n}", share=0.1), nodes=(0,)) for n in range(3)]
+    runs = [RunningJob(job=job(f"{n}", share=0.1), nodes=(0,)) for n in range(3)]
     cluster = Cluster(nodes(1, local=[0]), runs)
     run = SHARED_POLICIES["normal"].next_start([job("fourth", share=0.1)], cluster)
     cluster.start(run)
@@ -83,7 +84,7 @@ def test_a_node_takes_four_parallel_tasks_besides_local_ones_however_little_they
 @pytest.mark.parametrize("policy", ["normal", "uniform", "normal-backfilling"])
 def test_a_task_is_taken_only_within_the_limit_of_what_is_wanted(policy, there, fits):
     """0.15 for the local user, 0.5 for the task: 1.15 is the limit."""
-    cluster = Cluster(nodes(1, local=[0]), [Run(job=job("old", share=there), nodes=(0,))])
+    cluster = Cluster(nodes(1, local=[0]), [RunningJob(job=job("old", share=there), nodes=(0,))])
     assert (chosen(policy, [job("new", share=0.5)], cluster) == ("new", (0,))) is fits
 
 
@@ -112,7 +113,7 @@ def test_nobody_computes_beside_a_local_user_who_wants_the_whole_node():
 
 
 def test_a_limit_of_its_own_lets_a_machine_take_more():
-    cluster = Cluster(nodes(1), [Run(job=job("old", share=1.0), nodes=(0,))])
+    cluster = Cluster(nodes(1), [RunningJob(job=job("old", share=1.0), nodes=(0,))])
     generous = replace(SHARED_POLICIES["normal"], cpu_limit=2.0)
     assert chosen("normal", [job("new", share=1.0)], cluster) is None
     assert generous.next_start([job("new", share=1.0)], cluster).nodes == (0,)
@@ -130,8 +131,8 @@ def test_of_nodes_of_which_the_same_is_wanted_the_lower_number_is_taken():
     """Alone both jobs want 0.9 of a CPU, however long they run: no sum of times may tell."""
     for first, second in [(8.0, 9.0), (9.0, 8.0), (7.0, 7.0)]:
         runs = [
-            Run(job=job("a", seconds=first, share=0.9), nodes=(0,)),
-            Run(job=job("b", seconds=second, share=0.9), nodes=(1,)),
+            RunningJob(job=job("a", seconds=first, share=0.9), nodes=(0,)),
+            RunningJob(job=job("b", seconds=second, share=0.9), nodes=(1,)),
         ]
         cluster = Cluster(nodes(2), runs)
         assert normal(job("new", share=0.1), cluster.nodes, cluster) == (0,)
@@ -140,7 +141,7 @@ def test_of_nodes_of_which_the_same_is_wanted_the_lower_number_is_taken():
 @given(order=st.permutations([0.1, 0.2, 0.3, 0.7]), other=st.permutations([0.1, 0.2, 0.3, 0.7]))
 def test_what_is_wanted_does_not_depend_on_the_order_of_starts(order, other):
     runs = [
-        Run(job=job(f"{n}-{place}", share=share), nodes=(n,))
+        RunningJob(job=job(f"{n}-{place}", share=share), nodes=(n,))
         for n, shares in enumerate((order, other))
         for place, share in enumerate(shares)
     ]
@@ -150,7 +151,7 @@ def test_what_is_wanted_does_not_depend_on_the_order_of_starts(order, other):
 
 
 @pytest.mark.parametrize("policy", SHARED_POLICIES)
-@settings(max_examples=30)
+@examples(30)
 @given(cluster=idle_clusters(), jobs=shared_jobs(max_size=20))
 def test_no_start_leaves_a_node_with_a_local_user_above_the_limit(policy, cluster, jobs):
     rules = SHARED_POLICIES[policy]
@@ -165,7 +166,8 @@ def test_no_start_leaves_a_node_with_a_local_user_above_the_limit(policy, cluste
 def full_but_one():
     """Node 0 is free until the four jobs of node 1 end, in 100 s as they want a CPU together."""
     return Cluster(
-        nodes(2), [Run(job=job(f"{n}", seconds=100, share=0.25), nodes=(1,)) for n in range(4)]
+        nodes(2),
+        [RunningJob(job=job(f"{n}", seconds=100, share=0.25), nodes=(1,)) for n in range(4)],
     )
 
 
@@ -180,8 +182,8 @@ def test_backfilling_starts_what_does_not_delay_the_head():
 
 def test_backfilling_starts_nothing_that_slows_down_those_the_head_waits_for():
     """The head waits for the wide job, which a task on node 0 would slow down."""
-    runs = [Run(job=job(f"{n}", share=0.1), nodes=(1,)) for n in range(3)]
-    wide = Run(job=job("wide", tasks=2, seconds=50, share=0.8), nodes=(0, 1))
+    runs = [RunningJob(job=job(f"{n}", share=0.1), nodes=(1,)) for n in range(3)]
+    wide = RunningJob(job=job("wide", tasks=2, seconds=50, share=0.8), nodes=(0, 1))
     cluster = Cluster(nodes(2), [*runs, wide])
     queue = [job("head", tasks=2), job("heavy", share=0.9), job("light", share=0.1)]
     before = [run.contention for run in cluster.runs]
@@ -191,9 +193,9 @@ def test_backfilling_starts_nothing_that_slows_down_those_the_head_waits_for():
 
 def test_backfilling_starts_nothing_that_occupies_what_the_head_waits_for():
     """On 2 nodes one of which has one place left, the head needs both in 10 s."""
-    runs = [Run(job=job(f"long{n}", seconds=1000, share=0.1), nodes=(0,)) for n in range(3)]
-    runs += [Run(job=job("short", seconds=10, share=0.1), nodes=(1,))]
-    runs += [Run(job=job(f"more{n}", seconds=1000, share=0.1), nodes=(1,)) for n in range(3)]
+    runs = [RunningJob(job=job(f"long{n}", seconds=1000, share=0.1), nodes=(0,)) for n in range(3)]
+    runs += [RunningJob(job=job("short", seconds=10, share=0.1), nodes=(1,))]
+    runs += [RunningJob(job=job(f"more{n}", seconds=1000, share=0.1), nodes=(1,)) for n in range(3)]
     cluster = Cluster(nodes(2), runs)
     head = job("head", tasks=2, share=0.1)
     assert chosen("normal-backfilling", [head, job("b", seconds=500, share=0.1)], cluster) is None

@@ -4,12 +4,12 @@ from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
 from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.jobs import RunningJob
 from simulator.shared_nodes.pace import ProcessorSharing, fair_fractions
 
 
 def on_one_node(*shares, local=()):
-    runs = [Run(job=job(f"{n}", share=share), nodes=(0,)) for n, share in enumerate(shares)]
+    runs = [RunningJob(job=job(f"{n}", share=share), nodes=(0,)) for n, share in enumerate(shares)]
     return Cluster(nodes(1, local), runs)
 
 
@@ -28,16 +28,16 @@ def test_what_a_task_does_not_want_goes_to_the_others(shares, local, fractions):
 
 
 def test_the_most_crowded_node_holds_a_job_back_and_its_other_nodes_share_what_it_leaves():
-    wide = Run(job=job("wide", tasks=2, share=0.9), nodes=(0, 1))
-    crowd = [Run(job=job(f"crowd{n}", share=0.6), nodes=(0,)) for n in range(2)]
-    other = Run(job=job("other", share=0.9), nodes=(1,))
+    wide = RunningJob(job=job("wide", tasks=2, share=0.9), nodes=(0, 1))
+    crowd = [RunningJob(job=job(f"crowd{n}", share=0.6), nodes=(0,)) for n in range(2)]
+    other = RunningJob(job=job("other", share=0.9), nodes=(1,))
     fractions = fair_fractions(Cluster(nodes(2), [wide, *crowd, other]))
     assert fractions == pytest.approx([1 / 3, 1 / 3, 1 / 3, 2 / 3])
 
 
 def test_remaining_time_is_the_cpu_time_that_is_really_needed_at_the_fraction_it_gets():
-    run = Run(job=job("a", seconds=100, share=0.9), nodes=(0,), cpu_time=10.0)
-    other = Run(job=job("b", seconds=100, share=0.9), nodes=(0,))
+    run = RunningJob(job=job("a", seconds=100, share=0.9), nodes=(0,), cpu_time=10.0)
+    other = RunningJob(job=job("b", seconds=100, share=0.9), nodes=(0,))
     cluster = Cluster(nodes(1), [run, other])
     pace = ProcessorSharing({"a": 100.0})
     assert pace.remaining_times(cluster) == pytest.approx([180.0, 180.0])
@@ -48,7 +48,7 @@ def test_remaining_time_is_the_cpu_time_that_is_really_needed_at_the_fraction_it
 def test_shares_are_feasible_and_nobody_is_held_back_by_less_than_a_full_node(cluster, jobs, data):
     for each in jobs:
         placed = data.draw(st.permutations(range(4)))[: each.tasks]
-        cluster.start(Run(job=each, nodes=tuple(placed)))
+        cluster.start(RunningJob(job=each, nodes=tuple(placed)))
     fraction = dict(zip(map(id, cluster.runs), fair_fractions(cluster), strict=True))
     used = [n.local_cpu + sum(fraction[id(run)] for run in n.runs) for n in cluster.nodes]
     assert max(used) <= 1 + 1e-9

@@ -1,12 +1,13 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
 from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import Run
+from simulator.shared_nodes.jobs import RunningJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import SharedSimulation, forecast
@@ -23,7 +24,7 @@ CROWDED = replace(SHARED_POLICIES["normal"], cpu_limit=2.0)
 def half_done():
     """Node 0 has a job that alone would run for 50 s more; node 1 is idle."""
     return Cluster(
-        nodes(2), [Run(job=job("old", share=0.5), nodes=(0,), elapsed=70.0, cpu_time=25.0)]
+        nodes(2), [RunningJob(job=job("old", share=0.5), nodes=(0,), elapsed=70.0, cpu_time=25.0)]
     )
 
 
@@ -80,7 +81,7 @@ def test_a_simulation_can_stop_and_go_on():
 
 
 @pytest.mark.parametrize("policy", SHARED_POLICIES)
-@settings(max_examples=30)
+@examples(30)
 @given(cluster=idle_clusters(), jobs=shared_jobs(), gaps=st.lists(st.integers(0, 200)))
 def test_a_forecast_that_knows_the_pace_is_the_future(policy, cluster, jobs, gaps):
     """Whatever has happened before; as long as nothing is submitted any more."""
@@ -100,7 +101,7 @@ def test_a_forecast_that_knows_the_pace_is_the_future(policy, cluster, jobs, gap
 
 
 @pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if not e.startswith("hybrid")])
-@settings(max_examples=20)
+@examples(20)
 @given(jobs=shared_jobs())
 def test_without_any_sharing_every_estimator_is_exact(estimator, jobs):
     basic = SHARED_POLICIES["basic"]
@@ -115,7 +116,7 @@ def test_without_any_sharing_every_estimator_is_exact(estimator, jobs):
 
 
 @pytest.mark.parametrize("policy", SHARED_POLICIES)
-@settings(max_examples=20)
+@examples(20)
 @given(cluster=idle_clusters(), jobs=shared_jobs(max_size=20))
 def test_all_jobs_run_once_on_as_many_nodes_as_they_have_tasks_within_the_mpl(
     policy, cluster, jobs
@@ -132,7 +133,7 @@ def test_all_jobs_run_once_on_as_many_nodes_as_they_have_tasks_within_the_mpl(
             assert on_node <= SHARED_POLICIES[policy].parallel_mpl
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(cluster=idle_clusters(), jobs=shared_jobs(max_size=20))
 def test_fcfs_starts_jobs_in_their_order(cluster, jobs):
     found = forecast(cluster, jobs, SHARED_POLICIES["uniform"], ESTIMATORS["mpl-mpl"])

@@ -12,13 +12,13 @@ from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.exhibit_pictures import draw
 from simulator.studies import STUDIES
 from simulator.studies.exhibits import Sources
-from simulator.studies.klusacek.runs import name_of, runs
-from simulator.studies.rocchetti.findings import Finding, counted, whole_orders
+from simulator.studies.klusacek.klusacek_simulations import name_of, runs
+from simulator.studies.rocchetti.rocchetti_findings import Finding, counted, whole_orders
 from simulator.studies.rocchetti.stretches import Stretch
 from simulator.studies.study import StudyError
-from simulator.studies.tang.months import MonthRun
+from simulator.studies.tang.months import MonthSimulation
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 PAPERS = ("klusacek", "rocchetti", "tang")
 
@@ -31,7 +31,7 @@ def logs(tmp_path_factory):
     for seed, name in enumerate(
         sorted(names | {"KIT-FH1-2014.swf.gz", "UniLu-Gaia-2014-2.swf.gz"})
     ):
-        trace = synthesise(Workload(jobs=200, seed=seed))
+        trace = synthesise(SyntheticLog(jobs=200, seed=seed))
         write_swf(replace(trace, submit=trace.submit * 30), directory / name)
     return directory
 
@@ -106,7 +106,7 @@ def test_months_begin_anew_with_an_empty_machine(tmp_path):
         (month + 100_000, 4, 100, 100),
     ]
     write_swf(log_of(jobs, 4), tmp_path / "log.swf")
-    run = MonthRun(
+    run = MonthSimulation(
         log="Intrepid",
         trace=str(tmp_path / "log.swf"),
         order="fcfs",
@@ -129,7 +129,7 @@ def test_estimates_of_both_readings_come_from_percentiles_with_threshold_and_min
     # Eleven jobs of one user take a tenth of what they ask for; then one is outlived.
     jobs = [(200 * n, 1, 10, 100) for n in range(11)] + [(5000, 1, 60, 100)]
     write_swf(log_of(jobs, 4), tmp_path / "log.swf")
-    run = MonthRun(
+    run = MonthSimulation(
         log="Intrepid",
         trace=str(tmp_path / "log.swf"),
         order="wfp",

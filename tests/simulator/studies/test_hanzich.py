@@ -5,13 +5,12 @@ from statistics import fmean
 
 import pytest
 
-from simulator.studies.hanzich import findings
-from simulator.studies.hanzich.exhibits import figure_of, table_of
-from simulator.studies.hanzich.findings import Cell, Verdict, mean, verdicts
+from simulator.studies.hanzich.hanzich_exhibits import figure_of, table_of
+from simulator.studies.hanzich.hanzich_findings import FINDINGS, Cell, Verdict, mean, verdicts
+from simulator.studies.hanzich.hanzich_parts import PAPER, parts, play, scores_of
+from simulator.studies.hanzich.hanzich_study import tables
 from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
-from simulator.studies.hanzich.parts import PAPER, parts, play, scores_of
-from simulator.studies.hanzich.scoring import SCORED, Deviation, Setting, score
-from simulator.studies.hanzich.study import tables
+from simulator.studies.hanzich.scoring import SCORED, Conditions, Deviation, score
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +56,7 @@ def test_local_users_are_on_their_share_of_the_nodes(share, nodes):
 
 
 def test_scores_can_be_repeated_and_seeds_are_independent():
-    setting = Setting("uniform", 0.5)
+    setting = Conditions("uniform", 0.5)
     assert score(setting, [4]) == score(setting, [3, 4])[1:]
 
 
@@ -77,7 +76,7 @@ def test_where_nodes_are_not_shared_cpu_errs_by_the_variation_of_runs_alone(scor
 def test_the_report_has_the_values_of_the_paper_beside_ours(scores):
     text = tables(scores)
     assert all(f"{value:.1f}" in text for values in PAPER.values() for value in values)
-    assert all(finding in text for finding in findings.FINDINGS)
+    assert all(finding in text for finding in FINDINGS)
 
 
 def made_up(uniform, normal):
@@ -129,8 +128,8 @@ def test_the_margin_is_that_of_95_percent():
 def test_the_papers_main_finding_has_its_sign():
     """FCFS deviates less than backfilling, since nodes take only what they can bear."""
     seeds = range(12)
-    worse = score(Setting("normal-backfilling", 0.25), seeds)
-    better = score(Setting("normal", 0.25), seeds)
+    worse = score(Conditions("normal-backfilling", 0.25), seeds)
+    better = score(Conditions("normal", 0.25), seeds)
     differences = [
         one["cpu-cpu"].at_arrival - other["cpu-cpu"].at_arrival
         for one, other in zip(worse, better, strict=True)

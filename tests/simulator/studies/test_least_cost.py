@@ -12,12 +12,12 @@ from simulator.studies.least_cost import PRICES, PriceComparison, compare, table
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 
 @pytest.fixture(scope="module")
 def found():
-    jobs, _ = clean(synthesise(Workload(jobs=600, processors=64, seed=5)), REPLAY_RULES)
+    jobs, _ = clean(synthesise(SyntheticLog(jobs=600, processors=64, seed=5)), REPLAY_RULES)
     return compare(list(completions(jobs)))
 
 
@@ -46,7 +46,7 @@ def test_every_method_and_price_is_told(found):
 
 def test_the_command_prints_for_people_and_for_machines(tmp_path):
     trace = tmp_path / "log.swf"
-    write_swf(synthesise(Workload(jobs=80, processors=64, seed=5)), trace)
+    write_swf(synthesise(SyntheticLog(jobs=80, processors=64, seed=5)), trace)
     printed = CliRunner().invoke(app, ["experiment", "least-cost", str(trace)])
     assert printed.exit_code == 0
     assert "published method" in printed.stdout

@@ -7,10 +7,10 @@ import pytest
 
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
-from simulator.studies.simulations import Run
+from simulator.studies.simulations import Simulation
 from simulator.studies.study import Takes, play_all
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 ON_LOGS = {name: study for name, study in STUDIES.items() if study.takes is Takes.DIRECTORY}
 
@@ -20,7 +20,7 @@ def logs(tmp_path_factory):
     """Generated logs under the names of the real ones; six months, so that there are months."""
     directory = tmp_path_factory.mktemp("logs")
     for seed, name in enumerate(sorted({log for study in ON_LOGS.values() for log in study.logs})):
-        trace = synthesise(Workload(jobs=300, seed=seed))
+        trace = synthesise(SyntheticLog(jobs=300, seed=seed))
         others = [line for line in trace.comments if "UnixStartTime" not in line]
         stretched = replace(
             trace,
@@ -65,7 +65,7 @@ def test_a_study_is_written_with_pictures_for_each_comparison(logs, tmp_path):
 
 def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
     log = str(logs / "SDSC-DS-2004-2.1-cln.swf.gz")
-    whole = Run(trace=log, semantics=Semantics(), estimates="exact")
+    whole = Simulation(trace=log, semantics=Semantics(), estimates="exact")
     assert len(replace(whole, year=2004).workload()) == len(whole.workload())
     assert len(replace(whole, year=2003).workload()) == 0
     wide = replace(whole, least_processors=4).workload()

@@ -15,8 +15,8 @@ from predictors.tuning.round import SEARCHES, tune
 from service.cli import app
 from simulator.replay.tradeoff import Point, curve_of, point_of
 from simulator.scheduling.semantics import Semantics
-from simulator.studies.simulations import Run
-from simulator.studies.xu.comparison import (
+from simulator.studies.simulations import Simulation
+from simulator.studies.xu.equal_shares import (
     compare,
     error_quantiles,
     running_error,
@@ -33,7 +33,7 @@ from simulator.studies.xu.retuning import Retuning
 from simulator.studies.xu_schedules import Part as SimulatedPart
 from simulator.studies.xu_schedules import play, predictions
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 
 PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
 
@@ -185,7 +185,7 @@ def test_the_published_comparison_counts_windows_and_shares():
 
 def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
     file = tmp_path / "log.swf"
-    write_swf(synthesise(Workload(jobs=900, seed=2)), file)
+    write_swf(synthesise(SyntheticLog(jobs=900, seed=2)), file)
     given = [str(file), "--as-published", "--history", "200", "--training", "200", "--test", "200"]
     small = [*given, "--generations", "2", "--population", "4", "--processes", "1"]
     printed = CliRunner().invoke(app, ["experiment", "xu", *small])
@@ -207,13 +207,13 @@ def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
 @pytest.fixture(scope="module")
 def small_log(tmp_path_factory):
     file = tmp_path_factory.mktemp("logs") / "log.swf"
-    write_swf(synthesise(Workload(jobs=600, seed=2)), file)
+    write_swf(synthesise(SyntheticLog(jobs=600, seed=2)), file)
     return str(file)
 
 
 def played(small_log, estimates, *, as_pyss):
     semantics = Semantics(policy="easy", events="sequential")
-    run = Run(trace=small_log, semantics=semantics, estimates=estimates, limit=600)
+    run = Simulation(trace=small_log, semantics=semantics, estimates=estimates, limit=600)
     return play(SimulatedPart(run, as_pyss)).schedule
 
 

@@ -4,13 +4,14 @@ import numpy as np
 
 from predictors.jobs import Completion, Status, Submission
 from simulator.traces.completions import completions, trace_of
-from simulator.traces.synth import Workload, synthesise
+from simulator.traces.synth import SyntheticLog, synthesise
 from simulator.traces.trace import SWF_FIELDS
 
 
 def test_the_runs_of_a_trace_make_the_same_trace_again():
-    trace = synthesise(Workload(jobs=200, seed=4))
-    again, users = trace_of(list(completions(trace)))
+    trace = synthesise(SyntheticLog(jobs=200, seed=4))
+    recorded = trace_of(list(completions(trace)))
+    again, users = recorded.trace, recorded.users
     named = {"user", "group", "executable", "queue"}
     waits = {"wait"}  # unknown in the first, none in the second
     for name in set(SWF_FIELDS) - named - waits - {"submit"}:
@@ -29,7 +30,8 @@ def test_runs_are_sorted_and_numbered_and_what_is_not_known_is_minus_one():
         )
 
     runs = [run("b", None, Status.UNKNOWN), run(None, 100, Status.TIMEOUT)]
-    trace, users = trace_of(runs)
+    recorded = trace_of(runs)
+    trace, users = recorded.trace, recorded.users
     assert trace.job.tolist() == [1, 2]
     assert trace.submit.tolist() == [0, 50]
     assert trace.wait.tolist() == [50, 0]
@@ -42,5 +44,6 @@ def test_runs_are_sorted_and_numbered_and_what_is_not_known_is_minus_one():
 
 
 def test_no_runs_are_an_empty_trace():
-    trace, users = trace_of([])
+    recorded = trace_of([])
+    trace, users = recorded.trace, recorded.users
     assert (len(trace), users) == (0, {})

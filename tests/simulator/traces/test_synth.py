@@ -7,11 +7,11 @@ from numpy.random import PCG64, Generator
 
 from predictors.measures import measure
 from predictors.registry import create
-from simulator.replay.loop import InProcess, replay
+from simulator.replay.trace_replay import InProcess, replay
 from simulator.traces.completions import completions
 from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf, write_swf
-from simulator.traces.synth import Workload, lublin, synthesise
+from simulator.traces.synth import SyntheticLog, lublin, synthesise
 from simulator.traces.synth.requests import MAXIMUM, POPULAR, request
 
 SHIPPED = files("simulator") / "data" / "synthetic.swf.gz"
@@ -19,7 +19,7 @@ SHIPPED = files("simulator") / "data" / "synthetic.swf.gz"
 
 @pytest.fixture(scope="module")
 def trace():
-    return synthesise(Workload(jobs=6000, seed=11, processors=256))
+    return synthesise(SyntheticLog(jobs=6000, seed=11, processors=256))
 
 
 def rng(seed=5):
@@ -28,7 +28,7 @@ def rng(seed=5):
 
 def test_the_shipped_trace_is_made_again_byte_for_byte_by_its_own_header(tmp_path):
     shipped = read_bytes(str(SHIPPED))
-    write_swf(synthesise(Workload(jobs=4000, seed=1)), tmp_path / "again.swf.gz")
+    write_swf(synthesise(SyntheticLog(jobs=4000, seed=1)), tmp_path / "again.swf.gz")
     # Unpacked: how zlib packs is its own affair, and differs between its versions.
     assert gzip.decompress((tmp_path / "again.swf.gz").read_bytes()) == shipped
     command = "walltimed synth --jobs 4000 --seed 1 --processors 128 --users 60"
@@ -43,14 +43,14 @@ def test_the_shipped_trace_is_small_and_whole():
 
 
 def test_equal_seeds_make_equal_traces_and_others_do_not():
-    one, same, other = (synthesise(Workload(jobs=300, seed=seed)) for seed in (3, 3, 4))
+    one, same, other = (synthesise(SyntheticLog(jobs=300, seed=seed)) for seed in (3, 3, 4))
     assert one.submit.tolist() == same.submit.tolist()
     assert one.run.tolist() == same.run.tolist()
     assert one.run.tolist() != other.run.tolist()
 
 
 def test_a_longer_trace_begins_with_the_same_arrivals():
-    short, long = (synthesise(Workload(jobs=jobs, seed=3)) for jobs in (100, 200))
+    short, long = (synthesise(SyntheticLog(jobs=jobs, seed=3)) for jobs in (100, 200))
     assert long.run[:100].tolist() == short.run.tolist()
 
 
@@ -151,7 +151,7 @@ def test_runtimes_have_the_published_mean_logarithm_and_larger_jobs_run_longer()
 
 
 def test_interactive_jobs_are_most_and_short():
-    trace = synthesise(Workload(jobs=2000, seed=2, interactive=True))
+    trace = synthesise(SyntheticLog(jobs=2000, seed=2, interactive=True))
     assert set(trace.queue.tolist()) == {0, 1}
     assert 0.7 < (trace.queue == 0).mean() < 0.9
     assert np.median(trace.run[trace.queue == 0]) < np.median(trace.run[trace.queue == 1])
@@ -172,4 +172,4 @@ def test_repeated_applications_give_a_predictor_something_to_learn(trace):
 @pytest.mark.parametrize("wrong", [{"jobs": 0}, {"processors": 0}, {"users": 0}, {"seed": -1}])
 def test_impossible_workloads_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        Workload(**{"jobs": 1, "seed": 1, **wrong})
+        SyntheticLog(**{"jobs": 1, "seed": 1, **wrong})

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Hands the queue and the machine of PBS over to walltimed, again and again.
+
+    walltimed_queue.py --cluster hill --token-file /etc/walltimed/pbs-token
+
+Only reads, by `qstat -f -t -F json` and `pbsnodes -a -F json`, beside the server and not in it.
+walltimed then tells users when their jobs will start. Python 3.6 or newer, standard library only.
+"""
+
+import argparse
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+NO_LIMIT = 365 * 24 * 3600  # stands for a walltime that a job does not have
+DATE = "%a %b %d %H:%M:%S %Y"
+UNUSABLE = re.compile(r"down|offline|unknown|stale|provisioning|maintenance|sleep")
+RUNNING, WAITING, HELD = ("R", "E", "S", "U"), ("Q",), ("H", "W", "T")
+LONGEST_PAUSE = 300.0
+REFUSED = (401, 403)
+UNITS = {"": 1.0 / 1024, "k": 1.0, "m": 1024.0, "g": 1024.0**2, "t": 1024.0**3}
+MEMORY = re.compile(r"(\d+)([kmgt]?)(b|w)?", re.IGNORECASE)
+
+
+def shown_by(command, timeout):
+    """What a command of PBS prints as JSON; names may hold bytes that are no UTF-8."""
+    printed = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False
+    )
+    if printed.returncode:
+        said = printed.stderr.decode("utf-8", "replace").strip()
+        raise OSError(f"{command[0]} failed: {said[:300]}")
+    return json.loads(printed.stdout.decode("utf-8", "replace"), strict=False)
+
+
+def seconds(clock):
+    """Seconds of HH:MM:SS or of a number; None if it is neither."""
+    total = 0
+    for part in str(clock or "").split(":"):
+        if not part.isdecimal():
+            return None
+        total = 60 * total + int(part)
+    return total or None
+
+
+def instant(date):
+    """Unix seconds of a date as qstat prints it, in this machine's zone; None if it is none."""
+    try:
+        return time.mktime(time.strptime(str(date), DATE))
+    except ValueError:
+        return None
+
+
+def name(value):
+    """A name that the service takes; None for none."""
+    text = "".join(c if c.isprintable() else "?" for c in str(value or ""))[:255]
+    return text or None
+
+
+def kibibytes(written):
+    """KiB of 500mb; None if it is not written so."""
+    found = MEMORY.fullmatch(str(written or ""))
+    return int(found.group(1)) * UNITS[found.group(2).lower()] if found else None
+
+
+def number_of(value, default=0):
+    """A whole number however it is written."""
+    try:
+        return int(float(value))
+    except (TypeError, ValueError):
+        return default
+
+
+def job_of(job_id, shown):
+    """The fields of one job as the service takes them; None if it is no job that runs or waits."""
+    asked = shown.get("Resource_List") or {}
+    submitted = instant(shown.get("ctime"))
+    if submitted is None or job_id.split(".")[0].endswith("[]"):
+        return None
+    cores = max(1, number_of(asked.get("ncpus"), 1))
+    memory = kibibytes(asked.get("mem"))
+    project = name(shown.get("project"))
+    job = {
+        "job_id": job_id,
+        "submit_time": submitted,
+        "requested_walltime": seconds(asked.get("walltime")) or NO_LIMIT,
+        "requested_processors": cores,
+        "requested_memory": memory / cores if memory else None,
+        "user": name(str(shown.get("euser") or shown.get("Job_Owner", "")).split("@")[0]),
+        "group": name(shown.get("egroup")),
+        "project": name(shown.get("Account_Name"))
+        if project in (None, "_pbs_project_default")
+        else project,
+        "queue": name(shown.get("queue")),
+        "application": name(shown.get("Job_Name")),
+    }
+    return {field: value for field, value in job.items() if value is not None}
+
+
+def queue_of(shown):
+    """The running and the waiting jobs; the waiting ones as the server lists them: by age."""
+    running, waiting = [], []
+    for job_id, job in (shown.get("Jobs") or {}).items():
+        fields, state = job_of(job_id, job), job.get("job_state")
+        if fields is None:
+            continue
+        started = instant(job.get("stime"))
+        if state in RUNNING and started is not None:
+            fields["start_time"] = max(started, fields["submit_time"])
+            running.append(fields)
+        elif state in WAITING + HELD:
+            fields["held"] = state in HELD
+            reason = name(job.get("comment"))
+            if reason:
+                fields["reason"] = reason
+            waiting.append((-number_of(job.get("Priority")), fields["submit_time"], fields))
+    waiting.sort(key=lambda each: each[:2])
+    return {"running": running, "waiting": [fields for _, _, fields in waiting]}
+
+
+def pools_of(shown):
+    """Processors that can run jobs: those of nodes bound to one queue apart from all others."""
+    sizes = {}
+    for node in (shown.get("nodes") or {}).values():
+        there = number_of((node.get("resources_available") or {}).get("ncpus"))
+        taken = number_of((node.get("resources_assigned") or {}).get("ncpus"))
+        usable = taken if UNUSABLE.search(str(node.get("state", ""))) else there
+        queue = name(node.get("queue"))
+        sizes[queue] = sizes.get(queue, 0) + usable
+    pools = [
+        {"processors": size, "queues": [queue] if queue else []}
+        for queue, size in sizes.items()
+        if size > 0
+    ]
+    # The first serves all queues that no pool names.
+    return sorted(pools, key=lambda pool: (pool["queues"] != [], pool["queues"]))
+
+
+def snapshot(options):
+    """The queue and the machine, as the service takes them."""
+    taken_at = time.time()
+    jobs = queue_of(shown_by([options.qstat, "-f", "-t", "-F", "json"], options.timeout))
+    pools = pools_of(shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout))
+    if not pools:
+        raise ValueError("pbsnodes shows no processors that run jobs")
+    rules = {"policy": "easy", "depth": options.depth}
+    return dict(jobs, taken_at=taken_at, pools=pools, **rules)
+
+
+def hand_over(body, options):
+    """Send it; returns when the service has taken it."""
+    url = options.url.rstrip("/") + "/v1/queues/" + urllib.parse.quote(options.cluster, safe="")
+    request = urllib.request.Request(url, data=json.dumps(body).encode(), method="PUT")
+    request.add_header("Content-Type", "application/json")
+    if options.token_file:
+        with open(options.token_file) as file:
+            request.add_header("Authorization", "Bearer " + file.read().strip())
+    with urllib.request.urlopen(request, timeout=options.timeout):
+        pass  # 202 says that it is taken
+
+
+def advice_about(error, options):
+    """What has gone wrong, and what to do where somebody has to do something."""
+    if getattr(error, "code", None) in REFUSED:
+        return (
+            "the service refuses {}: issue a token with `walltimed token issue pbs --scope ingest` "
+            "and name its file by --token-file".format(
+                options.token_file or "calls without a token"
+            )
+        )
+    return str(error)
+
+
+def follow(options, stop):
+    """Hand over until told to stop; what is wrong is told once, and again when it changes."""
+    told, pause = None, options.interval
+    while True:
+        try:
+            body = snapshot(options)
+            hand_over(body, options)
+            if told:
+                print("the queue is handed over again", file=sys.stderr, flush=True)
+            told, pause = None, options.interval
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            trouble = advice_about(error, options)
+            if trouble != told:
+                print("will try again: " + trouble, file=sys.stderr, flush=True)
+            told, pause = trouble, min(LONGEST_PAUSE, 2 * pause)
+            if options.once:
+                return 1
+        if options.once:
+            print("{} running, {} waiting".format(len(body["running"]), len(body["waiting"])))
+            return 0
+        if stop.wait(pause):
+            return 0
+
+
+def parsed(arguments):
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--url", default="http://127.0.0.1:8580")
+    parser.add_argument("--cluster", default="default")
+    parser.add_argument("--token-file", help="file with a token of scope ingest")
+    parser.add_argument("--interval", type=float, default=60.0, help="seconds between looks")
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds for each command")
+    parser.add_argument("--qstat", default="qstat")
+    parser.add_argument("--pbsnodes", default="pbsnodes")
+    parser.add_argument(
+        "--depth", type=int, default=1, help="the server's backfill_depth: jobs with reservations"
+    )
+    parser.add_argument("--once", action="store_true", help="hand over once and end")
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None):
+    """Hand the queue over until told to stop."""
+    options = parsed(arguments)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    return follow(options, stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

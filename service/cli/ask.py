@@ -1,0 +1,171 @@
+"""``walltimed ask``: tells how long a job will run and when it would start, before it is sent."""
+
+import getpass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
+from service.cli.for_users.connection import (
+    ClusterName,
+    TokenFile,
+    Url,
+    asked,
+    asking,
+    cluster_of,
+    queue_path,
+)
+from service.cli.for_users.job_script import request_in
+from service.cli.for_users.times import duration, limit, moment, spoken
+
+SHOWN_RUNS = 3
+
+OBSTACLES = {
+    "no-queue": "nobody knows: the cluster's queue is not handed over",
+    "no-forecast": "not known yet: the queue is being forecast",
+    "too-large": "never: there are not so many processors",
+}
+
+
+def ask(
+    script: Annotated[Path | None, typer.Argument(help="Job script; - is standard input.")] = None,
+    *,
+    time: Annotated[str | None, typer.Option(help="Walltime, as sbatch takes it.")] = None,
+    cpus: Annotated[int | None, typer.Option("--cpus", "-n", min=1, help="Processors.")] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "--partition", "-p", help="Queue or partition.")
+    ] = None,
+    account: Annotated[str | None, typer.Option(help="Account or project.")] = None,
+    job_name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
+    user: Annotated[str | None, typer.Option(help="Whose job it is; default: yours.")] = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    cluster: ClusterName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell how long a job will likely run, what request would do, and when it would start.
+
+    Reads the lines of a script that begin with `#SBATCH` or `#PBS`; options win over them.
+    Nothing is submitted.
+
+    For example:
+
+        walltimed ask job.sh
+        walltimed ask job.sh --time 6:00:00
+        walltimed ask --time 2-00:00:00 --cpus 64 --partition long
+    """
+    wanted = read_script(script)
+    wanted |= named(time, cpus, queue, account, job_name)
+    if "requested_walltime" not in wanted:
+        raise CommandError(
+            "Neither the script nor --time says how long the job may run.", ExitCode.USAGE
+        )
+    wanted["user"] = user or getpass.getuser()
+    with asking(url, token_file) as client:
+        path = queue_path(cluster_of(client, cluster), "what-if")
+        answer = asked(client, "POST", path, {"submission": wanted, "explain": True})
+    if as_json:
+        print_json(answer)
+    else:
+        show(answer, wanted)
+
+
+def read_script(script: Path | None) -> dict[str, Any]:
+    """What the script asks for.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if script is None:
+        return {}
+    if str(script) == "-":
+        return request_in(typer.get_text_stream("stdin").read())
+    fields = request_in(script.read_text("utf-8", "replace"))
+    return {"application": script.name, **fields}
+
+
+def named(
+    time: str | None, cpus: int | None, queue: str | None, account: str | None, name: str | None
+) -> dict[str, Any]:
+    """What the options ask for.
+
+    Raises:
+        CommandError: the walltime is none.
+    """
+    from service.adapters.slurm.submit_line import limit_of
+
+    seconds = limit_of(time) if time else None
+    if time and not seconds:
+        raise CommandError(f"--time {time} is no walltime such as 6:00:00.", ExitCode.USAGE)
+    given = {
+        "requested_walltime": seconds,
+        "requested_processors": cpus,
+        "queue": queue,
+        "project": account,
+        "application": name,
+    }
+    return {field: value for field, value in given.items() if value is not None}
+
+
+def show(answer: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Print the answer for people."""
+    written, now = answer["as_written"], answer["now"]
+    line("likely runs", f"{duration(written['predicted_walltime'])}{range_of(written)}")
+    line("rests on", grounds(answer))
+    for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
+        told = f"{duration(run['runtime'])} of {limit(run['requested_walltime'])}"
+        line("", f"job {run['job_id'] or '?'}: {told}, ended {moment(run['end_time'], now)}")
+    line("enough", enough(answer, wanted))
+    line("would start", start_with(written, now))
+    if answer["suggested"]:
+        line("", start_with(answer["suggested"], now))
+    if answer["is_old"]:
+        line("", f"the queue is of {moment(answer['taken_at'], now)}, nothing newer has come")
+
+
+def line(name: str, text: str) -> None:
+    """One line of the answer, its name in a column of its own."""
+    out.print(f"[bold]{name:<12}[/bold] {escape(text)}")
+
+
+def range_of(variant: dict[str, Any]) -> str:
+    """The interval of the runtime, if there is one."""
+    interval = variant["walltime_interval"]
+    if interval is None:
+        return ""
+    share = round(100 * interval["coverage"])
+    return f" ({share}%: {duration(interval['lower'])} to {duration(interval['upper'])})"
+
+
+def grounds(answer: dict[str, Any]) -> str:
+    """The runs that the prediction rests on."""
+    jobs = answer["basis"]["jobs"]
+    if not jobs:
+        return "no earlier runs: this is the request"
+    return f"{jobs:,} earlier run{'s' if jobs > 1 else ''} ({answer['method']})"
+
+
+def enough(answer: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """The request that would do."""
+    share = round(100 * answer["share"])
+    if answer["suggested_walltime"] is not None:
+        return f"{limit(answer['suggested_walltime'])}, which {share}% of runs like it kept"
+    held = answer["as_written"]["share_held"]
+    if held is None:
+        return "not known: too few runs like it"
+    asked_for = limit(wanted["requested_walltime"])
+    return f"{asked_for} as written, which {100 * held:.0f}% of runs like it kept"
+
+
+def start_with(variant: dict[str, Any], now: float) -> str:
+    """When the job would start with a request."""
+    request = limit(variant["requested_walltime"])
+    if variant["start_time"] is None:
+        return f"with {request} {OBSTACLES.get(variant['obstacle'], 'not known')}"
+    interval = variant["start_interval"]
+    until = f" to {moment(interval['upper'], now)}" if interval else ""
+    early = moment(interval["lower"], now) if interval else ""
+    told = f" ({round(100 * interval['coverage'])}%: {early}{until})" if interval else ""
+    return f"with {request} {spoken(variant['start_time'], now)}{told}"

@@ -1,0 +1,169 @@
+"""``walltimed doctor``: what does not fit between resource manager, service and history."""
+
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from service.cli.console import AsJson, ExitCode, out, print_json
+from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.stores import opened, surplus_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.operations.diagnosing import Finding, ServiceSigns
+    from service.settings import Settings
+    from service.store import ClusterSigns
+    from simulator.replay.remote import Client
+
+DAY = 86400.0
+
+
+def doctor(
+    *,
+    days: Annotated[float, typer.Option(min=0.001, help="Days to look back.")] = 7.0,
+    url: Annotated[
+        str | None, typer.Option(help="URL of the service, or unix:FILE; default: the settings'.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with any valid token, where calls need one.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each answer.")] = 10.0,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what does not fit between resource manager, service and history, and change nothing.
+
+    Asks the running service and reads the history: a history that is not the service's, a cluster
+    under two names, predictions without completions, completions without predictions, times in the
+    wrong zone, filters of another release, callers without a token. Run it as the service's user.
+    The exit code is 1 if something is wrong.
+
+    For example:
+
+        sudo -u walltimed walltimed doctor
+        sudo -u walltimed walltimed doctor --token-file /etc/walltimed/pbs-token --days 1
+    """
+    from service.operations.diagnosing import diagnose
+
+    settings = load_settings(database_url=database_url, config=file)
+    check_parameters(settings)
+    service = signs_of_service(url or address_of(settings), token_file, timeout)
+    now = time.time()
+    with opened(settings) as store:
+        store.check()
+        clusters = store.signs(now - days * DAY, now)
+        found = diagnose(
+            service,
+            clusters,
+            fingerprint=store.fingerprint(),
+            release=version("walltimed"),
+            now=now,
+        )
+        warnings = surplus_of(store, settings)
+    if as_json:
+        print_json({"findings": found, "clusters": clusters, "warnings": warnings})
+    else:
+        show(clusters, found, warnings, now=now, days=days)
+    if any(each.is_wrong for each in found):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def address_of(settings: "Settings") -> str:
+    """Where a service with these settings listens, as seen from its own machine."""
+    if settings.unix_socket is not None:
+        return f"unix:{settings.unix_socket}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+
+
+def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "ServiceSigns":
+    """What the service says of itself."""
+    from service.operations.diagnosing import ServiceSigns
+    from simulator.replay.remote import Client, ServiceUnavailableError, ServiceUnreachableError
+
+    token = token_file.read_text().strip() if token_file else None
+    with Client(url, token=token, timeout=timeout) as client:
+        try:
+            return answers_of(client)
+        except ServiceUnreachableError as error:
+            return ServiceSigns(url=url, silence=str(error.__cause__ or error))
+        except ServiceUnavailableError:
+            return ServiceSigns(url=url, status="starting, or has failed")
+
+
+def answers_of(client: "Client") -> "ServiceSigns":
+    """Its answers to those calls that change nothing."""
+    import msgspec
+
+    from service.operations.diagnosing import ServiceSigns
+    from simulator.replay.remote import RemoteError
+
+    health = msgspec.json.decode(client.call("GET", "/health/ready"))
+    release, samples, refusal = None, [], None
+    try:
+        samples = samples_in(client.call("GET", "/metrics").decode())
+        release = msgspec.json.decode(client.call("GET", "/openapi.json"))["info"]["version"]
+    except RemoteError as error:
+        refusal = str(error)
+    return ServiceSigns(
+        url=client.url,
+        status=health["status"],
+        detail=health["detail"],
+        history=health["history"],
+        refusal=refusal,
+        release=release,
+        samples=samples,
+    )
+
+
+def samples_in(exposition: str) -> list[tuple[str, dict[str, str], float]]:
+    """The samples of Prometheus text."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    return [
+        (sample.name, sample.labels, sample.value)
+        for family in text_string_to_metric_families(exposition)
+        for sample in family.samples
+    ]
+
+
+def show(
+    clusters: "Sequence[ClusterSigns]",
+    found: "Sequence[Finding]",
+    warnings: "Sequence[str]",
+    *,
+    now: float,
+    days: float,
+) -> None:
+    """Print what was looked at and what was found for people."""
+    out.print(f"In the last {days:g} days:" if clusters else f"Nothing came in {days:g} days.")
+    for cluster in clusters:
+        out.print(f"  {escape(account_of(cluster, now))}", soft_wrap=True)
+    for each in found:
+        mark = "[red]wrong:[/red]" if each.is_wrong else "[yellow]note:[/yellow]"
+        out.print(f"{mark} {escape(each.says)}", soft_wrap=True)
+        out.print(f"  do: {escape(each.remedy)}", soft_wrap=True)
+    for warning in warnings:
+        out.print(f"[yellow]note:[/yellow] {escape(warning)}", soft_wrap=True)
+    wrong = sum(each.is_wrong for each in found)
+    things = {0: "Nothing is wrong.", 1: "1 thing does not fit."}
+    out.print(things.get(wrong, f"{wrong} things do not fit."))
+
+
+def account_of(cluster: "ClusterSigns", now: float) -> str:
+    """What came of a cluster, in a line."""
+    from service.operations.diagnosing import duration
+
+    last = "no run has ever come"
+    if cluster.last_run is not None:
+        last = f"the last of all ended {duration(now - cluster.last_run)} ago"
+    return (
+        f"cluster '{cluster.cluster}': {cluster.predictions:,} predictions, {cluster.scored:,} of "
+        f"them with their run; {cluster.runs:,} runs, {last}"
+    )

@@ -1,0 +1,188 @@
+"""``walltimed export``: writes what the store holds as CSV, Parquet or SWF."""
+
+import csv
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from service.cli.console import CommandError, ExitCode, err
+from service.cli.for_users.times import seconds_of
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings
+from service.cli.stores import ready
+
+if TYPE_CHECKING:
+    from predictors.jobs import Completion
+
+AT_ONCE = 50_000
+"""Rows of a group in a Parquet file."""
+
+FOREVER = 1e11
+"""Unix seconds after every run."""
+
+
+class Form(StrEnum):
+    """A kind of file."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    SWF = "swf"
+
+
+def export(
+    *,
+    form: Annotated[Form, typer.Option("--format", "-f", help="csv, parquet or swf.")] = Form.CSV,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Only this cluster's runs; SWF needs one.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only runs that ended in a period such as 30d, 12h or 2w.")
+    ] = None,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+) -> None:
+    """Write the runs that the store holds, for a spreadsheet, XDMoD or a paper.
+
+    Runs come in the order of their submission, with the names that the store has: pseudonyms
+    stay. Parquet needs pyarrow, which `pip install 'walltimed[parquet]'` brings.
+
+    For example:
+
+        walltimed export -o runs.csv
+        walltimed export --format swf --cluster hill -o hill.swf
+        walltimed export --format parquet --since 90d -o quarter.parquet
+    """
+    settings = load_settings(database_url=database_url, config=file)
+    begin = 0.0 if since is None else time.time() - period_of(since)
+    with ready(settings) as store:
+        whose = one_cluster(store.clusters(), cluster) if form is Form.SWF else cluster
+        runs = Counted(store.past_runs.exported(whose, begin, FOREVER))
+        if form is Form.PARQUET:
+            write_parquet(runs, needed(output))
+        else:
+            with opened(output) as out:
+                write_text(runs, out, whose if form is Form.SWF else None)
+    err.print(f"{runs.count:,} runs", style="dim")
+
+
+class Counted:
+    """Counts the runs that pass."""
+
+    def __init__(self, runs: "Iterator[Completion]") -> None:
+        self._runs = runs
+        self.count = 0
+
+    def __iter__(self) -> "Iterator[Completion]":
+        return self
+
+    def __next__(self) -> "Completion":
+        run = next(self._runs)
+        self.count += 1
+        return run
+
+
+def period_of(written: str) -> float:
+    """Seconds of a period.
+
+    Raises:
+        CommandError: it is none.
+    """
+    try:
+        return seconds_of(written)
+    except ValueError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+
+
+def one_cluster(clusters: list[str], named: str | None) -> str:
+    """The cluster of a log in SWF.
+
+    Raises:
+        CommandError: none was named, and there is not exactly one.
+    """
+    if named is not None:
+        return named
+    if len(clusters) != 1:
+        raise CommandError(
+            f"SWF holds one cluster: name one of {', '.join(clusters) or 'none yet'} by --cluster.",
+            ExitCode.USAGE,
+        )
+    return clusters[0]
+
+
+@contextmanager
+def opened(output: Path | None) -> Iterator[TextIO]:
+    """The file, or standard output."""
+    if output is None:
+        yield sys.stdout
+        return
+    with output.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def write_text(runs: "Iterator[Completion]", out: TextIO, swf_of: str | None) -> None:
+    """Write SWF of a cluster, else CSV; what is unknown is empty there."""
+    from service.exports.export_columns import COLUMNS, row_of
+    from service.exports.swf import swf_lines
+
+    if swf_of is not None:
+        out.writelines(f"{line}\n" for line in swf_lines(runs, swf_of))
+        return
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(map(row_of, runs))
+
+
+def needed(output: Path | None) -> Path:
+    """The file of a form that is no text.
+
+    Raises:
+        CommandError: none was named.
+    """
+    if output is None:
+        raise CommandError("Parquet needs --output.", ExitCode.USAGE)
+    return output
+
+
+def write_parquet(runs: "Iterator[Completion]", output: Path) -> None:
+    """Write Parquet, group by group.
+
+    Raises:
+        CommandError: pyarrow is not installed.
+    """
+    arrow, parquet = pyarrow()
+    from service.exports.export_columns import COLUMNS, row_of
+
+    numbers = {"requested_processors": arrow.int64()} | dict.fromkeys(
+        ("requested_walltime", "requested_memory", "submit_time", "start_time", "end_time",
+         "runtime"), arrow.float64()
+    )  # fmt: skip
+    schema = arrow.schema([(name, numbers.get(name, arrow.string())) for name in COLUMNS])
+    with parquet.ParquetWriter(output, schema) as writer:
+        while rows := [row_of(run) for run in islice(runs, AT_ONCE)]:
+            columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
+            writer.write_table(arrow.table(columns, schema=schema))
+
+
+def pyarrow() -> tuple[Any, Any]:
+    """The library that writes Parquet, which not every site needs.
+
+    Raises:
+        CommandError: it is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise CommandError(
+            "Parquet needs pyarrow: pip install 'walltimed[parquet]'.", ExitCode.USAGE
+        ) from error
+    return pa, parquet

@@ -1,0 +1,128 @@
+"""How commands of users reach the service, and how they keep silent when it is away."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.console import CommandError, ExitCode, err
+
+if TYPE_CHECKING:
+    from simulator.replay.remote import Client
+
+SOCKET = Path("/run/walltimed/users.sock")
+"""Where the service's socket for users is, if the machine has one."""
+
+ON_LOOPBACK = "http://127.0.0.1:8580"
+
+SECONDS = 10.0
+"""How long the service may take to answer."""
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        envvar="WALLTIMED_URL",
+        help=f"URL of the service, or unix:FILE. Default: {SOCKET} if it is there, else loopback.",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="WALLTIMED_TOKEN_FILE",
+        help="File with a token of scope self or read. Default: ~/.config/walltimed/token if it "
+        "is there.",
+    ),
+]
+ClusterName = Annotated[
+    str | None,
+    typer.Option(
+        envvar="WALLTIMED_CLUSTER",
+        help="Name of the cluster. Default: the one whose queue the service knows.",
+    ),
+]
+
+
+@contextmanager
+def asking(url: str | None, token_file: Path | None) -> Iterator["Client"]:
+    """A client of the service.
+
+    Raises:
+        typer.Exit: the service does not answer. That is said on a terminal, and nowhere else: a
+            command in somebody's profile must not be in the way.
+        CommandError: the service refuses the call.
+    """
+    from simulator.replay.remote import Client, RemoteError
+
+    try:
+        with Client(url or own_url(), token=token_in(token_file), timeout=SECONDS) as client:
+            yield client
+    except RemoteError as error:
+        raise CommandError(f"The service refuses: {error}") from error
+    except (ConnectionError, TimeoutError) as error:
+        if err.is_terminal:
+            err.print("walltimed does not answer at the moment.", style="dim")
+        raise typer.Exit(ExitCode.UNAVAILABLE) from error
+
+
+def own_url() -> str:
+    """The socket for users, if this machine has one."""
+    return f"unix:{SOCKET}" if SOCKET.is_socket() else ON_LOOPBACK
+
+
+def token_in(file: Path | None) -> str | None:
+    """The token of a file that was named, else of the user's own, if there is one.
+
+    Raises:
+        OSError: the named file cannot be read.
+    """
+    if file is not None:
+        return file.read_text().strip()
+    home = os.environ.get("XDG_CONFIG_HOME")
+    own = (Path(home) if home else Path.home() / ".config") / "walltimed" / "token"
+    try:
+        return own.read_text().strip()
+    except OSError:
+        return None
+
+
+def asked(client: "Client", verb: str, path: str, body: Any = None) -> dict[str, Any]:
+    """What the service answers."""
+    import msgspec
+
+    answer: dict[str, Any] = msgspec.json.decode(client.call(verb, path, body))
+    return answer
+
+
+def path_to(path: str, **query: object) -> str:
+    """A path with the parameters that are given."""
+    from urllib.parse import urlencode
+
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def queue_path(cluster: str, *more: str) -> str:
+    """The path of a queue, or of something of it."""
+    from urllib.parse import quote
+
+    return "/".join(["/v1/queues", *(quote(each, safe="") for each in (cluster, *more))])
+
+
+def cluster_of(client: "Client", named: str | None) -> str:
+    """The cluster that is meant: the one that was named, else the only one with a queue.
+
+    Raises:
+        CommandError: there are several.
+    """
+    if named is not None:
+        return named
+    names = [each["cluster"] for each in asked(client, "GET", "/v1/queues")["queues"]]
+    if len(names) > 1:
+        raise CommandError(
+            f"There are several clusters: name one of {', '.join(names)} by --cluster.",
+            ExitCode.USAGE,
+        )
+    return names[0] if names else "default"

@@ -1,0 +1,146 @@
+"""What a job script asks for, in its lines for Slurm or PBS."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from service.adapters.slurm.submit_line import limit_of
+from service.adapters.values import clock, count, kibibytes
+
+LONGEST = 10_000
+"""Lines of a script that are read."""
+
+_SBATCH, _PBS = "#SBATCH", "#PBS"
+_CHUNK = re.compile(r"(\d+)?:?(.*)")
+
+SLURM_OPTIONS: Mapping[str, str] = {
+    "t": "time",
+    "n": "ntasks",
+    "c": "cpus-per-task",
+    "N": "nodes",
+    "p": "partition",
+    "A": "account",
+    "J": "job-name",
+}
+"""Long names of the options of sbatch that matter here."""
+
+
+def request_in(script: str) -> dict[str, Any]:
+    """The fields of a submission that a script asks for; what it does not say is not there."""
+    lines = script.splitlines()[:LONGEST]
+    slurm = slurm_options(_words(lines, _SBATCH))
+    return from_slurm(slurm) if slurm else from_pbs(_words(lines, _PBS))
+
+
+def _words(lines: Iterable[str], mark: str) -> list[str]:
+    """The words behind ``mark``, up to the first command, as the resource managers read them."""
+    words: list[str] = []
+    for line in lines:
+        bare = line.strip()
+        if bare and not bare.startswith("#"):
+            break
+        if bare.startswith(mark):
+            try:
+                words += shlex.split(bare.removeprefix(mark), comments=True)
+            except ValueError:  # a quote is not closed
+                continue
+    return words
+
+
+def slurm_options(words: Sequence[str]) -> dict[str, str]:
+    """The options of sbatch by their long names; the last of several counts."""
+    found: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            found[name] = value if equals or name not in _TAKING_VALUES else next(rest, "")
+        elif word.startswith("-") and (name := SLURM_OPTIONS.get(word[1:2], "")):
+            found[name] = word[2:].removeprefix("=") or next(rest, "")
+    return found
+
+
+_TAKING_VALUES = frozenset({*SLURM_OPTIONS.values(), "mem", "mem-per-cpu", "ntasks-per-node"})
+
+
+def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
+    """A submission as sbatch's options have it."""
+    nodes = count(options.get("nodes", "").partition("-")[0]) or 1
+    tasks = count(options.get("ntasks")) or nodes * (count(options.get("ntasks-per-node")) or 1)
+    processors = tasks * (count(options.get("cpus-per-task")) or 1)
+    memory = kibibytes(options.get("mem-per-cpu"), unit="m")
+    if memory is None and (per_node := kibibytes(options.get("mem"), unit="m")):
+        memory = per_node * nodes / processors
+    return _known(
+        requested_walltime=limit_of(options["time"]) if options.get("time") else None,
+        requested_processors=processors,
+        requested_memory=memory,
+        queue=options.get("partition", "").partition(",")[0],
+        project=options.get("account"),
+        application=options.get("job-name"),
+    )
+
+
+def from_pbs(words: Sequence[str]) -> dict[str, Any]:
+    """A submission as qsub's options have it."""
+    options = dict(_pbs_options(words))
+    resources = dict(_resources(options.get("l", "")))
+    processors, chunked = _chunks(resources.get("select", ""))
+    if "nodes" in resources:
+        processors = _nodes(resources["nodes"])
+    processors = processors or count(resources.get("ncpus")) or 1
+    memory = chunked or kibibytes(resources.get("mem"), unit="")
+    return _known(
+        requested_walltime=clock(resources.get("walltime")),
+        requested_processors=processors,
+        requested_memory=memory / processors if memory else None,
+        queue=options.get("q", "").partition("@")[0],
+        project=options.get("P") or options.get("A"),
+        application=options.get("N"),
+    )
+
+
+def _pbs_options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options of one letter; those named ``-l`` together, as all of them count."""
+    limits: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if len(word) < 2 or not word.startswith("-"):
+            continue
+        value = word[2:] or next(rest, "")
+        if word[1] == "l":
+            limits.append(value)
+        else:
+            yield word[1], value
+    yield "l", ",".join(limits)
+
+
+def _resources(limits: str) -> Iterator[tuple[str, str]]:
+    for limit in limits.split(","):
+        name, equals, value = limit.partition("=")
+        if equals:
+            yield name.strip(), value.strip()
+
+
+def _chunks(select: str) -> tuple[int, float]:
+    """Processors and KiB of ``2:ncpus=8:mem=4gb+1:ncpus=1``."""
+    processors, memory = 0, 0.0
+    for chunk in select.split("+") if select else ():
+        match = _CHUNK.fullmatch(chunk)
+        number = int(match[1] or 1) if match else 1
+        parts = dict(part.partition("=")[::2] for part in chunk.split(":"))
+        processors += number * (count(parts.get("ncpus")) or 1)
+        memory += number * (kibibytes(parts.get("mem"), unit="") or 0.0)
+    return processors, memory
+
+
+def _nodes(written: str) -> int:
+    """Processors of Torque's ``2:ppn=8``."""
+    number, _, rest = written.partition(":")
+    each = re.search(r"ppn=(\d+)", rest)
+    return (count(number) or 1) * (int(each[1]) if each else 1)
+
+
+def _known(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}

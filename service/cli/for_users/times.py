@@ -1,0 +1,73 @@
+"""Times and durations as people read them, in the zone of whoever reads."""
+
+from datetime import datetime, timedelta
+
+DAY = 86400.0
+
+
+def moment(seconds: float | None, now: float) -> str:
+    """A time as shortly as is clear: ``21:30``, ``Tue 14:00``, ``03 Dec 14:00``."""
+    if seconds is None:
+        return "-"
+    then, today = datetime.fromtimestamp(seconds).astimezone(), local(now)
+    if then.date() == today.date():
+        return f"{then:%H:%M}"
+    if abs((then.date() - today.date()).days) < 7:
+        return f"{then:%a %H:%M}"
+    return f"{then:%d %b}" if then.year == today.year else f"{then:%Y-%m-%d}"
+
+
+def spoken(seconds: float, now: float) -> str:
+    """A time as people say it: ``today at 21:30``, ``tomorrow at 14:00``."""
+    then, today = datetime.fromtimestamp(seconds).astimezone(), local(now)
+    if seconds <= now + 60:
+        return "now"
+    if then.date() == today.date():
+        return f"today at {then:%H:%M}"
+    if then.date() == (today + timedelta(days=1)).date():
+        return f"tomorrow at {then:%H:%M}"
+    if (then.date() - today.date()).days < 7:
+        return f"{then:%A} at {then:%H:%M}"
+    return f"{then:%d %B} at {then:%H:%M}"
+
+
+def local(seconds: float) -> datetime:
+    """The time in this machine's zone."""
+    return datetime.fromtimestamp(seconds).astimezone()
+
+
+def limit(seconds: float | None) -> str:
+    """A walltime as resource managers write it: ``6:00:00``, ``2-00:00:00``."""
+    if seconds is None:
+        return "-"
+    days, rest = divmod(round(seconds), 86400)
+    hours, minutes = rest // 3600, rest % 3600 // 60
+    clock = f"{hours}:{minutes:02}:{rest % 60:02}"
+    return f"{days}-{hours:02}:{minutes:02}:{rest % 60:02}" if days else clock
+
+
+def duration(seconds: float | None) -> str:
+    """About how long something takes: ``45 s``, ``37 min``, ``5 h 40 min``, ``2.5 days``."""
+    if seconds is None:
+        return "-"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    if seconds < 2 * DAY:
+        return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{seconds / DAY:.1f} days"
+
+
+def seconds_of(written: str) -> float:
+    """Seconds of a period such as ``30d``, ``12h`` or ``2w``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    units = {"h": 3600.0, "d": DAY, "w": 7 * DAY}
+    number, unit = written[:-1], written[-1:]
+    if unit not in units or not number.isdecimal() or not int(number):
+        raise ValueError(f"{written!r} is no period such as 30d, 12h or 2w.")
+    return int(number) * units[unit]

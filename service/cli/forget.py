@@ -1,0 +1,109 @@
+"""``walltimed forget``: deletes what the history holds of a person, a cluster, or of long ago."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
+from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.stores import ready
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+    from service.store import Erased, Erasure
+
+DAY = 86400.0
+
+
+def forget(
+    *,
+    user: Annotated[str | None, typer.Option(help="Whose runs and predictions.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Whose runs, predictions, scores and tuned parameters.")
+    ] = None,
+    older_than_days: Annotated[
+        float | None, typer.Option(min=1.0, help="Delete runs that ended longer ago.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how much would be deleted; delete nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the history of a user, of a cluster, or of long ago. This cannot be undone.
+
+    Recorded predictions go too; scores of methods, which name nobody, stay unless the cluster goes.
+    Running services learn the rest of the history anew within seconds: no restart is needed.
+    Backups that were made before still hold what is deleted here.
+
+    For example:
+
+        walltimed forget --user carol --dry-run
+        walltimed forget --user carol
+        walltimed forget --cluster typo --yes
+        walltimed forget --older-than-days 1095 --yes
+    """
+    if sum(each is not None for each in (user, cluster, older_than_days)) != 1:
+        raise CommandError("Say one of --user, --cluster and --older-than-days.", ExitCode.USAGE)
+    settings = load_settings(database_url=database_url, config=file)
+    wanted = erasure_of(settings, user=user, cluster=cluster, older_than_days=older_than_days)
+    with ready(settings) as store:
+        if not (dry_run or yes):
+            confirm(store.erasable(wanted), store.name)
+        erased = store.erasable(wanted) if dry_run else store.erase(wanted, time.time())
+        left = None if dry_run else store.scrub(wanted.users)
+    show(erased, left, dry_run=dry_run, as_json=as_json)
+
+
+def erasure_of(
+    settings: "Settings",
+    *,
+    user: str | None,
+    cluster: str | None,
+    older_than_days: float | None,
+) -> "Erasure":
+    """What the options ask to delete."""
+    from service.store import Erasure
+
+    if user is not None:
+        # The name itself too: what was stored before there was a key.
+        return Erasure(users=frozenset({user, names_of(settings).user(user) or user}))
+    if cluster is not None:
+        return Erasure(cluster=cluster)
+    return Erasure(before=time.time() - (older_than_days or 0) * DAY)
+
+
+def confirm(erased: "Erased", database: str) -> None:
+    """Ask the person at the terminal.
+
+    Raises:
+        CommandError: there is nobody to ask, or the answer was no.
+    """
+    if not sys.stdin.isatty():
+        raise CommandError(
+            "There is no terminal to ask at: say --yes to delete, or --dry-run to see what.",
+            ExitCode.USAGE,
+        )
+    err.print(
+        f"{erased.runs:,} runs and {erased.predictions:,} predictions in {database} would be "
+        "deleted. This cannot be undone.",
+        soft_wrap=True,
+    )
+    if not typer.confirm("Delete them?", err=True):
+        raise CommandError("Nothing was deleted.")
+
+
+def show(erased: "Erased", left: str | None, *, dry_run: bool, as_json: bool) -> None:
+    """Tell how much went, and what is left to be known."""
+    if as_json:
+        done = "would_delete" if dry_run else "deleted"
+        print_json({done: erased.runs, "predictions": erased.predictions, "left": left})
+        return
+    would = "would be " if dry_run else ""
+    out.print(f"{erased.runs:,} runs and {erased.predictions:,} predictions {would}deleted")
+    if left:
+        out.print(left, soft_wrap=True)

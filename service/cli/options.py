@@ -1,0 +1,146 @@
+"""Settings as commands see them: options win over the environment, which wins over the file."""
+
+import os
+from pathlib import Path
+from tomllib import TOMLDecodeError
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from predictors.spelling import meant, unknown
+from service.cli.console import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from service.pseudonyms import Pseudonyms
+    from service.settings import Settings
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url",
+        "-d",
+        metavar="URL",
+        help="History store; default: WALLTIMED_DATABASE_URL.",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="TOML file; default: WALLTIMED_CONFIG."),
+]
+
+
+def load_settings(**options: Any) -> "Settings":
+    """The settings in force, with every option that was given on the command line.
+
+    Raises:
+        CommandError: a setting is unknown or out of range; the message names each one.
+    """
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
+    from service.settings import Settings
+
+    refuse_misspelt(os.environ, Settings.model_fields)
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        problems = " ".join(problem_of(each, Settings.model_fields) for each in error.errors())
+        raise CommandError(f"Settings refused: {problems}", ExitCode.USAGE) from None
+    except SettingsError as error:
+        raise CommandError(f"Settings refused: {error}.", ExitCode.USAGE) from None
+    except TOMLDecodeError as error:
+        raise CommandError(f"The settings file is not TOML: {error}.", ExitCode.USAGE) from None
+
+
+PREFIX = "WALLTIMED_"
+
+NEARLY = 0.8
+"""Only what is so much like a setting counts as misspelt: others may use the prefix for theirs."""
+
+
+def refuse_misspelt(environment: "Iterable[str]", settings: "Iterable[str]") -> None:
+    """Refuse variables of the environment that are nearly a setting.
+
+    Raises:
+        CommandError: the message names the setting that was probably meant.
+    """
+    known = [f"{PREFIX}{name.upper()}" for name in settings]
+    for variable in environment:
+        if not variable.startswith(PREFIX) or variable in known or variable in OTHER_VARIABLES:
+            continue
+        guess = meant(variable, known, alike=NEARLY)
+        if guess is not None:
+            raise CommandError(
+                f"The environment variable {variable} is no setting; did you mean {guess}?",
+                ExitCode.USAGE,
+            )
+
+
+OTHER_VARIABLES = frozenset(
+    f"{PREFIX}{name}" for name in ("TOKEN", "PUBLISH", "DATABASE_PASSWORD", "SERVICE_HOST")
+)
+"""Variables of other programs and of clients."""
+
+
+def problem_of(problem: "Mapping[str, Any]", settings: "Iterable[str]") -> str:
+    """A problem that pydantic found, as a sentence."""
+    name = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        return unknown("setting", name, settings)
+    return f"{name}: {problem['msg']}."
+
+
+def names_of(settings: "Settings") -> "Pseudonyms":
+    """The pseudonyms that replace the names of people in the history.
+
+    Raises:
+        CommandError: the key cannot be used.
+    """
+    from service.pseudonyms import PseudonymKeyError, read_pseudonyms
+
+    try:
+        return read_pseudonyms(settings.pseudonym_key_file)
+    except PseudonymKeyError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+
+
+def check_parameters(settings: "Settings") -> None:
+    """Refuse unknown methods, unknown parameters and an unusable key.
+
+    Raises:
+        CommandError: the message names the parameter or the file.
+    """
+    from predictors.registry import create
+    from predictors.tuning.plan import TuningPlan
+    from predictors.tuning.search import check_available
+
+    names_of(settings)
+    for method in {settings.method, *settings.predictors}:
+        try:
+            create(method, **settings.predictors.get(method, {}))
+        except ValueError as error:
+            raise CommandError(f"Method {method}: {error}", ExitCode.USAGE) from error
+    check_plan(settings)
+    try:
+        plan = TuningPlan(**settings.tuning_plan)
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"Setting tuning_plan: {error}", ExitCode.USAGE) from error
+    if settings.tuning != "elsewhere":
+        check_available(plan.search)
+
+
+def check_plan(settings: "Settings") -> None:
+    """Refuse a plan of tuning with a part that there is not.
+
+    Raises:
+        CommandError: the message names the part that was probably meant.
+    """
+    from predictors.tuning.plan import TuningPlan
+
+    for name in settings.tuning_plan:
+        if name not in TuningPlan.__struct_fields__:
+            sentence = unknown("part of a plan", name, TuningPlan.__struct_fields__)
+            raise CommandError(f"Setting tuning_plan: {sentence}", ExitCode.USAGE)

@@ -1,0 +1,196 @@
+"""``walltimed queue``: shows waiting and running jobs with their predicted starts and ends."""
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from service.cli.console import AsJson, CommandError, err, out, print_json
+from service.cli.for_users.connection import (
+    ClusterName,
+    TokenFile,
+    Url,
+    asked,
+    asking,
+    cluster_of,
+    path_to,
+    queue_path,
+)
+from service.cli.for_users.times import duration, limit, moment
+
+if TYPE_CHECKING:
+    from simulator.replay.remote import Client
+
+WIDTHS = {
+    "JOBID": 10,
+    "USER": 8,
+    "QUEUE": 7,
+    "NAME": 10,
+    "ST": 2,
+    "CPUS": 5,
+    "LIMIT": 10,
+    "START": 9,
+    "END": 9,
+}
+"""Columns and their characters; with one between them a row has 78."""
+
+STATES = {"running": "R", "waiting": "PD", "held": "H"}
+
+RIGHT = frozenset({"CPUS", "LIMIT", "START", "END"})
+
+
+def queue(
+    jobs: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Job ids.")] = None,
+    *,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Only this user's.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again.")] = False,
+    interval: Annotated[float, typer.Option(min=1.0, help="With --watch: seconds.")] = 30.0,
+    limit_: Annotated[int, typer.Option("--limit", min=1, help="Most jobs shown.")] = 1000,
+    url: Url = None,
+    token_file: TokenFile = None,
+    cluster: ClusterName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show waiting and running jobs, and when they will likely start and end.
+
+    A token of scope self shows your own jobs. Times are in your time zone; those of jobs that
+    wait are forecasts. With job ids, each job is told at length.
+
+    For example:
+
+        walltimed queue
+        walltimed queue --user ada --watch
+        walltimed queue 4711
+    """
+    while True:
+        with asking(url, token_file) as client:
+            name = cluster_of(client, cluster)
+            if jobs:
+                told = details(client, name, jobs)
+            else:
+                shown = listed(client, name, user, limit_)
+        if watch and not as_json:
+            out.clear()
+        if as_json:
+            print_json(told if jobs else shown)
+        elif jobs:
+            for detail in told:
+                tell(detail)
+        else:
+            show(shown)
+        if not watch:
+            return
+        with suppress(KeyboardInterrupt):
+            time.sleep(interval)
+            continue
+        return
+
+
+def listed(client: "Client", cluster: str, user: str | None, most: int) -> dict[str, Any]:
+    """The queue, or a user's part of it."""
+    return asked(client, "GET", path_to(queue_path(cluster), user=user, limit=most))
+
+
+def details(client: "Client", cluster: str, jobs: list[str]) -> list[dict[str, Any]]:
+    """Each of the jobs at length.
+
+    Raises:
+        CommandError: one is not in the queue.
+    """
+    from simulator.replay.remote import RemoteError
+
+    found = []
+    for job in jobs:
+        try:
+            found.append(asked(client, "GET", queue_path(cluster, "jobs", job)))
+        except RemoteError as error:
+            raise CommandError(f"Job {job}: {error}") from error
+    return found
+
+
+def show(answer: dict[str, Any]) -> None:
+    """Print the queue for people."""
+    now = time.time()
+    out.print(row({name: name for name in WIDTHS}), style="bold", soft_wrap=True)
+    for job in answer["jobs"]:
+        out.print(escape(row(cells(job, now))), soft_wrap=True)
+    totals = answer["totals"]
+    counts = ", ".join(f"{totals[state]['jobs']:,} {state}" for state in STATES)
+    if answer["found"] > len(answer["jobs"]):
+        counts += f"; shown are {len(answer['jobs']):,} of {answer['found']:,}"
+    out.print(f"{answer['cluster']} at {moment(answer['taken_at'], now)}: {counts}", style="dim")
+    if answer["is_old"]:
+        err.print("This queue is old: nothing newer has been handed over.", style="yellow")
+    if answer["trouble"]:
+        err.print(escape(f"It could not be forecast: {answer['trouble']}"), style="yellow")
+
+
+def cells(job: dict[str, Any], now: float) -> dict[str, str]:
+    """What is shown of a job."""
+    return {
+        "JOBID": job["job_id"],
+        "USER": job["user"] or "-",
+        "QUEUE": job["queue"] or "-",
+        "NAME": job["application"] or "-",
+        "ST": STATES[job["state"]],
+        "CPUS": str(job["requested_processors"]),
+        "LIMIT": limit(job["requested_walltime"]),
+        "START": moment(job["start_time"], now),
+        "END": moment(job["end_time"], now),
+    }
+
+
+def row(found: dict[str, str]) -> str:
+    """A row of the table; what is too long is cut."""
+    return " ".join(
+        found[name][:width].rjust(width) if name in RIGHT else found[name][:width].ljust(width)
+        for name, width in WIDTHS.items()
+    ).rstrip()
+
+
+def tell(detail: dict[str, Any]) -> None:
+    """Print one job at length."""
+    job, now = detail["job"], time.time()
+    title = f"{job['job_id']} {job['application'] or ''}".strip()
+    place = f", number {job['position']} of those that wait" if job["position"] else ""
+    reason = f" ({job['reason']})" if job["reason"] else ""
+    out.print(f"[bold]{escape(title)}[/bold]: {job['state']}{place}{escape(reason)}")
+    facts = {
+        "asked for": f"{limit(job['requested_walltime'])} on {job['requested_processors']} cpus",
+        "will run": f"about {duration(job['predicted_walltime'])}, by "
+        f"{detail['basis']['jobs']:,} earlier runs",
+        "starts": at(job["start_time"], job["start_interval"], now),
+        "ends": at(job["end_time"], job["end_interval"], now),
+        "moved": moves(job),
+    }
+    for name, fact in facts.items():
+        out.print(f"  {name:<10} {escape(fact)}", soft_wrap=True)
+    if detail["is_old"]:
+        out.print(f"  the queue is of {moment(detail['taken_at'], now)}", style="yellow")
+
+
+def at(seconds: float | None, interval: dict[str, float] | None, now: float) -> str:
+    """A time and its interval."""
+    told = moment(seconds, now)
+    if interval is None:
+        return told
+    share = round(100 * interval["coverage"])
+    bounds = f"{moment(interval['lower'], now)} to {moment(interval['upper'], now)}"
+    return f"{told} ({share}%: {bounds})"
+
+
+def moves(job: dict[str, Any]) -> str:
+    """How the forecast moved."""
+    return (
+        f"{moved(job['moved'])} since the last look, "
+        f"{moved(job['moved_since_arrival'])} since the first"
+    )
+
+
+def moved(seconds: float | None) -> str:
+    """By how much, and where to."""
+    if seconds is None or abs(seconds) < 60:
+        return "not"
+    return f"{duration(abs(seconds))} {'later' if seconds > 0 else 'earlier'}"

@@ -1,0 +1,331 @@
+"""``walltimed report``: tells how requests compared with runtimes, and what would do."""
+
+import csv
+import getpass
+import io
+import re
+import sys
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from service.cli.console import CommandError, ExitCode, out, print_json
+from service.cli.for_users.connection import (
+    ClusterName,
+    TokenFile,
+    Url,
+    asked,
+    asking,
+    cluster_of,
+    path_to,
+)
+from service.cli.for_users.times import duration, limit, local, seconds_of
+
+if TYPE_CHECKING:
+    from simulator.replay.remote import Client
+
+MOST_USERS = 1000
+"""Users of one list, and mails of one run."""
+
+OWN_COLUMNS = (14, 5, 8, 8, 4, 7, 7, 10, 10)
+USER_COLUMNS = (20, 6, 9, 9, 4, 9, 9)
+
+OWN_FIELDS = (
+    *("user", "application", "runs", "requested_hours", "used_hours", "wait_hours"),
+    *("excess_wait_hours", "usual_request", "usual_runtime", "cut_off", "suggested_request"),
+    "gain_hours",
+)
+USER_FIELDS = (
+    *("user", "runs", "requested_hours", "used_hours", "wait_hours", "excess_wait_hours"),
+    "gain_hours",
+)
+
+MEANING = (
+    "Hours are processor hours. WAITED are hours waited, COST how many of them more than jobs of "
+    "the same queue and size that asked for about what was enough; - where too few are known."
+)
+
+
+class Form(StrEnum):
+    """How the report is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    HTML = "html"
+
+
+def report(
+    *,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Default: you.")] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", "-A", help="Everybody's runs of this account.")
+    ] = None,
+    everybody: Annotated[
+        bool, typer.Option("--everybody", help="The users with most to gain (scope read).")
+    ] = False,
+    since: Annotated[str, typer.Option(help="Period up to now, such as 30d, 12h or 2w.")] = "30d",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for a spreadsheet.")] = False,
+    as_html: Annotated[bool, typer.Option("--html", help="Print a page.")] = False,
+    mail_dir: Annotated[
+        Path | None,
+        typer.Option(help="With --everybody: write a text for each user here; nothing is sent."),
+    ] = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    cluster: ClusterName = None,
+) -> None:
+    """Tell how requests compared with runtimes, by job name, and what request would do.
+
+    A token of scope self is good for your own runs. Administrators list the users with most to
+    gain, and let a text be written for each of them.
+
+    For example:
+
+        walltimed report --since 30d
+        walltimed report --account physics --csv
+        walltimed report --everybody --html
+        walltimed report --everybody --mail-dir mails
+    """
+    form = form_of(as_json=as_json, as_csv=as_csv, as_html=as_html)
+    if mail_dir is not None and not everybody:
+        raise CommandError("--mail-dir needs --everybody.", ExitCode.USAGE)
+    period = {"since": time.time() - period_of(since)}
+    with asking(url, token_file) as client:
+        name = cluster_of(client, cluster)
+        if everybody:
+            answer = of_users(client, name, account, period)
+        else:
+            whose = user or (None if account else getpass.getuser())
+            answer = of_jobs(client, name, period, user=whose, account=account)
+        if mail_dir is not None:
+            written = write_mails(client, answer, period, mail_dir)
+            out.print(f"{written:,} texts are in {escape(str(mail_dir))}; nothing was sent.")
+            return
+    write(answer, form)
+
+
+def form_of(*, as_json: bool, as_csv: bool, as_html: bool) -> Form:
+    """The one form that was asked for.
+
+    Raises:
+        CommandError: there are several.
+    """
+    wanted = {Form.JSON: as_json, Form.CSV: as_csv, Form.HTML: as_html}
+    forms = [form for form, is_wanted in wanted.items() if is_wanted]
+    if len(forms) > 1:
+        raise CommandError("Give one of --json, --csv and --html.", ExitCode.USAGE)
+    return forms[0] if forms else Form.TEXT
+
+
+def period_of(written: str) -> float:
+    """Seconds of a period.
+
+    Raises:
+        CommandError: it is none.
+    """
+    try:
+        return seconds_of(written)
+    except ValueError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+
+
+def of_users(
+    client: "Client", cluster: str, account: str | None, period: dict[str, float]
+) -> dict[str, Any]:
+    """The users with most to gain."""
+    query = {"cluster": cluster, "account": account, "limit": MOST_USERS, **period}
+    return asked(client, "GET", path_to("/v1/reports/users", **query))
+
+
+def of_jobs(
+    client: "Client",
+    cluster: str,
+    period: dict[str, float],
+    *,
+    user: str | None,
+    account: str | None = None,
+) -> dict[str, Any]:
+    """The runs of a user or an account by job name."""
+    query = {"cluster": cluster, "user": user, "account": account, **period}
+    return asked(client, "GET", path_to("/v1/reports/requests", **query))
+
+
+def write(answer: dict[str, Any], form: Form) -> None:
+    """Write the report in a form."""
+    if form is Form.JSON:
+        print_json(answer)
+    elif form is Form.CSV:
+        sys.stdout.write(as_table_file(answer))
+    elif form is Form.HTML:
+        sys.stdout.write(as_page(answer))
+    else:
+        for text in lines_of(answer):
+            out.print(escape(text), soft_wrap=True)
+
+
+def rows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The users, or the job names."""
+    rows: list[dict[str, Any]] = answer.get("users") or answer.get("applications") or []
+    return rows
+
+
+def as_table_file(answer: dict[str, Any]) -> str:
+    """The report as CSV, with the service's own field names; what is unknown is empty."""
+    names = USER_FIELDS if "users" in answer else OWN_FIELDS
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows_of(answer):
+        writer.writerow(safe(row[name]) for name in names)
+    return file.getvalue()
+
+
+def safe(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: users choose the names of their jobs."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+def as_page(answer: dict[str, Any]) -> str:
+    """The report as a page of its own."""
+    from simulator.reports.page import note, page, preformatted, section
+
+    text = "\n".join(lines_of(answer)[1:])
+    facts = {"cluster": answer["cluster"], "period": period_in(answer)}
+    return page(heading(answer), facts, [section("By job", preformatted(text)), note(MEANING)])
+
+
+def heading(answer: dict[str, Any]) -> str:
+    """What the report is about."""
+    return "Users with most to gain" if "users" in answer else "Requests and runtimes"
+
+
+def period_in(answer: dict[str, Any]) -> str:
+    """The period of a report."""
+    return f"{local(answer['since']):%Y-%m-%d} to {local(answer['until']):%Y-%m-%d}"
+
+
+def lines_of(answer: dict[str, Any]) -> list[str]:
+    """The report as text of 80 columns."""
+    lines = [f"{heading(answer)} on {answer['cluster']}, {period_in(answer)}", ""]
+    if not rows_of(answer):
+        return [*lines, "No runs of this period are known."]
+    lines += user_lines(answer) if "users" in answer else job_lines(answer)
+    if not answer["is_whole"]:
+        lines += ["", f"These are the newest {answer['looked_at']:,} runs, not all."]
+    return lines
+
+
+def job_lines(answer: dict[str, Any]) -> list[str]:
+    """A table of job names, and what it comes to."""
+    heads = ("JOB", "RUNS", "ASKED h", "USED h", "%", "WAITED", "COST", "USUAL", "ENOUGH")
+    rows = [
+        (
+            row["application"] or "-",
+            f"{row['runs']:,}",
+            *sums(row),
+            limit(row["usual_request"]),
+            limit(row["suggested_request"]),
+        )
+        for row in answer["applications"]
+    ]
+    lines = [aligned(cells, OWN_COLUMNS) for cells in (heads, *rows)]
+    own, all_ = answer["own"], answer["everybody"]
+    return [
+        *lines,
+        "",
+        f"{own['runs']:,} runs used {percent(own)} of what they asked for;",
+        f"all runs of the cluster {percent(all_)}.",
+    ]
+
+
+def user_lines(answer: dict[str, Any]) -> list[str]:
+    """A table of users."""
+    heads = ("USER", "RUNS", "ASKED h", "USED h", "%", "WAITED", "GAIN h")
+    rows = [
+        (row["user"] or "-", f"{row['runs']:,}", *sums(row)[:4], f"{row['gain_hours']:,.0f}")
+        for row in answer["users"]
+    ]
+    return [aligned(cells, USER_COLUMNS) for cells in (heads, *rows)]
+
+
+def sums(row: dict[str, Any]) -> tuple[str, ...]:
+    """Hours asked for and used, their ratio, hours waited, and what it cost."""
+    cost = row["excess_wait_hours"]
+    return (
+        f"{row['requested_hours']:,.0f}",
+        f"{row['used_hours']:,.0f}",
+        percent(row).removesuffix("%"),
+        f"{row['wait_hours']:,.0f}",
+        "-" if cost is None else f"{max(0.0, cost):,.0f}",
+    )
+
+
+def percent(row: dict[str, Any]) -> str:
+    """The share of the requested hours that was used."""
+    requested = row["requested_hours"]
+    return f"{100 * row['used_hours'] / requested:.0f}%" if requested else "-"
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """A row: the name on the left, numbers on the right."""
+    first, *others = zip(cells, widths, strict=True)
+    name = first[0][: first[1]].ljust(first[1])
+    return " ".join([name, *(text.rjust(width) for text, width in others)]).rstrip()
+
+
+def write_mails(
+    client: "Client", answer: dict[str, Any], period: dict[str, float], directory: Path
+) -> int:
+    """Write a text for each user who has something to gain; how many these are."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = 0
+    for row in answer["users"]:
+        if not row["user"] or row["gain_hours"] <= 0:
+            continue
+        own = of_jobs(client, answer["cluster"], period, user=row["user"])
+        better = [each for each in own["applications"] if each["suggested_request"] is not None]
+        if better:
+            file = directory / f"{file_name(row['user'])}.txt"
+            file.write_text(mail(row["user"], own, better))
+            written += 1
+    return written
+
+
+def file_name(user: str) -> str:
+    """A name that leads nowhere else, whatever the user is called."""
+    return re.sub(r"[^\w.@-]", "_", user).lstrip(".") or "_"
+
+
+def mail(user: str, own: dict[str, Any], better: Sequence[dict[str, Any]]) -> str:
+    """The text for one user, ready to be sent."""
+    share = round(100 * own["share"])
+    told = [
+        f"  {each['application'] or '(no name)'}: {each['runs']:,} runs asked for "
+        f"{limit(each['usual_request'])}\n    and took {duration(each['usual_runtime'])}; "
+        f"{limit(each['suggested_request'])} would have held {share}% of them."
+        for each in better
+    ]
+    return "\n".join(
+        [
+            f"Subject: Shorter requests for your jobs on {own['cluster']}",
+            "",
+            f"Dear {user},",
+            "",
+            f"from {period_in(own)} your jobs used {percent(own['own'])} of the time",
+            "that they asked for. The scheduler can start a job sooner that asks for less:",
+            "",
+            *told,
+            "",
+            "`walltimed ask job.sh` tells you before you submit when a job would start.",
+            "",
+        ]
+    )

@@ -1,0 +1,230 @@
+"""The JSON of live queues: jobs, forecasts, what-ifs, and how far off forecast waits were.
+
+Times are Unix seconds, durations are seconds.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.contract.answers import BasisAnswer, IntervalAnswer, PastRunAnswer
+
+
+@dataclass(slots=True)
+class QueueTakenAnswer:
+    """The queue is taken; its forecast is made now."""
+
+    cluster: str
+    taken_at: float
+    jobs: Annotated[int, Field(description="Number of jobs in it.")]
+
+
+@dataclass(slots=True)
+class JobTotalsAnswer:
+    """Jobs of everybody in one state."""
+
+    jobs: int
+    processors: int
+
+
+@dataclass(slots=True)
+class TotalsAnswer:
+    """All jobs of the queue by state, whoever asks."""
+
+    running: JobTotalsAnswer
+    waiting: JobTotalsAnswer
+    held: JobTotalsAnswer
+
+
+@dataclass(slots=True)
+class QueueHeadAnswer:
+    """A queue without its jobs."""
+
+    cluster: str
+    taken_at: Annotated[float, Field(description="When the resource manager showed it.")]
+    forecast_at: Annotated[
+        float | None,
+        Field(description="`taken_at` of the queue that was forecast last; null before the first."),
+    ]
+    is_old: Annotated[
+        bool, Field(description="Whether no newer one has come for longer than it should take.")
+    ]
+    trouble: Annotated[
+        str | None, Field(description="Why the last forecast could not be made, in a sentence.")
+    ]
+    totals: TotalsAnswer
+
+
+@dataclass(slots=True)
+class QueuesAnswer:
+    """The queues that the service knows, by cluster."""
+
+    queues: list[QueueHeadAnswer]
+
+
+@dataclass(slots=True)
+class PoolAnswer:
+    """Processors that serve some queues."""
+
+    processors: int
+    used: Annotated[int, Field(description="Processors of the jobs that run.")]
+    queues: list[str]
+
+
+@dataclass(slots=True)
+class LiveJobAnswer:
+    """A job of the queue, and when it will start and end."""
+
+    job_id: str
+    state: Literal["running", "waiting", "held"]
+    reason: str | None
+    user: str | None
+    project: str | None
+    queue: str | None
+    application: str | None
+    requested_walltime: float
+    requested_processors: int
+    submit_time: float
+    position: Annotated[
+        int | None, Field(description="Place among the jobs that wait for the same processors.")
+    ]
+    predicted_walltime: Annotated[float | None, Field(description="As it was last predicted.")]
+    start_time: Annotated[
+        float | None, Field(description="Of a running job its start, else forecast.")
+    ]
+    end_time: Annotated[float | None, Field(description="Forecast.")]
+    start_interval: IntervalAnswer | None
+    end_interval: IntervalAnswer | None
+    wait: Annotated[float | None, Field(description="From submission to start_time.")]
+    wait_forecast_at_arrival: Annotated[
+        float | None, Field(description="The wait that the first forecast of the job said.")
+    ]
+    moved: Annotated[
+        float | None,
+        Field(description="How much later the last forecast has it start, or end if it runs."),
+    ]
+    moved_since_arrival: Annotated[
+        float | None, Field(description="The same since the first forecast of the job.")
+    ]
+
+
+@dataclass(slots=True)
+class QueueAnswer(QueueHeadAnswer):
+    """A queue and its jobs: those that run, then those that wait in the order of their turn."""
+
+    policy: str
+    plans_by: str
+    method: Annotated[str, Field(description="Predicts the runtimes.")]
+    pools: list[PoolAnswer]
+    found: Annotated[int, Field(description="Jobs that the query asks for and the caller may see.")]
+    jobs: Annotated[list[LiveJobAnswer], Field(description="Those of them that are shown.")]
+
+
+@dataclass(slots=True)
+class ForecastPointAnswer:
+    """What one of the forecasts said of a job."""
+
+    made_at: float
+    start_time: float
+    end_time: float
+    start_interval: IntervalAnswer | None
+    end_interval: IntervalAnswer | None
+
+
+@dataclass(slots=True)
+class LiveJobDetailAnswer:
+    """One job of the queue, how its forecast moved, and what its prediction rests on."""
+
+    cluster: str
+    taken_at: float
+    is_old: bool
+    job: LiveJobAnswer
+    forecasts: Annotated[
+        list[ForecastPointAnswer],
+        Field(description="The first, the last, and such as moved between them; oldest first."),
+    ]
+    method: str
+    walltime_interval: IntervalAnswer | None
+    median: float | None
+    basis: BasisAnswer
+    explanation: Annotated[
+        list[PastRunAnswer] | None, Field(description="Runs of the same user that weigh most.")
+    ]
+
+
+@dataclass(slots=True)
+class WhatIfVariantAnswer:
+    """What would come of one request."""
+
+    requested_walltime: float
+    requested_processors: int
+    queue: str | None
+    predicted_walltime: float
+    walltime_interval: IntervalAnswer | None
+    share_held: Annotated[
+        float | None, Field(description="Share of the runs like it that this request would hold.")
+    ]
+    start_time: Annotated[float | None, Field(description="Forecast; null if `obstacle` says why.")]
+    end_time: float | None
+    wait: float | None
+    start_interval: IntervalAnswer | None
+    end_interval: IntervalAnswer | None
+    obstacle: Annotated[
+        Literal["no-queue", "too-large", "no-forecast"] | None,
+        Field(
+            description="no-queue: none was handed over for this cluster; too-large: no such "
+            "processors exist; no-forecast: the queue's own forecast is not there."
+        ),
+    ]
+
+
+@dataclass(slots=True)
+class WhatIfAnswer:
+    """When a job that is not in the queue would start and end, by what is asked for it."""
+
+    cluster: str
+    now: float
+    taken_at: Annotated[float | None, Field(description="Of the queue; null if there is none.")]
+    is_old: bool
+    method: str
+    median: float | None
+    basis: BasisAnswer
+    explanation: list[PastRunAnswer] | None
+    share: float
+    suggested_walltime: Annotated[
+        float | None,
+        Field(
+            description="A request that holds `share` of the runs like it; null if too few are "
+            "known, or if it would not be shorter."
+        ),
+    ]
+    as_written: WhatIfVariantAnswer
+    suggested: WhatIfVariantAnswer | None
+    variants: list[WhatIfVariantAnswer]
+
+
+@dataclass(slots=True)
+class WaitScoreAnswer:
+    """How far off forecast waits were, of the jobs that have started."""
+
+    queue: Annotated[str | None, Field(description="Null: all queues; empty: jobs that name none.")]
+    made: Annotated[
+        Literal["arrival", "since"],
+        Field(description="arrival: first forecasts; since: all later ones, each job counting 1."),
+    ]
+    jobs: int
+    mean_wait: Annotated[float, Field(description="As it came.")]
+    mean_absolute_error: float
+    mean_error: Annotated[float, Field(description="Forecast less come: below 0, too early.")]
+    coverage: Annotated[
+        float | None, Field(description="Share of start intervals that held the start.")
+    ]
+
+
+@dataclass(slots=True)
+class WaitScoresAnswer:
+    """The scores of a cluster's forecast waits: all queues together first, then each."""
+
+    cluster: str
+    scores: list[WaitScoreAnswer]

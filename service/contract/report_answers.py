@@ -1,0 +1,84 @@
+"""The JSON of reports: how requests compared with runtimes.
+
+Hours are processor hours unless their name says otherwise.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+
+@dataclass(slots=True)
+class RequestSumsAnswer:
+    """Sums over runs."""
+
+    runs: int
+    requested_hours: Annotated[float, Field(description="Processor hours asked for.")]
+    used_hours: Annotated[float, Field(description="Processor hours used.")]
+    wait_hours: Annotated[float, Field(description="Hours waited, job by job.")]
+    excess_wait_hours: Annotated[
+        float | None,
+        Field(
+            description="Hours waited more than jobs of the same queue and size that asked for "
+            "about as much as the runs used; null where too few of those are known."
+        ),
+    ]
+
+
+@dataclass(slots=True)
+class ApplicationReportAnswer(RequestSumsAnswer):
+    """The runs of one job name of one user."""
+
+    user: str | None
+    application: str | None
+    usual_request: Annotated[float, Field(description="Median request, in seconds.")]
+    usual_runtime: Annotated[float, Field(description="Median runtime, in seconds.")]
+    cut_off: Annotated[int, Field(description="Runs that ended at their limit.")]
+    suggested_request: Annotated[
+        float | None,
+        Field(description="Seconds that hold `share` of these runs; null if not shorter."),
+    ]
+    gain_hours: Annotated[
+        float, Field(description="Processor hours that the suggested request would not ask for.")
+    ]
+
+
+@dataclass(slots=True)
+class RequestsReportAnswer:
+    """How requests compared with runtimes, by job name, those with most to gain first."""
+
+    cluster: str
+    since: float
+    until: float
+    share: Annotated[float, Field(description="Share of runs that suggestions hold.")]
+    looked_at: Annotated[
+        int, Field(description="Runs of the period that were read; the newest, if not all.")
+    ]
+    is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]
+    own: RequestSumsAnswer
+    everybody: RequestSumsAnswer
+    applications: list[ApplicationReportAnswer]
+
+
+@dataclass(slots=True)
+class UserReportAnswer(RequestSumsAnswer):
+    """The runs of one user."""
+
+    user: str | None
+    gain_hours: Annotated[
+        float, Field(description="Processor hours that suggested requests would not ask for.")
+    ]
+
+
+@dataclass(slots=True)
+class UsersReportAnswer:
+    """Users by what they have to gain, most first."""
+
+    cluster: str
+    since: float
+    until: float
+    looked_at: int
+    is_whole: bool
+    everybody: RequestSumsAnswer
+    users: list[UserReportAnswer]

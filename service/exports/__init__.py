@@ -1,0 +1,1 @@
+"""Files that the history is exported to: CSV, Parquet and SWF."""

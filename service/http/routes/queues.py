@@ -1,0 +1,161 @@
+"""Calls about live queues."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import TypeAdapter, ValidationError
+from starlette.types import Receive, Send
+from starlette.types import Scope as Connection
+
+from service.auth import Scope
+from service.contract.bodies import ClusterQuery, refusal
+from service.contract.decoding import msgspec_first
+from service.contract.fields import Text
+from service.contract.queue_answers import (
+    LiveJobDetailAnswer,
+    QueueAnswer,
+    QueuesAnswer,
+    QueueTakenAnswer,
+    WaitScoresAnswer,
+    WhatIfAnswer,
+)
+from service.contract.queue_bodies import QueueBody, QueueQuery, WhatIfRequest
+from service.errors import InvalidFieldError
+from service.http.bytes_route import (
+    BytesRoute,
+    check_is_json,
+    read_body,
+    send_json,
+    to_json,
+)
+from service.http.callers import Asking
+from service.http.gate import needs
+from service.http.openapi import refusals
+from service.operations.queues.showing import ShowingQueues
+from service.operations.queues.taking import TakingQueues
+from service.operations.queues.wait_scoring import ScoringWaits
+from service.operations.queues.what_if import WhatIf
+
+LARGEST_QUEUE = 64 << 20
+"""Bytes; 100,000 jobs of 600 bytes each."""
+
+Cluster = Annotated[Text, Path(description="Cluster of the queue.")]
+
+SEEN = (Scope.READ, Scope.SELF)
+
+
+class QueueRoute(BytesRoute):
+    """A bytes route with the cluster in its path, for bodies larger than those of other calls.
+
+    A key that is given twice is not looked for in them: no person writes them.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        self._cluster = TypeAdapter(Text).validate_python
+        self._validate = msgspec_first(QueueBody)
+        self.app = self.bytes_app = self.take
+
+    async def take(self, connection: Connection, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        check_is_json(connection)
+        body = await read_body(connection, receive, LARGEST_QUEUE)
+        if body is None:
+            return
+        try:
+            queue = self._validate(body)
+        except ValidationError as error:
+            raise refusal(error) from error
+        answer = await self.endpoint(self._cluster_in(connection["path"]), queue)
+        await send_json(send, self.status_code or 200, to_json(answer))
+
+    def _cluster_in(self, path: str) -> str:
+        match = self.path_regex.match(path)
+        try:
+            return self._cluster(match["cluster"] if match else "")
+        except ValidationError as error:
+            raise InvalidFieldError("The name of the cluster is none.", "cluster") from error
+
+
+def add(
+    router: APIRouter,
+    *,
+    taking: TakingQueues,
+    showing: ShowingQueues,
+    what_if: WhatIf,
+    scoring: ScoringWaits,
+) -> None:
+    """Add the calls."""
+
+    async def put(cluster: Cluster, body: QueueBody) -> QueueTakenAnswer:
+        """Hand over the queue and the machine of a cluster, in the place of those before.
+
+        The forecast is made afterwards: within a second for 2,000 jobs.
+        """
+        return await taking.take(cluster, body)
+
+    router.routes.append(
+        QueueRoute(
+            "/v1/queues/{cluster}",
+            put,
+            methods=["PUT"],
+            tags=["queues"],
+            status_code=202,
+            response_model=QueueTakenAnswer,
+            responses=refusals(400, 413, 415, 422, 503),
+            openapi_extra=needs(Scope.INGEST),
+        )
+    )
+
+    @router.get("/v1/queues", tags=["queues"], responses=refusals(), openapi_extra=needs(*SEEN))
+    async def queues() -> QueuesAnswer:
+        """The queues that were handed over, without their jobs."""
+        return showing.queues()
+
+    @router.get(
+        "/v1/queues/{cluster}",
+        tags=["queues"],
+        responses=refusals(404, 422),
+        openapi_extra=needs(*SEEN),
+    )
+    async def queue(
+        cluster: Cluster, query: Annotated[QueueQuery, Query()], caller: Asking
+    ) -> QueueAnswer:
+        """A queue and when its jobs will start and end.
+
+        A caller with scope self sees their own jobs, and totals of all.
+        """
+        return showing.queue(cluster, query, caller)
+
+    @router.get(
+        "/v1/queues/{cluster}/jobs/{job_id}",
+        tags=["queues"],
+        responses=refusals(404, 422),
+        openapi_extra=needs(*SEEN),
+    )
+    async def job(
+        cluster: Cluster, job_id: Annotated[Text, Path()], caller: Asking
+    ) -> LiveJobDetailAnswer:
+        """One job: how its forecast moved, and the runs that its prediction rests on."""
+        return showing.job(cluster, job_id, caller)
+
+    @router.post(
+        "/v1/queues/{cluster}/what-if",
+        tags=["queues"],
+        responses=refusals(400, 413, 415, 422, 503),
+        openapi_extra=needs(*SEEN),
+    )
+    async def ask(cluster: Cluster, body: WhatIfRequest, caller: Asking) -> WhatIfAnswer:
+        """When a job that is not in the queue would start and end, by what is asked for it.
+
+        The job is played at the end of the queue. Nothing is recorded or submitted.
+        """
+        return await what_if.ask(cluster, body, caller)
+
+    @router.get(
+        "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*SEEN)
+    )
+    async def waits(of: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
+        """How far off forecast waits were, of the jobs that have started."""
+        return await scoring.of(of.cluster)

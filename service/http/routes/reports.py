@@ -1,0 +1,36 @@
+"""Calls about how requests compared with runtimes."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from service.auth import Scope
+from service.contract.report_answers import RequestsReportAnswer, UsersReportAnswer
+from service.contract.report_bodies import RequestsQuery, UsersQuery
+from service.http.callers import Asking
+from service.http.gate import needs
+from service.http.openapi import refusals
+from service.operations.requests import ReportingRequests
+
+
+def add(router: APIRouter, reporting: ReportingRequests) -> None:
+    """Add the calls."""
+    extra, responses = needs(Scope.READ, Scope.SELF), refusals(422, 503)
+
+    @router.get("/v1/reports/requests", tags=["reports"], responses=responses, openapi_extra=extra)
+    async def requests(
+        query: Annotated[RequestsQuery, Query()], caller: Asking
+    ) -> RequestsReportAnswer:
+        """How requests compared with runtimes, by job name, those with most to gain first.
+
+        A caller with scope self is told of their own runs, and the totals of all.
+        """
+        return await reporting.by_job(query, caller)
+
+    @router.get("/v1/reports/users", tags=["reports"], responses=responses, openapi_extra=extra)
+    async def users(query: Annotated[UsersQuery, Query()], caller: Asking) -> UsersReportAnswer:
+        """Users by what they have to gain.
+
+        A caller with scope self is told of their own runs, and the totals of all.
+        """
+        return await reporting.by_user(query, caller)

@@ -1,0 +1,58 @@
+"""Calls about methods, users and priorities."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from service.auth import Scope
+from service.contract.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
+from service.contract.bodies import ClusterQuery, PriorityRequest
+from service.contract.fields import Text
+from service.http.callers import Asking
+from service.http.gate import needs
+from service.http.openapi import BODY_REFUSALS, refusals
+from service.operations.ranking import Ranking
+from service.operations.reporting import Reporting
+
+Of = Annotated[ClusterQuery, Query()]
+
+
+def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
+    """Add the calls."""
+    of_one = needs(Scope.PREDICT, Scope.READ, Scope.SELF)
+
+    @router.get("/v1/methods", tags=["methods"], responses=refusals(422, 503), openapi_extra=of_one)
+    async def methods(of: Of) -> MethodsAnswer:
+        """The methods with their parameters and their scores on jobs that have ended."""
+        return await reporting.methods(of.cluster)
+
+    # A user's name may contain slashes, hence the converter.
+    @router.get(
+        "/v1/users/{user:path}/accuracy",
+        tags=["accuracy"],
+        responses=refusals(404, 422),
+        openapi_extra=of_one,
+    )
+    async def accuracy(user: Annotated[Text, Path()], of: Of, caller: Asking) -> UserAnswer:
+        """The accuracy of a user's requests: the share that the last ten jobs used.
+
+        A caller with scope self may ask about no user but their own.
+        """
+        return ranking.user(user, of.cluster, caller)
+
+    @router.get(
+        "/v1/accuracy-groups", tags=["accuracy"], responses=refusals(422), openapi_extra=of_one
+    )
+    async def groups(of: Of) -> GroupsAnswer:
+        """The accuracy groups g1 to g10 and the users of each."""
+        return ranking.groups(of.cluster)
+
+    @router.post(
+        "/v1/priorities",
+        tags=["accuracy"],
+        responses=BODY_REFUSALS,
+        openapi_extra=needs(Scope.PREDICT, Scope.READ),
+    )
+    async def priorities(body: PriorityRequest) -> PrioritiesAnswer:
+        """Rank waiting jobs by the accuracy of their users and by their waits."""
+        return await ranking.priorities(body)

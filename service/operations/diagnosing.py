@@ -1,0 +1,262 @@
+"""What does not fit between resource manager, service and history, and what to do about it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from service.store import ClusterSigns
+
+FEW = 5
+"""Runs or predictions; fewer tell nothing."""
+
+DAY = 86400.0
+
+REFUSED = frozenset({"401", "403"})
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing that does not fit.
+
+    Attributes:
+        name: of its kind, for machines.
+        is_wrong: whether somebody has to do something; else it may be meant so.
+        cluster: whose it is; None if it is the service's.
+        says: what was seen.
+        remedy: what to do.
+    """
+
+    name: str
+    is_wrong: bool = True
+    cluster: str | None = None
+    says: str
+    remedy: str
+
+
+class ServiceSigns(Struct, frozen=True, kw_only=True):
+    """What the running service says of itself.
+
+    Attributes:
+        url: its address.
+        silence: why it did not answer; None if it did.
+        status: as ``/health/ready`` has it.
+        detail: why it is not simply ready.
+        history: fingerprint of its store.
+        refusal: why it does not let the doctor see its metrics; None if it does.
+        release: of the service.
+        samples: of its metrics: name, labels and value.
+    """
+
+    url: str
+    silence: str | None = None
+    status: str | None = None
+    detail: str | None = None
+    history: str | None = None
+    refusal: str | None = None
+    release: str | None = None
+    samples: Sequence[tuple[str, Mapping[str, str], float]] = ()
+
+
+def diagnose(
+    service: ServiceSigns,
+    clusters: Sequence[ClusterSigns],
+    *,
+    fingerprint: str,
+    release: str,
+    now: float,
+) -> list[Finding]:
+    """Everything that does not fit, the service's own troubles first.
+
+    Args:
+        service: what it says of itself.
+        clusters: what the history shows.
+        fingerprint: of that history.
+        release: of this command.
+        now: Unix seconds.
+    """
+    found = [*of_service(service, fingerprint, release, now)]
+    if any(each.name == "other-history" for each in found):
+        return found  # what the wrong history shows would mislead
+    found += of_names(clusters)
+    named = {each.cluster for each in found}
+    for cluster in clusters:
+        found += of_times(cluster)
+        if cluster.cluster not in named:
+            found += of_flow(cluster, now)
+    return found
+
+
+def of_service(
+    service: ServiceSigns, fingerprint: str, release: str, now: float
+) -> Iterator[Finding]:
+    """Whether it answers, from this history, to callers of its own release with good tokens."""
+    if service.silence:
+        yield Finding(
+            name="no-service",
+            says=f"No service answers at {service.url}: {service.silence}",
+            remedy="Start it (`systemctl start walltimed`), or say where it listens by --url.",
+        )
+        return
+    if service.status != "ready":
+        yield Finding(
+            name="not-ready",
+            says=f"The service is {service.status}. {service.detail or ''}".rstrip(),
+            remedy="A start takes some seconds; else its log says why (`journalctl -u walltimed`).",
+        )
+    if service.history not in (None, fingerprint):
+        yield Finding(
+            name="other-history",
+            says=f"The service at {service.url} has another history than this command: tokens that "
+            "are issued and runs that are imported here do not reach it.",
+            remedy="Run commands with the service's settings and as its user: `sudo -u walltimed "
+            "walltimed …`; `walltimed config` says which history is meant, the service's log "
+            "which one it has.",
+        )
+    if service.refusal:
+        yield Finding(
+            name="no-token",
+            is_wrong=False,
+            says=f"Callers and filters were not looked at: {service.refusal}",
+            remedy="Name a file with any valid token by --token-file.",
+        )
+    yield from of_callers(service, release, now)
+
+
+def of_callers(service: ServiceSigns, release: str, now: float) -> Iterator[Finding]:
+    """Which releases call, and who is refused."""
+    if service.release not in (None, release):
+        yield Finding(
+            name="other-release",
+            says=f"The service runs release {service.release}, and this command is {release}.",
+            remedy="Restart the service: `systemctl restart walltimed`.",
+        )
+    for labels, at in _values(service, "walltimed_filter_last_request_timestamp_seconds"):
+        if labels["release"] != release and now - at < DAY:
+            yield _old_filter(labels["filter"], labels["release"], release, now - at)
+    for labels, calls in _values(service, "walltimed_requests_total"):
+        if labels["status"] in REFUSED and labels["route"].startswith("/v1/") and calls:
+            yield Finding(
+                name="refused-calls",
+                says=f"{calls:.0f} calls to {labels['route']} were refused with status "
+                f"{labels['status']} since the service started.",
+                remedy="Give the caller a token with the scope of that call: docs/deployment.md, "
+                "Access. The count begins anew when the service does.",
+            )
+
+
+def _old_filter(name: str, theirs: str, ours: str, ago: float) -> Finding:
+    """A filter of another release than the service's."""
+    what = f"{name} of release {theirs}" if theirs else "A submit filter of an early release"
+    return Finding(
+        name="other-filter",
+        says=f"{what} asked {duration(ago)} ago; the service is {ours}.",
+        remedy="Copy the filter of this release to where the resource manager reads it: "
+        "docs/slurm.md, docs/pbs.md.",
+    )
+
+
+def _values(service: ServiceSigns, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
+    return ((labels, value) for found, labels, value in service.samples if found == name)
+
+
+def of_names(clusters: Sequence[ClusterSigns]) -> Iterator[Finding]:
+    """Clusters that are asked about under one name, and reported under another."""
+    asked = [each.cluster for each in clusters if each.predictions and each.last_run is None]
+    reported = [each.cluster for each in clusters if each.runs and not each.predictions]
+    is_one_pair = len(asked) == len(reported) == 1
+    for name in asked:
+        alike = (other for other in reported if is_one_pair or other.lower() == name.lower())
+        if other := next(alike, None):
+            yield Finding(
+                name="two-names",
+                cluster=name,
+                says=f"Predictions are asked for cluster '{name}', which has no runs; runs are "
+                f"reported for cluster '{other}', which nobody asks about.",
+                remedy="Write one name everywhere: in the filter's configuration, and in "
+                "`cluster=` of JobCompLoc (Slurm) or CLUSTER of the follower (PBS).",
+            )
+
+
+def of_times(cluster: ClusterSigns) -> Iterator[Finding]:
+    """Times that were read in the wrong zone."""
+    name, zone = cluster.cluster, "Read sacct with TZ=UTC SLURM_TIME_FORMAT=%s, or say "
+    remedy = (
+        f"{zone}--time-zone at the import. Then `walltimed forget --cluster {name}` and import "
+        "again."
+    )
+    if cluster.ahead:
+        yield Finding(
+            name="runs-ahead",
+            cluster=name,
+            says=f"{cluster.ahead:,} runs of cluster '{name}' end in the future, and do not count "
+            "before then.",
+            remedy=f"A clock is wrong, or times are of another zone. {remedy}",
+        )
+    if cluster.twice:
+        yield Finding(
+            name="wrong-zone",
+            cluster=name,
+            says=f"{cluster.twice.jobs:,} jobs of cluster '{name}' are stored twice, "
+            f"{duration(abs(cluster.twice.seconds))} apart: once in the wrong zone.",
+            remedy=remedy,
+        )
+    if cluster.moved and not cluster.scored:
+        later = "after" if cluster.moved.seconds > 0 else "before"
+        yield Finding(
+            name="wrong-zone",
+            cluster=name,
+            says=f"{cluster.moved.jobs:,} runs of cluster '{name}' were submitted "
+            f"{duration(abs(cluster.moved.seconds))} {later} the predictions of such jobs: one "
+            "side's times are of another zone.",
+            remedy=f"Times without a zone are taken for UTC. {remedy}",
+        )
+
+
+def of_flow(cluster: ClusterSigns, now: float) -> Iterator[Finding]:
+    """Predictions without completions, completions without predictions, and both apart."""
+    name = cluster.cluster
+    if cluster.overdue >= (1 if cluster.last_run is None else FEW):
+        since = "no run has ever come"
+        if cluster.last_run is not None:
+            since = f"the last run ended {duration(now - cluster.last_run)} ago"
+        yield Finding(
+            name="no-completions",
+            cluster=name,
+            says=f"Of {cluster.overdue:,} jobs of cluster '{name}' that were predicted and should "
+            f"have ended none was reported: {since}.",
+            remedy="Look at the reporter: the forwarder's journal and slurmctld.log (Slurm), the "
+            "follower's journal (PBS).",
+        )
+    if cluster.runs and not cluster.predictions:
+        yield Finding(
+            name="no-predictions",
+            is_wrong=False,
+            cluster=name,
+            says=f"{cluster.runs:,} runs of cluster '{name}' were reported, and nobody asked for a "
+            "prediction.",
+            remedy="Switch the submit filter on, if it is to ask: docs/slurm.md, docs/pbs.md.",
+        )
+    elif cluster.unasked >= FEW and cluster.last_prediction is not None and not cluster.moved:
+        yield Finding(
+            name="no-predictions",
+            cluster=name,
+            says=f"{cluster.unasked:,} jobs of cluster '{name}' were submitted after the last "
+            f"prediction, {duration(now - cluster.last_prediction)} ago.",
+            remedy="Look at the submit filter: slurmctld.log, server_logs. Jobs of users or queues "
+            "that it leaves alone are counted here too.",
+        )
+    if cluster.answerable >= FEW and not cluster.scored and not cluster.moved:
+        yield Finding(
+            name="apart",
+            cluster=name,
+            says=f"None of {cluster.predictions:,} predictions of cluster '{name}' found its run "
+            f"among the {cluster.answerable:,} that were submitted since.",
+            remedy="Let the resource manager carry the prediction's name: AdminComment (Slurm), "
+            "the resource walltimed_prediction (PBS).",
+        )
+
+
+def duration(seconds: float) -> str:
+    """Hours and minutes, or the one of them that there is."""
+    hours, minutes = divmod(max(0, round(seconds / 60)), 60)
+    return re.sub(r"^0 h | 0 min$", "", f"{hours:,} h {minutes} min") or "0 min"

@@ -1,0 +1,1 @@
+"""Live queues: taking them in, showing them, and telling what other requests would come to."""

@@ -1,0 +1,93 @@
+"""Taking a queue as its resource manager shows it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from service.contract.fields import unix_seconds
+from service.contract.queue_answers import QueueTakenAnswer
+from service.contract.queue_bodies import LiveRunningBody, LiveWaitingBody, QueueBody
+from service.errors import InvalidFieldError, QueueTooLargeError
+from service.pseudonyms import Pseudonyms
+from service.queues.snapshot import LiveJob, QueueSnapshot
+from service.settings import Settings
+from service.worker.cluster_bound import ClusterBound
+from service.worker.queues.queue_keeper import QueueKeeper
+
+JOBS_PER_TURN = 256
+"""Jobs that are taken at a time, so that other requests pass in between."""
+
+AHEAD_SECONDS = 300.0
+"""How far the clock of a resource manager may be ahead."""
+
+
+class TakingQueues:
+    """Replaces the queue of a cluster as a whole."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        keeper: QueueKeeper,
+        pseudonyms: Pseudonyms,
+        cluster_bound: ClusterBound,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._keeper = keeper
+        self._hide = pseudonyms.submission
+        self._cluster_bound = cluster_bound
+        self._clock = clock
+
+    async def take(self, cluster: str, body: QueueBody) -> QueueTakenAnswer:
+        """Keep the queue; its forecast is made afterwards.
+
+        Raises:
+            QueueTooLargeError: it has too many jobs.
+            InvalidFieldError: a job is in it twice, or was taken in the future.
+            TooManyClustersError: it is of one cluster too many.
+        """
+        self._cluster_bound.admit(cluster)
+        now = self._clock()
+        taken_at = now if body.taken_at is None else unix_seconds(body.taken_at)
+        if taken_at > now + AHEAD_SECONDS:
+            raise InvalidFieldError("The queue would have been taken in the future.", "taken_at")
+        limit = self._settings.queue_jobs
+        if len(body.running) + len(body.waiting) > limit:
+            raise QueueTooLargeError(f"A queue may have {limit} jobs.")
+        seen: set[str] = set()
+        running = await self._jobs("running", body.running, cluster, seen)
+        waiting = await self._jobs("waiting", body.waiting, cluster, seen)
+        snapshot = QueueSnapshot(
+            cluster=cluster,
+            taken_at=min(taken_at, now),
+            rules=body.rules(),
+            pools=tuple(pool.pool() for pool in body.pools),
+            jobs=(*running, *waiting),
+        )
+        self._keeper.take(snapshot, now)
+        return QueueTakenAnswer(
+            cluster=cluster, taken_at=snapshot.taken_at, jobs=len(snapshot.jobs)
+        )
+
+    async def _jobs(
+        self,
+        field: str,
+        bodies: Sequence[LiveRunningBody | LiveWaitingBody],
+        cluster: str,
+        seen: set[str],
+    ) -> list[LiveJob]:
+        """The jobs without names of people, each of them for the first time."""
+        jobs = []
+        for place, body in enumerate(bodies):
+            job = body.live(cluster)
+            if job.job_id in seen:
+                raise InvalidFieldError(
+                    f"Job {job.job_id} is in the queue twice.", f"{field}.{place}.job_id"
+                )
+            seen.add(job.job_id)
+            jobs.append(replace(job, submission=self._hide(job.submission)))
+            if place % JOBS_PER_TURN == JOBS_PER_TURN - 1:
+                await asyncio.sleep(0)
+        return jobs

@@ -1,0 +1,1 @@
+"""The queues of clusters as they are now: jobs, forecasts and how they moved, waits forecast."""

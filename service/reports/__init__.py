@@ -1,0 +1,1 @@
+"""Reports on past runs: how requests compared with runtimes, and what waiting it cost."""

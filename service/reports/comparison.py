@@ -1,0 +1,189 @@
+"""How requests compared with runtimes: sums, by job name and by user."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil, log2
+from statistics import median
+
+from msgspec import Struct
+
+from predictors.jobs import Status
+from service.queues.request import rounded_up
+from service.store import PastRun
+
+HOUR = 3600.0
+
+FEWEST_RUNS = 5
+"""Runs of one job name below which no other request is suggested."""
+
+FEWEST_LIKE = 20
+"""Runs of one class below which their mean wait says nothing."""
+
+AT_LIMIT = 0.98
+"""Share of the request from which on a run was cut off, or was about to be."""
+
+
+class Sums(Struct, kw_only=True):
+    """Sums over runs; hours are processor hours but for those of waiting.
+
+    Attributes:
+        runs: how many.
+        requested: hours asked for.
+        used: hours used.
+        waited: hours waited, run by run.
+        excess: hours waited more than runs that asked for as much as was needed; None if unknown.
+    """
+
+    runs: int = 0
+    requested: float = 0.0
+    used: float = 0.0
+    waited: float = 0.0
+    excess: float | None = None
+
+    def add(self, run: PastRun, excess: float | None) -> None:
+        """Count one run."""
+        self.runs += 1
+        self.requested += run.processors * run.requested_walltime / HOUR
+        self.used += run.processors * run.runtime / HOUR
+        self.waited += run.wait / HOUR
+        if excess is not None:
+            self.excess = (self.excess or 0.0) + excess / HOUR
+
+
+class ApplicationReport(Struct, frozen=True, kw_only=True):
+    """The runs of one job name of one user.
+
+    Attributes:
+        sums: over them.
+        usual_request: median, in seconds.
+        usual_runtime: median, in seconds.
+        cut_off: runs that ended at their limit.
+        suggested: a request in seconds that would hold most of them, if it is shorter.
+        gain: processor hours that it would not ask for.
+    """
+
+    user: str | None
+    application: str | None
+    sums: Sums
+    usual_request: float
+    usual_runtime: float
+    cut_off: int
+    suggested: float | None
+    gain: float
+
+
+Grouped = Mapping[tuple[str | None, str | None], Sequence[PastRun]]
+
+
+def by_application(runs: Iterable[PastRun]) -> Grouped:
+    """The runs of each user and job name."""
+    groups: dict[tuple[str | None, str | None], list[PastRun]] = defaultdict(list)
+    for run in runs:
+        groups[run.user, run.application].append(run)
+    return groups
+
+
+def application_reports(groups: Grouped, share: float, waits: "Waits") -> list[ApplicationReport]:
+    """One report for each group, those with most to gain first."""
+    reports = [_report(key, runs, share, waits) for key, runs in groups.items()]
+    return sorted(reports, key=lambda each: (-each.gain, -each.sums.requested))
+
+
+def total(reports: Iterable[ApplicationReport]) -> Sums:
+    """The sums of several reports."""
+    found = Sums()
+    for each in reports:
+        sums = each.sums
+        found.runs += sums.runs
+        found.requested += sums.requested
+        found.used += sums.used
+        found.waited += sums.waited
+        if sums.excess is not None:
+            found.excess = (found.excess or 0.0) + sums.excess
+    return found
+
+
+def enough_for(runs: Sequence[PastRun], share: float) -> float | None:
+    """The shortest usual request that holds ``share`` of the runs, in seconds.
+
+    A run that was cut off would have needed more, nobody knows how much: if too many were, no
+    request is known to be enough.
+    """
+    needed = sorted(run.runtime for run in runs if not was_cut_off(run))
+    wanted = ceil(share * len(runs))
+    if len(runs) < FEWEST_RUNS or wanted > len(needed):
+        return None
+    return rounded_up(max(1.0, needed[wanted - 1]))
+
+
+def was_cut_off(run: PastRun) -> bool:
+    """Whether a run ended at its limit."""
+    return run.status == Status.TIMEOUT or run.runtime >= AT_LIMIT * run.requested_walltime
+
+
+def _report(
+    key: tuple[str | None, str | None], runs: Sequence[PastRun], share: float, waits: "Waits"
+) -> ApplicationReport:
+    enough = enough_for(runs, share)
+    request = median(run.requested_walltime for run in runs)
+    sums = Sums()
+    for run in runs:
+        sums.add(run, waits.excess(run, enough))
+    spared = [max(0.0, run.requested_walltime - (enough or run.requested_walltime)) for run in runs]
+    return ApplicationReport(
+        user=key[0],
+        application=key[1],
+        sums=sums,
+        usual_request=request,
+        usual_runtime=median(run.runtime for run in runs),
+        cut_off=sum(map(was_cut_off, runs)),
+        suggested=enough if enough is not None and enough < request else None,
+        gain=sum(run.processors * s for run, s in zip(runs, spared, strict=True)) / HOUR,
+    )
+
+
+Class = tuple[str | None, int, int]
+"""Queue, and doublings of the processors and of the minutes asked for."""
+
+
+class Waits:
+    """The mean waits of runs of one class: of the same queue, and about the same size and request.
+
+    What a longer request cost in waiting is the difference to the class of the request that would
+    have been enough. It is a comparison of jobs that were submitted at other times, by others.
+    """
+
+    def __init__(self, runs: Iterable[PastRun]) -> None:
+        waits: dict[Class, list[float]] = defaultdict(lambda: [0, 0.0])
+        for run in runs:
+            sums = waits[class_of(run, run.requested_walltime)]
+            sums[0] += 1
+            sums[1] += run.wait
+        self._means = {
+            key: waited / count for key, (count, waited) in waits.items() if count >= FEWEST_LIKE
+        }
+
+    def excess(self, run: PastRun, enough: float | None) -> float | None:
+        """Seconds that a run waited more than those that asked for ``enough``; None if unknown."""
+        if enough is None:
+            return None
+        needed, asked = class_of(run, enough), class_of(run, run.requested_walltime)
+        if needed[2] >= asked[2]:
+            return 0.0
+        mean = self._means.get(needed)
+        return None if mean is None else run.wait - mean
+
+
+def class_of(run: PastRun, request: float) -> Class:
+    """The class of a run, had it asked for ``request`` seconds."""
+    return run.queue, int(log2(run.processors)), int(log2(max(1.0, request / 60.0)))
+
+
+def grouped_by(
+    reports: Iterable[ApplicationReport], key: Callable[[ApplicationReport], str | None]
+) -> dict[str | None, list[ApplicationReport]]:
+    """The reports that have a key in common."""
+    groups: dict[str | None, list[ApplicationReport]] = defaultdict(list)
+    for report in reports:
+        groups[key(report)].append(report)
+    return groups

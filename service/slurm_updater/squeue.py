@@ -1,0 +1,193 @@
+"""The queue as ``squeue --json`` shows it (21.08 to 26.05), and what scontrol calls its jobs."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from predictors.jobs import Submission
+from service.adapters.slurm.slurm_fields import KIBIBYTES_PER_MEBIBYTE, MINUTE, Jobs, queue_of
+from service.adapters.values import count, number, text
+
+LONGEST_TARGET = 100_000
+"""Characters; Linux takes no argument of more than 128 KiB."""
+
+_TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+
+
+class UnreadableQueueError(Exception):
+    """squeue printed something else than its jobs as JSON."""
+
+
+class Shown(Struct, gc=False):
+    """The fields that are read; all others are never decoded."""
+
+    job_id: Any = None
+    array_job_id: Any = None
+    array_task_id: Any = None
+    array_task_string: Any = None
+    het_job_id: Any = None
+    het_job_offset: Any = None
+    job_state: Any = None
+    priority: Any = None
+    time_limit: Any = None
+    time_minimum: Any = None
+    submit_time: Any = None
+    start_time: Any = None
+    user_name: Any = None
+    account: Any = None
+    partition: Any = None
+    name: Any = None
+    comment: Any = None
+    admin_comment: Any = None
+    cpus: Any = None
+    node_count: Any = None
+    memory_per_cpu: Any = None
+    memory_per_node: Any = None
+
+
+class QueuedJob(Struct, frozen=True, kw_only=True):
+    """A job that waits or runs.
+
+    Attributes:
+        target: what scontrol calls it: the waiting tasks of an array are one job.
+        submission: in the domain's words; the request is the limit that it has now.
+        time_min: minutes, 0 if there is none.
+        started: Unix seconds; None if it waits.
+        admin_comment: exactly as it is; None if it cannot be written back unchanged.
+    """
+
+    target: str
+    submission: Submission
+    time_min: int
+    started: float | None
+    comment: str
+    admin_comment: str | None
+
+    @property
+    def job_id(self) -> str:
+        """Slurm's number of the job."""
+        return self.submission.job_id or ""
+
+    @property
+    def limit(self) -> int:
+        """Minutes."""
+        return int(self.submission.requested_walltime // MINUTE)
+
+
+def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
+    """The jobs that wait, unless they are held, and those that run.
+
+    Left out is what has no limit, or what cannot be read.
+
+    Raises:
+        UnreadableQueueError: it is not what ``squeue --json`` prints.
+    """
+    try:
+        jobs = msgspec.json.decode(body, type=Jobs).jobs
+    except (msgspec.MsgspecError, RecursionError) as broken:
+        raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
+    for raw in jobs:
+        try:
+            job = _job(msgspec.json.decode(raw, type=Shown), cluster)
+        except (msgspec.MsgspecError, RecursionError):
+            continue
+        if job is not None:
+            yield job
+
+
+def _job(shown: Shown, cluster: str) -> QueuedJob | None:
+    states = shown.job_state if isinstance(shown.job_state, list) else [shown.job_state]
+    waits, runs = states == ["PENDING"], states == ["RUNNING"]
+    is_held = waits and number(shown.priority) == 0
+    submission, target = submission_of(shown, cluster), _target(shown)
+    started = number(shown.start_time) if runs else None
+    if submission is None or target is None or is_held or not (waits or started):
+        return None
+    return QueuedJob(
+        target=target,
+        submission=submission,
+        time_min=int(number(shown.time_minimum) or 0),
+        started=started,
+        comment=shown.comment if isinstance(shown.comment, str) else "",
+        admin_comment=_faithful(shown.admin_comment),
+    )
+
+
+def submission_of(shown: Shown, cluster: str) -> Submission | None:
+    """The submission of a job; None if it has no limit, or cannot be read."""
+    job_id, minutes = text(shown.job_id), number(shown.time_limit)
+    submitted = number(shown.submit_time)
+    if job_id is None or not minutes or not submitted:
+        return None
+    processors = count(shown.cpus)
+    return Submission(
+        requested_walltime=minutes * MINUTE,
+        submit_time=submitted,
+        cluster=cluster,
+        job_id=job_id,
+        user=text(shown.user_name),
+        project=text(shown.account),
+        queue=queue_of(shown.partition),
+        application=text(shown.name),
+        requested_processors=processors,
+        requested_memory=_memory(shown, processors or 1),
+    )
+
+
+def _memory(shown: Shown, processors: int) -> float | None:
+    """KiB per processor."""
+    if per_processor := number(shown.memory_per_cpu):
+        return per_processor * KIBIBYTES_PER_MEBIBYTE
+    per_node = number(shown.memory_per_node) or 0.0
+    nodes = count(shown.node_count) or 1
+    return per_node * nodes * KIBIBYTES_PER_MEBIBYTE / processors or None
+
+
+def _target(shown: Shown) -> str | None:
+    """What scontrol calls the job, and nothing that runs besides; None if there is no such name.
+
+    The number of an array is also that of its running tasks, and the number of a het job that of
+    all its components.
+    """
+    array, task = number(shown.array_job_id), number(shown.array_task_id)
+    if array and task is not None:
+        return f"{array:.0f}_{task:.0f}"
+    if array and shown.array_task_string:
+        tasks = tasks_of(shown.array_task_string)
+        return f"{array:.0f}_[{tasks}]" if tasks else None
+    if het := number(shown.het_job_id):
+        return f"{het:.0f}+{number(shown.het_job_offset) or 0:.0f}"
+    job_id = number(shown.job_id)
+    return f"{job_id:.0f}" if job_id else None
+
+
+def tasks_of(shown: Any) -> str | None:
+    """The tasks of ``1,3,7-99:2%5`` as scontrol takes them: no steps, no throttle.
+
+    None if the list was cut short, or would be too long.
+    """
+    parts = []
+    for written in str(shown).partition("%")[0].split(","):
+        match = _TASKS.fullmatch(written)
+        if match is None:
+            return None
+        if match[3] is None:
+            parts.append(written)
+            continue
+        tasks = range(int(match[1]), int(match[2]) + 1, max(1, int(match[3])))
+        if len(tasks) > LONGEST_TARGET:
+            return None
+        parts += map(str, tasks)
+    listed = ",".join(parts)
+    return listed if len(listed) <= LONGEST_TARGET else None
+
+
+def _faithful(comment: Any) -> str | None:
+    """Text that survives being read and written: squeue replaces what is no UTF-8."""
+    if comment is None:
+        return ""
+    is_faithful = isinstance(comment, str) and comment.isprintable() and "\ufffd" not in comment
+    return comment if is_faithful else None

@@ -1,0 +1,138 @@
+"""The latest queue of each cluster, and how far off the forecasts of waits were."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, select
+
+from service.store.database import Database
+from service.store.tables import completions, queues, wait_scores
+
+SOUGHT_AT_ONCE = 500
+"""Job ids in one statement."""
+
+
+class WaitScore(Struct, frozen=True, kw_only=True):
+    """How far off forecast waits were; its fields are columns of the table, sums all but three.
+
+    Attributes:
+        queue: empty for jobs that name none.
+        made: when the forecasts were made: ``arrival`` or ``since``.
+        jobs: how many started, in shares of a job where a part of its forecasts is meant.
+        wait: seconds, as they came.
+        absolute_error: seconds.
+        error: seconds, forecast less come.
+        intervals: how many had an interval.
+        covered: how many of these held the start.
+    """
+
+    queue: str
+    made: str
+    jobs: float
+    wait: float
+    absolute_error: float
+    error: float
+    intervals: float
+    covered: float
+
+
+class Queues:
+    """The queues of all clusters. The methods block, as those of the store do."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def versions(self) -> dict[str, int]:
+        """The version of the queue of each cluster."""
+        with self._database.reading() as connection:
+            found = connection.execute(select(queues.c.cluster, queues.c.version))
+            return {row.cluster: row.version for row in found}
+
+    def read(self, cluster: str) -> tuple[int, bytes] | None:
+        """The version and the content of a queue, if there is one."""
+        wanted = select(queues.c.version, queues.c.content).where(queues.c.cluster == cluster)
+        with self._database.reading() as connection:
+            row = connection.execute(wanted).first()
+        return None if row is None else (row.version, row.content)
+
+    def replace(
+        self,
+        cluster: str,
+        version: int,
+        content: bytes,
+        *,
+        received_at: float,
+        scores: Collection[WaitScore] = (),
+    ) -> bool:
+        """Put a queue in the place of the one of the version before, and add scores.
+
+        Nothing is stored, and the answer is False, if another process has done so meanwhile.
+        """
+        values = {"version": version, "received_at": received_at, "content": content}
+        with self._database.writing() as connection:
+            if not _put(connection, cluster, version, values):
+                return False
+            for score in scores:
+                _add(connection, cluster, score)
+            return True
+
+    def scores(self, cluster: str) -> list[WaitScore]:
+        """The sums of a cluster, by queue and by when the forecasts were made."""
+        wanted = (
+            select(*(wait_scores.c[name] for name in WaitScore.__struct_fields__))
+            .where(wait_scores.c.cluster == cluster)
+            .order_by(wait_scores.c.queue, wait_scores.c.made)
+        )
+        with self._database.reading() as connection:
+            return [WaitScore(**row) for row in connection.execute(wanted).mappings()]
+
+    def starts(self, cluster: str, submitted: Mapping[str, float]) -> dict[str, float]:
+        """When jobs started that have ended since, by job id.
+
+        Args:
+            cluster: theirs.
+            submitted: submission times by job id: the first start after it is the one.
+        """
+        found: dict[str, float] = {}
+        ids = list(submitted)
+        with self._database.reading() as connection:
+            for first in range(0, len(ids), SOUGHT_AT_ONCE):
+                wanted = select(completions.c.job_id, completions.c.start_time).where(
+                    completions.c.cluster == cluster,
+                    completions.c.job_id.in_(ids[first : first + SOUGHT_AT_ONCE]),
+                )
+                for row in connection.execute(wanted):
+                    _note(found, row.job_id, row.start_time, submitted[row.job_id])
+        return found
+
+
+def _note(found: dict[str, float], job_id: str, start: float, submitted: float) -> None:
+    """Remember the first start after a submission: job ids come round again."""
+    if start >= submitted and start < found.get(job_id, float("inf")):
+        found[job_id] = start
+
+
+def _put(connection: Connection, cluster: str, version: int, values: Mapping[str, Any]) -> bool:
+    mine = queues.c.cluster == cluster
+    before = queues.update().where(mine, queues.c.version == version - 1).values(**values)
+    if connection.execute(before).rowcount:
+        return True
+    if connection.execute(select(queues.c.version).where(mine)).first() is not None:
+        return False
+    connection.execute(queues.insert().values(cluster=cluster, **values))
+    return True
+
+
+def _add(connection: Connection, cluster: str, score: WaitScore) -> None:
+    key = (
+        (wait_scores.c.cluster == cluster)
+        & (wait_scores.c.queue == score.queue)
+        & (wait_scores.c.made == score.made)
+    )
+    names = WaitScore.__struct_fields__[2:]
+    sums = {name: wait_scores.c[name] + getattr(score, name) for name in names}
+    if connection.execute(wait_scores.update().where(key).values(**sums)).rowcount:
+        return
+    first = {name: getattr(score, name) for name in WaitScore.__struct_fields__}
+    connection.execute(wait_scores.insert().values(cluster=cluster, **first))

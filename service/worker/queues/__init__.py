@@ -1,0 +1,1 @@
+"""Keeps the live queues current: takes them, forecasts them, scores them, shares them."""

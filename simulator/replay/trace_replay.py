@@ -1,0 +1,209 @@
+"""Plays a log in simulated time to predictors in this process or to a live service."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.base import Predictor, UncertainPredictor
+from predictors.jobs import Completion, Prediction, Submission
+
+Seconds = NDArray[np.float64]
+Item = TypeVar("Item")
+
+
+class Player(Protocol):
+    """Methods to which a log is played. They learn together, by the two verbs of a predictor."""
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """Labels of the methods, in the order in which they are asked."""
+        ...
+
+    @property
+    def largest_batch(self) -> int:
+        """The most submissions that one call of ``predict`` takes."""
+        ...
+
+    def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
+        """Predict jobs that were just submitted; changes no answer."""
+        ...
+
+    def observe(self, ended: Sequence[Completion]) -> None:
+        """Let every method learn from runs that have ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """Predictors in this process, by label."""
+
+    predictors: Mapping[str, Predictor]
+    largest_batch: int = 1
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """The labels of the predictors."""
+        return tuple(self.predictors)
+
+    def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
+        """Ask the predictor labelled ``method``."""
+        predict = self.predictors[method].predict
+        return [predict(submission) for submission in submissions]
+
+    def quantiles(
+        self, method: str, submission: Submission, shares: Sequence[float], elapsed: float | None
+    ) -> Sequence[float] | None:
+        """The runtimes that shares of jobs do not exceed; None where the method tells none."""
+        predictor = self.predictors[method]
+        if not isinstance(predictor, UncertainPredictor):
+            return None
+        return predictor.quantiles(submission, shares, elapsed)
+
+    def observe(self, ended: Sequence[Completion]) -> None:
+        """Let all predictors learn from runs that have ended."""
+        for predictor in self.predictors.values():
+            for completion in ended:
+                predictor.observe(completion)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Runs that end, then jobs that are submitted before the next run ends."""
+
+    ended: Sequence[int]
+    submitted: Sequence[int]
+
+
+def steps(submit: Seconds, end: Seconds) -> Iterator[Step]:
+    """The events of a log in order of time, as positions of its jobs.
+
+    Among events at one time completions come first. But no job ends before its submission: only
+    later submissions see a run of zero seconds. Completions at one time keep the order of the
+    log, and so do submissions.
+
+    Args:
+        submit: submit times of the jobs, in any order.
+        end: end times of their runs.
+    """
+    arrivals = np.argsort(submit, kind="stable")
+    place = np.empty_like(arrivals)
+    place[arrivals] = np.arange(len(arrivals))
+    # The first submission that may know of a run, as a place among the arrivals.
+    first = np.maximum(np.searchsorted(submit[arrivals], end, side="left"), place + 1)
+    departures = np.lexsort((end, first))
+    first = first[departures]
+    arrived = departed = 0
+    while departed < len(departures) or arrived < len(arrivals):
+        known = int(np.searchsorted(first, arrived, side="right"))
+        until = int(first[known]) if known < len(first) else len(arrivals)
+        yield Step(departures[departed:known].tolist(), arrivals[arrived:until].tolist())
+        arrived, departed = until, known
+
+
+@dataclass(slots=True)
+class Answers:
+    """The answers of one method for every job, in the order of the log.
+
+    Attributes:
+        predicted: predicted runtimes in seconds.
+        lower: lower ends of the intervals, NaN where there is none.
+        upper: upper ends of the intervals.
+        latencies: seconds that each request took; a batch is one request.
+    """
+
+    predicted: Seconds
+    lower: Seconds
+    upper: Seconds
+    latencies: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, jobs: int) -> "Answers":
+        """Empty answers for a log of ``jobs`` jobs."""
+        return cls(np.full(jobs, np.nan), np.full(jobs, np.nan), np.full(jobs, np.nan))
+
+    def note(self, jobs: Sequence[int], predictions: Sequence[Prediction], seconds: float) -> None:
+        """Store the answer to one request."""
+        self.latencies.append(seconds)
+        for job, prediction in zip(jobs, predictions, strict=True):
+            self.predicted[job] = prediction.predicted_walltime
+            if prediction.interval is not None:
+                self.lower[job] = prediction.interval.lower
+                self.upper[job] = prediction.interval.upper
+
+    @property
+    def predictions_per_second(self) -> float:
+        """Number of predictions per second of the time that requests took."""
+        return len(self.predicted) / max(sum(self.latencies), 1e-9)
+
+    def latency(self, percent: float) -> float:
+        """Percentile of the seconds that a request took."""
+        return float(np.percentile(self.latencies, percent)) if self.latencies else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A log that was played, with the answers.
+
+    Attributes:
+        runs: the jobs of the log, in its order.
+        answers: the answers of each method.
+        seconds: real time that the replay took.
+    """
+
+    runs: Sequence[Completion]
+    answers: Mapping[str, Answers]
+    seconds: float
+
+    @property
+    def requested(self) -> Seconds:
+        """The requested walltimes in seconds."""
+        return np.array([run.submission.requested_walltime for run in self.runs], dtype=float)
+
+    @property
+    def actual(self) -> Seconds:
+        """The runtimes in seconds."""
+        return np.array([run.runtime for run in self.runs], dtype=float)
+
+
+def replay(
+    runs: Sequence[Completion],
+    player: Player,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> Replay:
+    """Play a log: ask every method at each submission, and let all learn from each completion.
+
+    If the player takes batches, submissions between which no run ends are asked about together.
+    That changes no answer, because predicting has no side effects.
+
+    Args:
+        runs: the log; its order decides ties in time.
+        player: the methods to play to.
+        progress: called with the number of jobs that were just predicted.
+    """
+    began = perf_counter()
+    answers = {method: Answers.of(len(runs)) for method in player.methods}
+    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
+    end = np.array([run.end_time for run in runs], dtype=float)
+    for step in steps(submit, end):
+        if step.ended:
+            player.observe([runs[job] for job in step.ended])
+        for jobs in slices(step.submitted, player.largest_batch):
+            submissions = [runs[job].submission for job in jobs]
+            for method, noted in answers.items():
+                asked = perf_counter()
+                predictions = player.predict(method, submissions)
+                noted.note(jobs, predictions, perf_counter() - asked)
+        if progress:
+            progress(len(step.submitted))
+    return Replay(runs, answers, perf_counter() - began)
+
+
+def slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """``items`` in pieces of at most ``size``."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

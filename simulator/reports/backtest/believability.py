@@ -1,0 +1,142 @@
+"""How good a model of the machine the simulation is: its waits against the log's own waits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, log
+
+import numpy as np
+
+from predictors.measures import Flags
+from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
+from simulator.reports.backtest.site import Site
+from simulator.reports.words import duration
+from simulator.scheduling.workload import Workload
+
+SLACK = 300.0
+"""Seconds; waits that differ by less are the same to everybody."""
+
+GOOD, ROUGH = 1.5, 2.5
+"""Factors by which means and 90th percentiles may miss for a good and for a rough model."""
+
+
+class Quality(StrEnum):
+    """How near the simulated waits of today are to those of the log."""
+
+    GOOD = "good"
+    ROUGH = "rough"
+    POOR = "poor"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Believability:
+    """The waits in the log and those of the simulated today; seconds.
+
+    Attributes:
+        known: share of the jobs whose wait is in the log.
+        logged: quantiles of the log's waits, at ``QUANTILES``.
+        logged_mean: their mean.
+        simulated: quantiles of the simulated waits.
+        simulated_mean: their mean.
+        months: names of the months.
+        logged_by_month: mean waits of the log; NaN where a month has none.
+        simulated_by_month: simulated ones.
+    """
+
+    known: float
+    logged: Values
+    logged_mean: float
+    simulated: Values
+    simulated_mean: float
+    months: Sequence[str]
+    logged_by_month: Values
+    simulated_by_month: Values
+
+    @property
+    def quality(self) -> Quality:
+        """In words, by the worse of mean and 90th percentile."""
+        if self.known < 0.5:
+            return Quality.UNKNOWN
+        factor = max(
+            _factor(self.simulated_mean, self.logged_mean),
+            _factor(_p90(self.simulated), _p90(self.logged)),
+        )
+        if factor <= GOOD:
+            return Quality.GOOD
+        return Quality.ROUGH if factor <= ROUGH else Quality.POOR
+
+    def sentence(self) -> str:
+        """How good a model this is, with the figures."""
+        quality = self.quality
+        if quality is Quality.UNKNOWN:
+            return (
+                "The log does not say how long jobs waited, so nobody can check here how well the "
+                "simulation fits this machine."
+            )
+        opening = {
+            Quality.GOOD: "The simulation is a good model of this machine",
+            Quality.ROUGH: "The simulation is a rough model of this machine",
+            Quality.POOR: "The simulation is a poor model of this machine",
+        }[quality]
+        figures = (
+            f"in the log jobs waited {duration(self.logged_mean)} on average and 9 of 10 at most "
+            f"{duration(_p90(self.logged))}; simulated by today's requests it is "
+            f"{duration(self.simulated_mean)} and {duration(_p90(self.simulated))}."
+        )
+        return f"{opening}: {figures}{self._why()}"
+
+    def _why(self) -> str:
+        """What usually makes the difference, where there is one."""
+        if self.quality is Quality.GOOD:
+            return ""
+        if self.logged_mean > self.simulated_mean:
+            return (
+                " Jobs really waited for something that the model does not know, such as "
+                "partitions (see --partitions), reservations, limits of users, down times or "
+                "dependencies."
+            )
+        return (
+            " The real scheduler did better than the model, for example by priorities "
+            "(see --order), more processors (see --processors) or nodes that jobs share."
+        )
+
+
+def compare(site: Site, today: Play) -> Believability:
+    """Compare the log's waits with those of the simulated today, for the same jobs."""
+    workloads = [workload for workload in site.workloads() if len(workload)]
+    waits = np.concatenate([workload.trace.wait for workload in workloads])
+    known = waits >= 0
+    # A converter that knows no waits writes zeros.
+    if not waits.any():
+        known[:] = False
+    months = next((each for each in site.groupings if each.kind == "months"), None)
+    return Believability(
+        known=float(known.mean()),
+        logged=np.quantile(waits[known], QUANTILES) if known.any() else np.zeros_like(QUANTILES),
+        logged_mean=float(waits[known].mean()) if known.any() else 0.0,
+        simulated=today.wait_quantiles,
+        simulated_mean=today.wait,
+        months=months.names if months else (),
+        logged_by_month=_by_month(site, workloads, waits, known),
+        simulated_by_month=today.groups["months"].wait if months else np.zeros(0),
+    )
+
+
+def _by_month(site: Site, workloads: Sequence[Workload], waits: Values, known: Flags) -> Values:
+    months = next((each for each in site.groupings if each.kind == "months"), None)
+    if months is None:
+        return np.zeros(0)
+    codes, count = months.codes[site.places(workloads)][known], len(months.names)
+    jobs = np.bincount(codes, minlength=count)
+    sums = np.bincount(codes, waits[known], count)
+    return np.where(jobs > 0, sums / np.maximum(jobs, 1), np.nan)
+
+
+def _p90(quantiles: Values) -> float:
+    return float(np.interp(0.9, QUANTILES, quantiles))
+
+
+def _factor(one: float, other: float) -> float:
+    """By which factor two durations differ, beyond ``SLACK``."""
+    return exp(abs(log((one + SLACK) / (other + SLACK))))

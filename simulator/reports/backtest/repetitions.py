@@ -1,0 +1,334 @@
+"""Plays a site's log with each source of estimates, again and again with shaken input.
+
+Every play is independent of the others, so plays run in processes beside each other, with the same
+results. The log lies in files that all of them map into memory, so that it is there once.
+"""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from multiprocessing import active_children, get_context
+from os import cpu_count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.measures import mean_absolute_error, underestimation_rate
+from simulator.reports.backtest.site import Grouping, Site
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
+from simulator.scheduling.measures import (
+    bounded_slowdown,
+    idle_while_waiting,
+    makespan,
+)
+from simulator.scheduling.simulate import Schedule, simulate_together
+from simulator.scheduling.workload import Workload
+from simulator.traces.shake import shaken
+from simulator.traces.trace import SWF_FIELDS, Integers, Trace
+
+SHAKE_SECONDS = 60
+"""Submissions are moved by at most this much."""
+
+FULL_LOOP_JOBS = 100_000
+"""In logs of more jobs, repetitions take over the predictions of the log itself."""
+
+JOBS_WORTH_A_PROCESS = 400_000
+"""A process of its own takes seconds to begin; fewer jobs to play in all are played in this one."""
+
+QUANTILES = np.linspace(0, 1, 401)
+
+Values = NDArray[np.float64]
+
+
+class GroupMeans(NamedTuple):
+    """Means of each group of a grouping; NaN for a group without a job."""
+
+    jobs: Integers
+    wait: Values
+    bounded_slowdown: Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """What came of one play of the log; times are seconds.
+
+    Attributes:
+        estimates: the source of estimates.
+        repetition: 0 is the log itself, others are shaken.
+        wait: mean wait; and so for what says no other.
+        p90_wait: 9 of 10 jobs wait no longer.
+        waiting: share of jobs that wait longer than a minute.
+        idle: processor seconds that are idle while a job waits.
+        work: processor seconds that jobs use.
+        utilisation: ``work`` as a share of the machines' time from first submission to last end.
+        error: mean distance of the estimate from the runtime.
+        underestimation_rate: share of the jobs that run longer than estimated.
+        wait_quantiles: waits at ``QUANTILES``.
+        estimate_quantiles: first estimates at ``QUANTILES``.
+        groups: means by kind of group.
+    """
+
+    estimates: str
+    repetition: int
+    jobs: int
+    wait: float
+    median_wait: float
+    p90_wait: float
+    longest_wait: float
+    waiting: float
+    bounded_slowdown: float
+    idle: float
+    work: float
+    utilisation: float
+    error: float
+    underestimation_rate: float
+    wait_quantiles: Values
+    estimate_quantiles: Values
+    groups: Mapping[str, GroupMeans]
+
+
+class Task(NamedTuple):
+    """A play to come; ``kept`` says that predictions of the log itself are taken over."""
+
+    number: int
+    estimates: str
+    repetition: int
+    kept: bool
+
+
+def play(site: Site, task: Task, kept: Path | None = None) -> Play:
+    """Simulate the site once, from an empty machine and without any history.
+
+    Args:
+        site: the site.
+        task: what is to be played.
+        kept: directory where the predictions of the log itself are kept.
+    """
+    trace = site.trace
+    if task.repetition:
+        trace = shaken(trace, SHAKE_SECONDS, task.repetition)
+    workloads = [workload for workload in site.workloads(trace) if len(workload)]
+    schedules = simulate_together(workloads, site.semantics, _estimates(site, task, kept))
+    if kept and not task.repetition:
+        _keep(site, schedules, _kept_file(kept, task))
+    return _play_of(site, task, schedules)
+
+
+def _estimates(site: Site, task: Task, kept: Path | None) -> Estimates:
+    if not (task.kept and task.repetition and kept):
+        return Estimates.named(task.estimates)
+    estimates = np.load(_kept_file(kept, task), mmap_mode="r")
+
+    def known(workload: Workload) -> Integers:
+        found: Integers = estimates[site.places([workload])]
+        return np.where(found > 0, found, workload.request)
+
+    return Estimates(task.estimates, known=known)
+
+
+def _keep(site: Site, schedules: Sequence[Schedule], file: Path) -> None:
+    estimates = np.zeros(len(site.trace), np.int64)
+    for schedule in schedules:
+        estimates[site.places([schedule.workload])] = schedule.estimate
+    np.save(file, estimates)
+
+
+def _kept_file(directory: Path, task: Task) -> Path:
+    return directory / f"estimates-{task.number}.npy"
+
+
+def _play_of(site: Site, task: Task, schedules: Sequence[Schedule]) -> Play:
+    workloads = [schedule.workload for schedule in schedules]
+    waits = np.concatenate([schedule.wait for schedule in schedules])
+    runtime = np.concatenate([workload.runtime for workload in workloads])
+    estimate = np.concatenate([schedule.estimate for schedule in schedules])
+    slowdowns = bounded_slowdown(waits, runtime)
+    places = site.places(workloads)
+    work = sum(float(np.sum(each.processors * each.runtime)) * _cores(each) for each in workloads)
+    return Play(
+        estimates=task.estimates,
+        repetition=task.repetition,
+        jobs=len(waits),
+        wait=float(waits.mean()),
+        median_wait=float(np.median(waits)),
+        p90_wait=float(np.quantile(waits, 0.9)),
+        longest_wait=float(waits.max()),
+        waiting=float(np.mean(waits > 60)),
+        bounded_slowdown=float(slowdowns.mean()),
+        idle=sum(map(_idle, schedules)),
+        work=work,
+        utilisation=work / max(1.0, sum(map(_room, schedules))),
+        error=mean_absolute_error(estimate, runtime),
+        underestimation_rate=underestimation_rate(estimate, runtime),
+        wait_quantiles=np.quantile(waits, QUANTILES),
+        estimate_quantiles=np.quantile(estimate, QUANTILES),
+        groups={each.kind: _means(each, places, waits, slowdowns) for each in site.groupings},
+    )
+
+
+def _cores(workload: Workload) -> int:
+    return workload.cores_per_node or 1
+
+
+def _idle(schedule: Schedule) -> float:
+    workload = schedule.workload
+    return _cores(workload) * idle_while_waiting(
+        workload.submit,
+        schedule.start,
+        schedule.end,
+        workload.processors,
+        workload.processors_of_machine,
+    )
+
+
+def _room(schedule: Schedule) -> float:
+    workload = schedule.workload
+    span = makespan(workload.submit, schedule.end)
+    return span * workload.processors_of_machine * _cores(workload)
+
+
+def _means(each: Grouping, places: Integers, waits: Integers, slowdowns: Values) -> GroupMeans:
+    codes, count = each.codes[places], len(each.names)
+    jobs = np.bincount(codes, minlength=count)
+    shares = np.where(jobs > 0, jobs, np.nan)
+    return GroupMeans(
+        jobs,
+        np.bincount(codes, waits, count) / shares,
+        np.bincount(codes, slowdowns, count) / shares,
+    )
+
+
+Plays = Mapping[str, Sequence[Play]]
+"""The plays of each source of estimates; the log itself is the first, then its shaken copies."""
+
+
+def play_all(
+    site: Site,
+    methods: Sequence[str],
+    shakes: int,
+    *,
+    processes: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Plays:
+    """Play requests, every method and the exact runtimes; each ``shakes`` times more, shaken.
+
+    Args:
+        site: the site.
+        methods: method specs as ``MethodSpec`` reads them.
+        shakes: number of shaken copies of the log.
+        processes: number of processes; None takes all cores where it is worth it.
+        progress: called with the number of plays that have just ended.
+    """
+    names = (REQUESTED, *methods, EXACT)
+    keep = len(site.trace) > FULL_LOOP_JOBS and shakes > 0
+    tasks = [
+        Task(number, name, repetition, keep and name not in {REQUESTED, EXACT})
+        for repetition in range(shakes + 1)
+        for number, name in enumerate(names)
+    ]
+    if processes is None:
+        small = len(tasks) * len(site.trace) < JOBS_WORTH_A_PROCESS
+        processes = 1 if small else cpu_count() or 1
+    with TemporaryDirectory(prefix="walltimed-backtest-") as directory:
+        found: dict[str, dict[int, Play]] = {name: {} for name in names}
+        for task, each in _played(site, tasks, processes, Path(directory), keep=keep):
+            found[task.estimates][task.repetition] = each
+            if progress:
+                progress(1)
+    return {name: [plays[number] for number in sorted(plays)] for name, plays in found.items()}
+
+
+def _played(
+    site: Site, tasks: Sequence[Task], processes: int, directory: Path, *, keep: bool
+) -> Iterator[tuple[Task, Play]]:
+    """Every task with its play, in this process or in several others."""
+    kept = directory if keep else None
+    if processes == 1:
+        for task in tasks:
+            yield task, play(site, task, kept)
+        return
+    with ProcessPoolExecutor(
+        processes,
+        mp_context=get_context("spawn"),  # a fork of threads and compiled code may hang
+        initializer=_begin,
+        initargs=(_written(site, directory), directory, kept),
+    ) as executor:
+        try:
+            yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():  # a play may take minutes, and nobody wants its end
+                child.terminate()
+            raise
+
+
+def _as_they_end(
+    tasks: Sequence[Task], submit: Callable[[Task], "Future[Play]"]
+) -> Iterator[tuple[Task, Play]]:
+    """Plays as they end; one that takes over predictions begins when these are there."""
+    held = [task for task in tasks if task.kept and task.repetition]
+    ready = [task for task in tasks if not (task.kept and task.repetition)]
+    # Methods take longest, and the last in the list are the slowest: they begin first.
+    ready.sort(key=lambda task: (not task.kept, task.repetition, -task.number))
+    under_way = {submit(task): task for task in ready}
+    while under_way:
+        ended, _ = wait(under_way, return_when=FIRST_COMPLETED)
+        for future in ended:
+            task = under_way.pop(future)
+            yield task, future.result()
+            if task.kept and not task.repetition:
+                freed = [each for each in held if each.number == task.number]
+                under_way |= {submit(each): each for each in freed}
+
+
+_COLUMNS = (*SWF_FIELDS, "line")
+
+
+def _written(site: Site, directory: Path) -> Site:
+    """Write the long columns of a site into files; the site without them is left."""
+    for name in _COLUMNS:
+        np.save(directory / f"{name}.npy", getattr(site.trace, name))
+    np.save(directory / "machines.npy", site.machine_of_line)
+    for grouping in site.groupings:
+        np.save(directory / f"group-{grouping.kind}.npy", grouping.codes)
+    none = np.zeros(0, np.int32)
+    return replace(
+        site,
+        trace=replace(site.trace.select(slice(0)), comments=(), rejects=()),
+        machine_of_line=none,
+        groupings=[replace(each, codes=none) for each in site.groupings],
+    )
+
+
+def _mapped(shell: Site, directory: Path) -> Site:
+    """The site again, with its columns mapped into memory."""
+
+    def load(name: str) -> Any:
+        file = directory / f"{name}.npy"
+        return np.load(file, mmap_mode="r")
+
+    trace: Trace = replace(shell.trace, **{name: load(name) for name in _COLUMNS})
+    return replace(
+        shell,
+        trace=trace,
+        machine_of_line=load("machines"),
+        groupings=[replace(each, codes=load(f"group-{each.kind}")) for each in shell.groupings],
+    )
+
+
+_here: list[tuple[Site, Path | None]] = []
+"""The site of a process that plays."""
+
+
+def _begin(shell: Site, directory: Path, kept: Path | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is the parent's affair
+    _here[:] = [(_mapped(shell, directory), kept)]
+
+
+def _play_here(task: Task) -> Play:
+    site, kept = _here[0]
+    return play(site, task, kept)

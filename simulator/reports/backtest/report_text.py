@@ -1,0 +1,49 @@
+"""A backtest in 80 columns of text: the verdict, and a line for each method."""
+
+from textwrap import fill
+
+from simulator.reports.backtest import gains
+from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.verdict import HEADLINES, Backtest, judge, remarks
+from simulator.reports.tables import text_table
+from simulator.reports.words import duration, share
+from simulator.scheduling.estimates import EXACT, REQUESTED
+
+WIDTH = 80
+
+
+def text_of(tested: Backtest) -> str:
+    """The verdict, the methods and what else there is to say."""
+    judged = judge(tested)
+    verdict = fill(f"{HEADLINES[judged.verdict]}. {judged.sentence}", WIDTH)
+    if judged.details:
+        verdict += f"\n\n{fill(judged.details, WIDTH)}"
+    heads = ("method", "wait", "change", "slowdown", "change", "short")
+    names = (REQUESTED, *tested.methods, EXACT)
+    rows = [_row(tested, name) for name in names]
+    legend = (
+        "Mean wait and bounded slowdown; change against today's requests, lowest to highest of "
+        f"{tested.repetitions} plays; short: jobs that run longer than predicted. * would be in "
+        "force."
+    )
+    said = "\n".join(fill(f"- {each}", WIDTH, subsequent_indent="  ") for each in remarks(tested))
+    return f"{verdict}\n\n{text_table(heads, rows)}\n{fill(legend, WIDTH)}\n\n{said}\n"
+
+
+def _row(tested: Backtest, name: str) -> tuple[str, ...]:
+    plays = tested.plays[name]
+    mark = " *" if name == tested.in_force else ""
+    return (
+        f"{name[:24]}{mark}",
+        duration(gains.of(plays, lambda play: play.wait).mean),
+        _range(tested.wait_gain(name), name),
+        f"{gains.of(plays, lambda play: play.bounded_slowdown).mean:,.1f}",
+        _range(tested.slowdown_gain(name), name),
+        "" if name == REQUESTED else share(plays[0].underestimation_rate),
+    )
+
+
+def _range(gained: Interval, name: str) -> str:
+    if name == REQUESTED:
+        return ""
+    return f"{round(-100 * gained.high):+d}..{round(-100 * gained.low):+d}%"

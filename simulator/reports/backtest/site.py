@@ -1,0 +1,162 @@
+"""The site of a backtest: its log, its machines, and the groups whose gains are compared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.workload import Workload, prepare
+from simulator.traces.partitions import OTHER_QUEUES, Partition
+from simulator.traces.trace import Integers, Trace
+
+Codes = NDArray[np.int32]
+
+NO_MACHINE = -1
+"""The machine of a job whose queue belongs to no partition."""
+
+SIZES = (1, 2, 5, 17, 65, 257, 1025, 4097)
+"""The least processors of each class of job sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Jobs in groups, such as by user.
+
+    Attributes:
+        kind: what the groups are, in the plural.
+        names: the name of each group.
+        codes: the group of each line of the log, as its place in ``names``.
+    """
+
+    kind: str
+    names: Sequence[str]
+    codes: Codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A site whose scheduler is simulated.
+
+    Attributes:
+        trace: the log as it was read.
+        semantics: the rules of the site's scheduler.
+        processors: size of the machine; None takes it from the log's header.
+        cores_per_node: if given, jobs take whole nodes with this many cores.
+        partitions: machines of their own; empty if all jobs share one machine.
+        machine_of_line: the partition of each line of the log.
+        groupings: the groups whose gains are compared.
+    """
+
+    trace: Trace
+    semantics: Semantics
+    processors: int | None = None
+    cores_per_node: int | None = None
+    partitions: Sequence[Partition] = ()
+    machine_of_line: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
+    groupings: Sequence[Grouping] = ()
+
+    def workloads(self, trace: Trace | None = None) -> list[Workload]:
+        """The jobs of each machine, for the log itself or for a shaken copy of it."""
+        trace = self.trace if trace is None else trace
+        if not self.partitions:
+            return [self._workload(trace, self.processors)]
+        return [
+            self._workload(trace.select(self.machine_of_line == number), partition.processors)
+            for number, partition in enumerate(self.partitions)
+        ]
+
+    def _workload(self, trace: Trace, processors: int | None) -> Workload:
+        return prepare(trace, processors=processors, cores_per_node=self.cores_per_node)
+
+    def places(self, workloads: Sequence[Workload]) -> Integers:
+        """The place in the log of every job of the workloads, one workload after the other."""
+        lines = np.concatenate([workload.trace.line for workload in workloads])
+        return np.searchsorted(self.trace.line, lines)
+
+
+def names_of_queues(trace: Trace) -> Mapping[int, str]:
+    """The names of queues that the header of an SWF log has."""
+    names = {}
+    for line in trace.header.get("Queue", "").splitlines():
+        number, _, name = line.strip().partition(" ")
+        if number.isdecimal() and name.strip():
+            names[int(number)] = name.strip()
+    return names
+
+
+def machines_of(trace: Trace, queues: Mapping[int, str], partitions: Sequence[Partition]) -> Codes:
+    """The partition of each job, by the name or the number of its queue."""
+    place = {queue: number for number, each in enumerate(partitions) for queue in each.queues}
+    other = place.get(OTHER_QUEUES, NO_MACHINE)
+    numbers, codes = np.unique(trace.queue, return_inverse=True)
+    found = [
+        place.get(queues.get(number, str(number)), place.get(str(number), other))
+        for number in numbers.tolist()
+    ]
+    return np.array(found, np.int32)[codes] if len(trace) else np.zeros(0, np.int32)
+
+
+def groupings_of(
+    trace: Trace,
+    *,
+    users: Mapping[int, str],
+    queues: Mapping[int, str],
+    accounts: Mapping[int, str],
+    accounts_of_jobs: Integers | None = None,
+) -> list[Grouping]:
+    """The groups of a log: users, accounts, queues, job sizes and months.
+
+    Args:
+        trace: the log.
+        users: names of the users by their numbers, where they are known.
+        queues: the same for queues.
+        accounts: the same for accounts.
+        accounts_of_jobs: the account of each job; None takes SWF's group.
+    """
+    account = trace.group if accounts_of_jobs is None else accounts_of_jobs
+    numbered = (("users", trace.user, users), ("accounts", account, accounts),
+                ("queues", trace.queue, queues))  # fmt: skip
+    found = [_numbered(*each) for each in numbered]
+    return [each for each in (*found, _sizes(trace), _months(trace)) if len(each.names) > 1]
+
+
+def _numbered(kind: str, column: Integers, names: Mapping[int, str]) -> Grouping:
+    numbers, codes = np.unique(column, return_inverse=True)
+    known = [names.get(number, _named(kind, number)) for number in numbers.tolist()]
+    return Grouping(kind, known, codes.astype(np.int32))
+
+
+def _named(kind: str, number: int) -> str:
+    return f"{kind.removesuffix('s')} {number}" if number >= 0 else "unknown"
+
+
+def _sizes(trace: Trace) -> Grouping:
+    classes = np.searchsorted(np.array(SIZES), trace.processors, side="right") - 1
+    used, codes = np.unique(np.maximum(classes, 0), return_inverse=True)
+    return Grouping(
+        "job sizes", [_size_name(each) for each in used.tolist()], codes.astype(np.int32)
+    )
+
+
+def _size_name(number: int) -> str:
+    least = SIZES[number]
+    if number + 1 == len(SIZES):
+        return f"{least:,} or more"
+    most = SIZES[number + 1] - 1
+    return "1" if most == 1 else f"{least:,} to {most:,}"
+
+
+def _months(trace: Trace) -> Grouping:
+    """Calendar months of submission, in UTC; without a date, stretches of 30 days."""
+    if not trace.unix_start:
+        numbers, codes = np.unique(trace.submit // (30 * 86400), return_inverse=True)
+        names = [f"days {30 * int(each):,} on" for each in numbers]
+        return Grouping("months", names, codes.astype(np.int32))
+    days, of_jobs = np.unique((trace.submit + trace.unix_start) // 86400, return_inverse=True)
+    months = [datetime.fromtimestamp(86400 * day, UTC).strftime("%Y-%m") for day in days.tolist()]
+    names = sorted(set(months))
+    of_days = np.array([names.index(month) for month in months], np.int32)
+    return Grouping("months", names, of_days[of_jobs] if len(trace) else of_days)

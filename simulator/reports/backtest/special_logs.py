@@ -1,0 +1,112 @@
+"""Logs about which there is something else to say than what predictions would gain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from simulator.reports.backtest.believability import Believability, Quality
+from simulator.reports.backtest.repetitions import Play
+from simulator.reports.backtest.site import Site
+from simulator.reports.words import duration, share
+from simulator.scheduling.workload import Workload
+
+Verdict = Literal["turn-on", "observe", "not-worth-it", "too-little-data"]
+
+FEWEST_JOBS = 300
+"""Fewer jobs say nothing about a schedule."""
+
+NO_QUEUE_SHARE = 0.01
+"""If fewer jobs than this share wait longer than a minute, there is no queue."""
+
+NO_QUEUE_WAIT = 30.0
+"""If jobs wait less on average, in seconds, there is no queue."""
+
+RIGHT_USAGE, RIGHT_SHARE = 0.95, 0.95
+"""If so many jobs use so much of their request, requests are right already."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialLog:
+    """A true sentence about an unusual log.
+
+    Attributes:
+        sentence: what is unusual, and what follows.
+        verdict: the verdict, where this alone decides; None where it only limits or explains.
+    """
+
+    sentence: str
+    verdict: Verdict | None = None
+
+
+def unusual(site: Site, today: Sequence[Play], believed: Believability) -> list[SpecialLog]:
+    """What is unusual about a log; the first that has a verdict decides."""
+    workloads = [workload for workload in site.workloads() if len(workload)]
+    found = (
+        few_jobs(today[0].jobs),
+        no_queue(today, believed),
+        right_requests(workloads),
+        one_user(site),
+    )
+    return [each for each in found if each is not None]
+
+
+def few_jobs(jobs: int) -> SpecialLog | None:
+    """Less than some hundred jobs."""
+    if jobs >= FEWEST_JOBS:
+        return None
+    return SpecialLog(
+        f"The log has {jobs:,} jobs that can be simulated; at least {FEWEST_JOBS} are needed to "
+        "say anything, and some months of jobs to say it well.",
+        "too-little-data",
+    )
+
+
+def no_queue(today: Sequence[Play], believed: Believability) -> SpecialLog | None:
+    """Nobody waits."""
+    mean = float(np.mean([play.wait for play in today]))
+    waiting = float(np.mean([play.waiting for play in today]))
+    if mean >= NO_QUEUE_WAIT and waiting >= NO_QUEUE_SHARE:
+        return None
+    if believed.quality is Quality.POOR:
+        return SpecialLog(
+            f"On the simulated machine nobody waits, but in the log jobs waited "
+            f"{duration(believed.logged_mean)} on average: what they waited for is not in the "
+            "model, so it cannot say what predictions would gain.",
+            "too-little-data",
+        )
+    return SpecialLog(
+        f"Nobody waits on this machine: {share(1 - waiting)} of the jobs start within a minute. "
+        "There is nothing to gain from the schedule.",
+        "not-worth-it",
+    )
+
+
+def right_requests(workloads: Sequence[Workload]) -> SpecialLog | None:
+    """Requests are never wrong."""
+    usage = np.concatenate([each.runtime / each.request for each in workloads])
+    right = float(np.mean(usage >= RIGHT_USAGE))
+    if right < RIGHT_SHARE:
+        return None
+    return SpecialLog(
+        f"Users' requests are right already: {share(right)} of the jobs use at least "
+        f"{RIGHT_USAGE:.0%} of the time they ask for. There is nothing to predict better.",
+        "not-worth-it",
+    )
+
+
+def one_user(site: Site) -> SpecialLog | None:
+    """A log of one user, or without users."""
+    users = np.unique(site.trace.user)
+    if len(users) > 1:
+        return None
+    if len(users) and users[0] >= 0:
+        return SpecialLog(
+            "All jobs of the log belong to one user: what is said here is true for this user "
+            "alone, and nobody can be compared with anybody."
+        )
+    return SpecialLog(
+        "The log does not name users: most methods learn from the runs of each user and can show "
+        "little here."
+    )

@@ -1,0 +1,109 @@
+"""Who gains and who loses: waits of users, accounts, queues, job sizes and months."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.repetitions import Play
+from simulator.reports.backtest.site import Grouping
+
+FEWEST_JOBS = 10
+"""Groups with fewer jobs are left out: their average would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How the mean wait of a group changes; means are over the repetitions, in seconds.
+
+    Attributes:
+        name: the group.
+        jobs: its jobs.
+        today: mean wait by requests.
+        predicted: mean wait by predictions.
+        saved: seconds less than by requests for each job, over the repetitions.
+    """
+
+    name: str
+    jobs: int
+    today: float
+    predicted: float
+    saved: Interval
+
+    @property
+    def hours(self) -> float:
+        """Hours of waiting saved over all jobs of the group."""
+        return self.saved.mean * self.jobs / 3600
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the group waits less in every repetition."""
+        return self.saved.low > 0
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the group waits longer in every repetition."""
+        return self.saved.high < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of all groups of one kind, in the order of the grouping."""
+
+    kind: str
+    changes: Sequence[Change]
+
+    @property
+    def better(self) -> int:
+        """Number of groups that wait less in every repetition."""
+        return sum(change.is_better for change in self.changes)
+
+    @property
+    def worse(self) -> int:
+        """Number of groups that wait longer in every repetition."""
+        return sum(change.is_worse for change in self.changes)
+
+    def largest(self, count: int) -> Sequence[Change]:
+        """The changes of most hours, ``count`` gains and ``count`` losses at most, gains first."""
+        ordered = sorted(self.changes, key=lambda change: -change.hours)
+        gains = [change for change in ordered if change.hours > 0][:count]
+        losses = [change for change in ordered if change.hours < 0][-count:]
+        return [*gains, *losses]
+
+    def sentence(self) -> str:
+        """How many gain and lose, in words."""
+        alike = len(self.changes) - self.better - self.worse
+        return (
+            f"Of {len(self.changes):,} {self.kind} with at least {FEWEST_JOBS} jobs "
+            f"{self.better:,} wait less in every repetition, {self.worse:,} wait longer in every "
+            f"repetition; for {alike:,} it is open."
+        )
+
+
+def changes_of(
+    groupings: Sequence[Grouping], today: Sequence[Play], plays: Sequence[Play]
+) -> Iterator[Changes]:
+    """The changes of each kind of group that has more than one group with enough jobs."""
+    for grouping in groupings:
+        found = Changes(grouping.kind, list(_changes(grouping, today, plays)))
+        if len(found.changes) > 1:
+            yield found
+
+
+def _changes(grouping: Grouping, today: Sequence[Play], plays: Sequence[Play]) -> Iterator[Change]:
+    kind = grouping.kind
+    before = np.array([play.groups[kind].wait for play in today])
+    after = np.array([play.groups[kind].wait for play in plays])
+    jobs = today[0].groups[kind].jobs
+    saved = before - after
+    for number in np.flatnonzero(jobs >= FEWEST_JOBS).tolist():
+        # A shaken month may have lost its last job to the next one.
+        waits = saved[:, number][~np.isnan(saved[:, number])]
+        yield Change(
+            name=grouping.names[number],
+            jobs=int(jobs[number]),
+            today=float(np.nanmean(before[:, number])),
+            predicted=float(np.nanmean(after[:, number])),
+            saved=Interval.of(waits.tolist()),
+        )

@@ -1,0 +1,182 @@
+"""Tang et al. 2013, section 5: how accurate adjusted requests are (Figs. 4 to 11, and 13)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from predictors.measures import accuracy
+from simulator.replay.percentile_schemes import (
+    PERCENTILES,
+    WINDOWS,
+    Scheme,
+    predictions,
+    usable_keys,
+)
+from simulator.reports.exhibit import Exhibit, Panel, Series
+from simulator.studies.exhibits import Make, Sources
+from simulator.studies.tang.months import MONTH
+from simulator.studies.tang.tang_log import (
+    keys_in,
+    keys_of,
+    requested_and_run,
+    runs_in,
+    swept_of,
+)
+from simulator.studies.tang.tang_paper import ACCURACIES, BEST_ACCURACY
+from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
+
+CLASSES = {
+    "not_adjusted": "NA",
+    "overestimated": "OE",
+    "underestimated": "UE",
+    "badly_underestimated": "BE",
+}
+
+MEDIUM = 85
+
+
+def figure_4(sources: Sources) -> Exhibit:
+    """Accuracy by key and percentile, over all history."""
+    swept = swept_of(sources)
+    base = float(accuracy(*requested_and_run(runs_in(sources))).mean())
+    series = [
+        Series(
+            key,
+            [swept[Scheme(key, percentile, None, 0.0, 1)].accuracy for percentile in PERCENTILES],
+            [BEST_ACCURACY if percentile == 70 and key == keys_in(swept)["triple"] else None
+             for percentile in PERCENTILES],
+        )
+        for key in dict.fromkeys(scheme.key for scheme in swept)
+    ]  # fmt: skip
+    series.append(Series("requests", [base] * len(PERCENTILES), [0.5] * len(PERCENTILES)))
+    panel = _by_percentile("All history, no threshold, no minimum of jobs", series, "accuracy")
+    return Exhibit("Fig. 4: average accuracy by key", [panel])
+
+
+def classes(number: int, keys: Sequence[str], lower_bounds: Sequence[float]) -> Make:
+    """Figures 5 to 7: shares of NA, OE, UE and BE, and accuracy."""
+
+    def make(sources: Sources) -> Exhibit:
+        swept = swept_of(sources)
+        panels = []
+        for name in keys:
+            key = keys_in(swept)[name]
+            for bound in lower_bounds:
+                measured = [
+                    swept[Scheme(key, percentile, None, bound, 1)] for percentile in PERCENTILES
+                ]
+                series = [
+                    Series(short, [getattr(each, field) for each in measured])
+                    for field, short in CLASSES.items()
+                ]
+                series.append(Series("accuracy", [each.accuracy for each in measured]))
+                title = f"{name} key ({key}), threshold {bound:g}"
+                panels.append(_by_percentile(title, series, "share of jobs", shares=True))
+        return Exhibit(f"Fig. {number}: how far requests are adjusted", panels)
+
+    return make
+
+
+def by_window(number: int, field: str, what: str) -> Make:
+    """Figures 8 to 10: a measure by percentile and time window."""
+
+    def make(sources: Sources) -> Exhibit:
+        swept = swept_of(sources)
+        panels = []
+        for name in ("triple", "double"):
+            key = keys_in(swept)[name]
+            series = [
+                Series(
+                    "all" if window is None else f"{round(window / 30.4)}M",
+                    [
+                        getattr(swept[Scheme(key, percentile, window, 0.0, 1)], field)
+                        for percentile in PERCENTILES
+                    ],
+                )
+                for window in WINDOWS
+            ]
+            panels.append(
+                _by_percentile(
+                    f"{name} key ({key})", series, what, shares=field != "accuracy", kind="lines"
+                )
+            )
+        return Exhibit(f"Fig. {number}: {what} by time window", panels)
+
+    return make
+
+
+def figure_11(sources: Sources) -> Exhibit:
+    """Distribution of accuracy before and after adjustment."""
+    runs = runs_in(sources)
+    requested, run = requested_and_run(runs)
+    shares = list(range(10, 100, 10))
+    panels = []
+    for name, key in keys_of(usable_keys(runs)).items():
+        compared = {
+            "maximum": Scheme(key, 100, 30, 0.5, 10),
+            "p85": Scheme(key, MEDIUM, 30, 0.5, 10),
+            "median": Scheme(key, 50, 30, 0.5, 10),
+        }
+        found = predictions(runs, list(compared.values()), requested)
+        columns = {
+            "requests": accuracy(requested, run),
+            **{label: accuracy(found[scheme], run) for label, scheme in compared.items()},
+        }
+        series = [
+            Series(
+                label,
+                [float(np.quantile(values, share / 100)) for share in shares],
+                [ACCURACIES[label].get(share) if name == "triple" else None for share in shares],
+            )
+            for label, values in columns.items()
+        ]
+        panels.append(
+            Panel(
+                title=f"{name} key ({key})",
+                places=[f"{share}" for share in shares],
+                series=series,
+                along="percent of the jobs",
+                value="accuracy that they do not exceed",
+                kind="lines",
+            )
+        )
+    return Exhibit("Fig. 11: distribution of accuracy, 1M, threshold 0.5", panels)
+
+
+def figure_13(sources: Sources) -> Exhibit:
+    """Average accuracy by month."""
+    runs = runs_in(sources)
+    requested, run = requested_and_run(runs)
+    submit = np.array([each.submission.submit_time for each in runs])
+    months = ((submit - submit.min()) // MONTH).astype(int)
+    triple = keys_of(usable_keys(runs))["triple"]
+    compared = {label: Scheme(triple, float(label[1:]), 30, 0.5, 10) for label in ADJUSTED}
+    found = predictions(runs, list(compared.values()), requested)
+    columns = {
+        "requests": accuracy(requested, run),
+        **{label: accuracy(found[scheme], run) for label, scheme in compared.items()},
+    }
+    panel = Panel(
+        title="By month of submission",
+        places=[f"m{month + 1}" for month in np.unique(months)],
+        series=[
+            Series(label, [float(values[months == month].mean()) for month in np.unique(months)])
+            for label, values in columns.items()
+        ],
+        value="average accuracy",
+        kind="lines",
+    )
+    return Exhibit("Fig. 13: average accuracy by month", [panel])
+
+
+def _by_percentile(title: str, series: Sequence[Series], value: str, **options: Any) -> Panel:
+    """A panel with one place for each percentile."""
+    names = {50: "median", 100: "maximum"}
+    return Panel(
+        title=title,
+        places=[names.get(percentile, f"p{percentile}") for percentile in PERCENTILES],
+        series=series,
+        value=value,
+        **{"kind": "bars" if options.get("shares") else "lines", "digits": 3, **options},
+    )

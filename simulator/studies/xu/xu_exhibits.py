@@ -1,0 +1,195 @@
+"""Figs. 1 to 3 and Tables 2 to 4 of Xu et al. 2019, made again on any logs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.reports.exhibit import Exhibit, Panel, Series
+from simulator.studies.exhibits import Exhibits, Sources
+from simulator.studies.xu.published import SECONDS, STEPS, WITHIN, PublishedComparison
+from simulator.studies.xu.xu_parts import Part, jobs_of, parts, play
+
+LOST = "Our copy of the paper has no numbers of this table.\n"
+FIGURE_2 = 0.8
+"""The paper's share of errors within ``WITHIN`` seconds."""
+
+Found = Sequence[tuple[Part, PublishedComparison]]
+
+
+class Log(NamedTuple):
+    """What a log holds.
+
+    Attributes:
+        jobs: that can be learned from.
+        users: who submitted them.
+        first: when the first was submitted, as a year with a fraction.
+        last: when the last was.
+        requests: share of requests within each of ``SECONDS``.
+        runtimes: the same of run times.
+    """
+
+    jobs: int
+    users: int
+    first: float
+    last: float
+    requests: Sequence[float]
+    runtimes: Sequence[float]
+
+
+def log_of(part: Part) -> Log:
+    """What the part's log holds."""
+    runs = jobs_of(part)
+    times = [run.submission.submit_time for run in runs]
+    return Log(
+        jobs=len(runs),
+        users=len({run.submission.user for run in runs}),
+        first=_year(min(times)),
+        last=_year(max(times)),
+        requests=_shares([run.submission.requested_walltime for run in runs]),
+        runtimes=_shares([run.runtime for run in runs]),
+    )
+
+
+def figure_1(sources: Sources) -> Exhibit:
+    """Distribution of requests and of run times."""
+    panels = [
+        _distribution(name, {"requests": log.requests, "run times": log.runtimes})
+        for name, log in _logs(sources)
+    ]
+    return Exhibit("Requests and run times (Xu et al., Fig. 1)", panels)
+
+
+def table_2(sources: Sources) -> Exhibit:
+    """What the logs hold."""
+    logs = _logs(sources)
+    series = [
+        Series("jobs", [float(log.jobs) for _, log in logs]),
+        Series("users", [float(log.users) for _, log in logs]),
+        Series("first submission, year", [log.first for _, log in logs]),
+        Series("last submission, year", [log.last for _, log in logs]),
+    ]
+    panel = Panel(title="Logs", places=[name for name, _ in logs], series=series, along="log")
+    return Exhibit("The logs (Xu et al., Table 2)", [panel], LOST)
+
+
+def table_3(sources: Sources) -> Exhibit:
+    """Share of underestimated jobs."""
+    return _scores(
+        sources, "Underestimated jobs (Xu et al., Table 3)", lambda rate, _: rate, shares=True
+    )
+
+
+def table_4(sources: Sources) -> Exhibit:
+    """Mean absolute error."""
+    return _scores(
+        sources, "Mean absolute error (Xu et al., Table 4)", lambda _, error: error, shares=False
+    )
+
+
+def figure_2(sources: Sources) -> Exhibit:
+    """Distribution of absolute errors."""
+    panels = [
+        _distribution(name, found.cumulative, {WITHIN: FIGURE_2}) for name, found in _found(sources)
+    ]
+    remark = "The paper's 80% are of 9,000 jobs of HPC2N04 that it does not name.\n"
+    return Exhibit("Absolute errors (Xu et al., Fig. 2)", panels, remark)
+
+
+def figure_3(sources: Sources) -> Exhibit:
+    """Mean absolute error over the number of predicted jobs."""
+    panels = [
+        Panel(
+            title=name,
+            places=[f"{100 * step // STEPS}%" for step in range(1, STEPS + 1)],
+            series=[Series(method, row) for method, row in found.running.items()],
+            along="jobs predicted",
+            value="mean absolute error until then, s",
+            kind="lines",
+            digits=0,
+        )
+        for name, found in _found(sources)
+    ]
+    return Exhibit("Error over the log (Xu et al., Fig. 3)", panels)
+
+
+def _scores(
+    sources: Sources, title: str, chosen: Callable[[float, float], float], *, shares: bool
+) -> Exhibit:
+    found = _found(sources)
+    methods = list(found[0][1].errors)
+    panel = Panel(
+        title="Every round is used, as in the paper",
+        places=[name for name, _ in found],
+        series=[
+            Series(
+                method,
+                [chosen(each.errors[method][1], each.errors[method][0]) for _, each in found],
+            )
+            for method in methods
+        ],
+        along="log",
+        value="" if shares else "s",
+        shares=shares,
+        digits=2 if shares else 0,
+    )
+    return Exhibit(title, [panel], LOST)
+
+
+def _distribution(
+    name: str,
+    shares: Mapping[str, Sequence[float]],
+    paper: Mapping[int, float] | None = None,
+) -> Panel:
+    known = paper or {}
+    return Panel(
+        title=name,
+        places=[f"{limit:,} s" for limit in SECONDS],
+        series=[
+            Series(each, values, [known.get(limit) for limit in SECONDS] if place == 0 else ())
+            for place, (each, values) in enumerate(shares.items())
+        ],
+        along="at most",
+        value="share of the jobs",
+        kind="lines",
+        shares=True,
+    )
+
+
+def _parts(sources: Sources) -> list[Part]:
+    options = {**sources.options, "as_published": True}
+    return parts(sources.paths, sources.limit, **options)
+
+
+def _logs(sources: Sources) -> list[tuple[str, Log]]:
+    return [(_name(part), log) for part, log in sources.play(log_of, _parts(sources))]
+
+
+def _found(sources: Sources) -> list[tuple[str, PublishedComparison]]:
+    return [(_name(part), found) for part, found in sources.play(play, _parts(sources))]
+
+
+def _name(part: Part) -> str:
+    log = Path(part.trace).name.split(".")[0]
+    return log if part.year is None else f"{log}, {part.year}"
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    return [float((np.array(values) <= limit).mean()) for limit in SECONDS]
+
+
+def _year(time: float) -> float:
+    moment = datetime.fromtimestamp(time, UTC)
+    return moment.year + (moment.timetuple().tm_yday - 1) / 366
+
+
+EXHIBITS: Exhibits = {
+    "figure 1": figure_1,
+    "figure 2": figure_2,
+    "figure 3": figure_3,
+    "table 2": table_2,
+    "table 3": table_3,
+    "table 4": table_4,
+}

@@ -1,0 +1,181 @@
+"""Reads which queues have processors of their own, and how many.
+
+Queues that share a node share a machine, so that no node is counted twice: they become one
+partition with the processors of all their nodes. What is read: ``sinfo --json``, ``scontrol show
+nodes --json``, ``pbsnodes -F json``, or lines such as ``batch 4096``. Nodes that are down now are
+counted too, because they were up for most of the log.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simulator.traces.files import read_bytes
+
+OTHER_QUEUES = "(other queues)"
+"""Stands for all queues that have no nodes of their own."""
+
+LARGEST_FILE = 256 << 20
+"""Bytes."""
+
+LARGEST_RANGE = 1_000_000
+"""Most nodes that one range of a list of nodes may stand for."""
+
+
+class PartitionsError(ValueError):
+    """A file does not say how many processors queues have; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Queues that share processors.
+
+    Attributes:
+        queues: names of the queues; ``OTHER_QUEUES`` stands for those of no other partition.
+        processors: number of processors that the queues share.
+    """
+
+    queues: frozenset[str]
+    processors: int
+
+    @property
+    def name(self) -> str:
+        """The names of the queues."""
+        return " + ".join(sorted(self.queues))
+
+
+class Node(NamedTuple):
+    """A node and the queues whose jobs may run there."""
+
+    name: str
+    processors: int
+    queues: frozenset[str]
+
+
+def read_partitions(path: str | Path) -> list[Partition]:
+    """The partitions that a file describes, the largest first.
+
+    Raises:
+        PartitionsError: the file has none, or is of no known form.
+        OSError: the file cannot be read.
+    """
+    content = read_bytes(path)
+    if len(content) > LARGEST_FILE:
+        raise PartitionsError(f"{path} is larger than {LARGEST_FILE >> 20} MB.")
+    text = content.decode("utf-8", "replace")
+    try:
+        found = _from_json(text) if text.lstrip().startswith("{") else _from_lines(text)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise PartitionsError(
+            f"{path} is not what sinfo --json or pbsnodes -F json prints."
+        ) from error
+    except ValueError as error:
+        raise PartitionsError(f"{path}: {error}") from error
+    found = [each for each in found if each.processors > 0]
+    if not found:
+        raise PartitionsError(f"{path} names no partition with processors.")
+    return sorted(found, key=lambda each: (-each.processors, each.name))
+
+
+def _from_lines(text: str) -> list[Partition]:
+    """Lines of a queue's name and its number of processors."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2 or not words[1].isdecimal():
+            raise ValueError(f"line {number} is not a queue and its processors, as in batch 4096.")
+        found.append(Partition(frozenset({words[0]}), int(words[1])))
+    return found
+
+
+def _from_json(text: str) -> list[Partition]:
+    document = json.loads(text)
+    if "sinfo" in document:
+        return shared_machines(_sinfo_nodes(document["sinfo"]))
+    nodes = document.get("nodes")
+    if isinstance(nodes, list):
+        return shared_machines(map(_slurm_node, nodes))
+    if isinstance(nodes, dict):
+        return shared_machines(_pbs_node(name, node) for name, node in nodes.items())
+    raise ValueError("neither sinfo nor nodes is in it.")
+
+
+def _sinfo_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterator[Node]:
+    """A row of sinfo is some nodes of one partition."""
+    for row in rows:
+        names = [name for text in row["nodes"]["nodes"] for name in host_names(text)]
+        partition = row["partition"]
+        queue = partition if isinstance(partition, str) else partition["name"]
+        for name in names:
+            yield Node(name, _processors_of_row(row["cpus"], len(names)), frozenset({queue}))
+
+
+def _processors_of_row(cpus: Mapping[str, Any], nodes: int) -> int:
+    return int(cpus.get("maximum") or cpus["total"] // max(1, nodes))
+
+
+def _slurm_node(node: Mapping[str, Any]) -> Node:
+    return Node(node["name"], int(node["cpus"]), frozenset(node["partitions"]))
+
+
+def _pbs_node(name: str, node: Mapping[str, Any]) -> Node:
+    available = node.get("resources_available", {})
+    queues = {node["queue"]} if "queue" in node else set()
+    queues |= set(filter(None, str(available.get("Qlist", "")).split(",")))
+    return Node(name, int(available.get("ncpus", 0)), frozenset(queues or {OTHER_QUEUES}))
+
+
+def shared_machines(nodes: Iterable[Node]) -> list[Partition]:
+    """Partitions that share no node: queues with a node in common become one of them."""
+    processors: dict[str, int] = {}
+    queues_of: dict[str, set[str]] = defaultdict(set)
+    for node in nodes:
+        processors[node.name] = max(node.processors, processors.get(node.name, 0))
+        queues_of[node.name] |= node.queues
+    machines: list[tuple[set[str], set[str]]] = []
+    for name, queues in queues_of.items():
+        joined = [each for each in machines if not each[0].isdisjoint(queues)]
+        machines = [each for each in machines if each[0].isdisjoint(queues)]
+        machines.append(
+            (
+                queues.union(*(each[0] for each in joined)),
+                {name}.union(*(each[1] for each in joined)),
+            )
+        )
+    return [
+        Partition(frozenset(queues), sum(processors[name] for name in names))
+        for queues, names in machines
+    ]
+
+
+def host_names(text: str) -> Iterator[str]:
+    """The nodes of Slurm's lists: ``n[01-03,7],login`` is n01, n02, n03, n7 and login."""
+    for item in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", text):
+        yield from _expanded(item)
+
+
+def _expanded(item: str) -> Iterator[str]:
+    head, bracket, rest = item.partition("[")
+    if not bracket:
+        yield item
+        return
+    ranges, _, tail = rest.partition("]")
+    for part in ranges.split(","):
+        for number in _numbers(part):
+            yield from (f"{head}{number}{end}" for end in _expanded(tail))
+
+
+def _numbers(part: str) -> Iterator[str]:
+    first, dash, last = part.partition("-")
+    if not dash:
+        yield first
+        return
+    if int(last) - int(first) > LARGEST_RANGE:
+        raise ValueError(f"the range {part[:40]} is too long.")
+    yield from (str(number).zfill(len(first)) for number in range(int(first), int(last) + 1))

@@ -1,0 +1,259 @@
+"""The whole loop on a real OpenPBS: nobody is held up, and every run is learned from."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+from private_machine import USER
+from private_pbs import HOME, PREFIX, PrivatePbs, reason_to_skip
+from running_service import eventually
+from transcripts import first_steps
+
+from predictors.jobs import Status
+from service.store import open_store
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
+    pytest.mark.xdist_group("openpbs"),
+    pytest.mark.timeout(600),
+]
+CONFIG = "/usr/share/walltimed/pbs/walltimed_hook.json"
+IMPORT = f"import hook walltimed application/x-config default {CONFIG}"
+SCHEDULING = HOME / "sched_priv" / "sched_config"
+PATIENCE = 2.5
+"""Seconds: the budget and a qsub on a machine that does other things too."""
+
+
+USUAL = {
+    "mode": "soft",
+    "queues": None,
+    "users": None,
+    "pause_seconds": 1,
+    "predict_again_after": 3600,
+    "budget_seconds": 1.0,  # on a machine that does other things too
+}
+
+
+class Site(PrivatePbs):
+    """PBS and walltimed, connected by the commands of docs/pbs.md."""
+
+    def runs(self) -> dict[str, list]:
+        """What the history holds, by job id."""
+        store = open_store(self.url)
+        reader = store.reader()
+        found: dict[str, list] = {}
+        try:
+            while completions := reader.read(1000):
+                for completion in completions:
+                    found.setdefault(completion.submission.job_id, []).append(completion)
+        finally:
+            reader.close()
+            store.close()
+        return found
+
+    def await_runs(self, *job_ids: str, seconds: float = 120) -> dict[str, list]:
+        """The history once it holds a run of each of these jobs."""
+        wanted = {job_id.partition(".")[0] for job_id in job_ids}
+
+        def found() -> dict[str, list] | None:
+            runs = {job.partition(".")[0]: known for job, known in self.runs().items()}
+            return runs if wanted <= runs.keys() else None
+
+        return eventually(found, seconds=seconds)
+
+    def configure(self, **settings) -> None:
+        """Change the hook's settings, as an administrator does."""
+        config = json.loads(self.run("cat", CONFIG))
+        self.write(CONFIG, json.dumps(config | settings))
+        self.qmgr(IMPORT)
+
+    def submit_in_time(self, *options) -> str:
+        """Submit a job, which must not take longer than the budget and qsub itself."""
+        began = time.monotonic()
+        job = self.qsub(*options)
+        assert time.monotonic() - began < PATIENCE
+        return job
+
+    def wanted(self, job_id: str) -> dict[str, str]:
+        """The resources that a job asks for."""
+        return self.job(job_id)["Resource_List"]
+
+
+@pytest.fixture(scope="module")
+def site():
+    """One site for all tests, connected by the transcript, whose answers are checked."""
+    with Site() as site:
+        site.start_service()
+        site.said = [(step, play(site, step)) for step in first_steps("pbs.md")]
+        site.qmgr("set server flatuid = true")
+        yield site
+
+
+def play(site, step):
+    """What a step of the transcript prints, after what it was preceded by has settled."""
+    if unit := re.fullmatch(r"systemctl enable --now (\S+)", step.command):
+        site.start_unit(unit.group(1))
+        return ""
+    if step.user == "root":
+        return site.run("bash", "-c", step.command)
+    if submitted := re.findall(r"^Job Id: (\S+)", site.run("qstat", "-x", "-f"), re.MULTILINE):
+        site.await_end(*submitted)
+        if "qsub" in step.command:
+            site.await_runs(*submitted)
+    return site.run("bash", "-c", step.command, user=step.user)
+
+
+@pytest.fixture
+def well(site):
+    """The site with its service running, and past any pause."""
+    if site.processes["service"].poll() is not None:
+        site.start_service()
+    site.configure(**USUAL)
+    eventually(lambda: predicted(site, submitted(site)), seconds=60)
+    return site
+
+
+def predicted(site, job):
+    """What a job asks for, if it was predicted: after a failure the hook pauses for a second."""
+    wanted = site.wanted(job)
+    return wanted if "walltimed_prediction" in wanted else None
+
+
+def submitted(site, *options, script="true"):
+    return site.qsub("-l", "walltime=00:10:00", *options, script=script)
+
+
+def test_the_first_eight_commands_lead_to_a_prediction_from_history(site):
+    for step, printed in site.said:
+        assert printed.splitlines() == step.printed, step.command
+
+
+def test_a_run_is_stored_as_it_was_asked_for_and_its_prediction_is_scored(well):
+    job = submitted(well, "-N", "learner", "-P", "physics", script="sleep 2")
+    (run,) = well.await_runs(job)[job.partition(".")[0]]
+    asked = run.submission
+    assert (asked.application, asked.user, asked.queue) == ("learner", USER, "workq")
+    assert (asked.requested_walltime, asked.project) == (600, "physics")
+    assert run.status is Status.COMPLETED
+    store = open_store(well.url)
+    assert all(score.jobs >= 1 for score in store.scores("default"))
+    store.close()
+
+
+def test_the_scheduler_plans_with_the_prediction_and_the_walltime_stays(well):
+    well.await_runs(submitted(well, script="sleep 1"))
+    cores = os.cpu_count()
+    well.qmgr("set server backfill_depth = 2")
+    well.run("sed", "-i", "s/^strict_ordering.*/strict_ordering: true all/", SCHEDULING)
+    well.run("bash", "-c", f"kill -HUP $(cat {HOME}/sched_priv/sched.lock)")
+    first = well.qsub("-l", f"select=1:ncpus={cores}", "-l", "walltime=00:30:00", script="sleep 25")
+    second = well.qsub("-l", f"select=1:ncpus={cores}", "-l", "walltime=00:30:00", script="true")
+    wanted = well.wanted(first)
+    assert (wanted["soft_walltime"], wanted["walltime"]) == ("00:01:00", "00:30:00")
+    planned = eventually(
+        lambda: well.job(second).get("estimated", {}).get("start_time"), seconds=20
+    )
+    started = well.job(first)["stime"]
+    ahead = time.mktime(time.strptime(planned)) - time.mktime(time.strptime(started))
+    assert ahead < 300, "after half an hour, were there no prediction"
+    well.await_runs(first, second)
+
+
+def test_a_job_without_a_queue_or_a_walltime_takes_the_defaults_and_is_predicted(well):
+    well.qmgr("set queue workq resources_default.walltime = 01:00:00")
+    try:
+        well.configure(queues=["workq"])
+        wanted = eventually(lambda: predicted(well, well.qsub()), seconds=60)
+        assert wanted["walltime"] == "01:00:00"
+        well.configure(queues=["elsewhere"])
+        assert "walltimed_prediction" not in well.wanted(submitted(well))
+    finally:
+        well.qmgr("unset queue workq resources_default.walltime")
+
+
+def test_a_job_that_waited_is_predicted_again_when_it_starts(well):
+    well.configure(predict_again_after=1)
+    job = submitted(well, "-h")
+    first = well.wanted(job)["walltimed_prediction"]
+    eventually(lambda: time.time() - time.mktime(time.strptime(well.job(job)["qtime"])) > 2)
+    well.run("qrls", job, user=USER)
+    well.await_runs(job)
+    second = well.wanted(job)["walltimed_prediction"]
+    assert second.endswith(f".{first}")
+    assert second != first
+
+
+def test_arrays_requeues_and_killed_jobs_come_back_as_runs(well):
+    array = submitted(well, "-J", "1-2", "-N", "sweep")
+    killed = well.qsub("-l", "walltime=00:00:05", "-N", "killed", script="sleep 120")
+    requeued = submitted(well, "-N", "requeued", script="sleep 40")
+    deleted = submitted(well, "-N", "deleted", script="sleep 120")
+    for job in (requeued, deleted):
+        eventually(lambda job=job: well.job(job)["job_state"] == "R", seconds=90)
+    well.run("qrerun", requeued)
+    well.run("qdel", deleted)
+    tasks = [array.replace("[]", f"[{task}]") for task in (1, 2)]
+    found = well.await_runs(*tasks, killed, requeued, deleted)
+    number = array.partition("[")[0]
+    assert f"{number}[]" not in found
+    of = {
+        name: found[job.partition(".")[0]]
+        for name, job in {"killed": killed, "requeued": requeued, "deleted": deleted}.items()
+    }
+    assert [run.status for run in of["killed"]] == [Status.TIMEOUT]
+    assert of["requeued"][0].status is Status.PREEMPTED
+    assert [run.status for run in of["deleted"]] == [Status.CANCELLED]
+    well.run("qdel", requeued, check=False)
+
+
+def test_a_service_that_is_killed_holds_nobody_up_and_loses_no_run(well):
+    well.end_service(signal.SIGKILL)
+    jobs = [well.submit_in_time("-l", "walltime=00:10:00") for _ in range(3)]
+    assert "walltimed_prediction" not in well.wanted(jobs[-1])
+    well.await_end(*jobs)
+    assert "walltimed: ConnectionRefusedError" in well.server_log()
+    well.start_service()
+    found = well.await_runs(*jobs)
+    assert [len(found[job.partition(".")[0]]) for job in jobs] == [1, 1, 1]
+
+
+def test_a_service_that_hangs_holds_nobody_up(well):
+    well.configure(budget_seconds=0.2)
+    os.kill(well.pid_of_service(), signal.SIGSTOP)
+    try:
+        jobs = [well.submit_in_time("-l", "walltime=00:10:00") for _ in range(3)]
+    finally:
+        os.kill(well.pid_of_service(), signal.SIGCONT)
+    well.await_runs(*jobs)
+    assert "walltimed: timeout" in well.server_log() or "TimeoutError" in well.server_log()
+
+
+def test_a_server_that_is_restarted_keeps_what_was_set_up(well):
+    well.run("qterm", "-t", "quick")
+    eventually(
+        lambda: (
+            "cannot connect" in well.run("qstat", "-B", check=False).lower()
+            or "refused" in well.run("qstat", "-B", check=False)
+        ),
+        seconds=60,
+    )
+    well.run(PREFIX / "sbin" / "pbs_server", timeout=120)
+    eventually(lambda: "state = free" in well.run("pbsnodes", "-a", check=False), seconds=60)
+    job = submitted(well)
+    assert "walltimed_prediction" in well.wanted(job)
+    well.await_runs(job)
+
+
+def test_without_its_token_the_hook_accepts_and_the_follower_says_so_once(well):
+    token = json.loads(well.run("cat", CONFIG))["token"]
+    with contextlib.ExitStack() as stack:
+        stack.callback(well.configure, token=token)
+        well.configure(token="wt_no_token")
+        assert "walltimed_prediction" not in well.wanted(submitted(well))
+    assert "HTTP/1.1 401" in well.server_log()
+    assert well.log("walltimed-pbs-accounting").count("refuses") == 0

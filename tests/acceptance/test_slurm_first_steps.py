@@ -1,0 +1,67 @@
+"""The transcript of docs/slurm.md on a real Slurm, as an administrator and a user type it."""
+
+import re
+from pathlib import Path
+
+import private_machine
+import private_slurm
+import pytest
+from private_machine import PrivateMachine
+from private_slurm import PrivateSlurm
+from running_service import eventually
+from transcripts import first_steps
+
+from service.store import open_store
+
+REASON = private_slurm.reason_to_skip() or private_machine.reason_to_skip()
+if Path("/") != private_slurm.ROOT:
+    REASON = "runs on the Slurm of this machine"
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(REASON is not None, reason=REASON or ""),
+    pytest.mark.xdist_group("slurm"),
+]
+UNCONNECTED = dict.fromkeys(("JobSubmitPlugins", "CliFilterPlugins", "JobCompType", "JobCompLoc"))
+RESENT_AFTER = 75  # Slurm sends again every 30 s
+
+
+@pytest.fixture
+def site():
+    """A Slurm that knows nothing of walltimed, and a service that knows no runs."""
+    with (
+        PrivateMachine() as machine,
+        PrivateSlurm([], "", settings=UNCONNECTED, prefix=machine.inside()) as slurm,
+    ):
+        machine.run("mkdir", "-p", "/etc/slurm")
+        machine.run("mount", "--bind", slurm.conf.parent, "/etc/slurm")
+        machine.start_service()
+        yield machine, slurm
+
+
+def runs(machine):
+    store = open_store(machine.url)
+    try:
+        return store.history_length()
+    finally:
+        store.close()
+
+
+def play(machine, slurm, step):
+    """What a step prints; a user's waits until the jobs before have ended and were reported."""
+    if step.command == "systemctl restart slurmctld":
+        slurm.restart_controller()
+        return ""
+    if unit := re.fullmatch(r"systemctl enable --now (\S+)", step.command):
+        machine.start_unit(unit.group(1))
+        return ""
+    if step.user == "root":
+        return machine.run("bash", "-c", step.command.replace("NAME", slurm.cluster))
+    submitted = len(slurm.run("scontrol", "-o", "show", "jobs").split("JobId=")) - 1
+    eventually(lambda: runs(machine) == submitted, seconds=RESENT_AFTER)
+    return machine.run("bash", "-c", step.command, user=step.user)
+
+
+def test_the_first_eight_commands_lead_to_a_prediction_from_history(site):
+    for step in first_steps("slurm.md"):
+        assert play(*site, step).splitlines() == step.printed, step.command

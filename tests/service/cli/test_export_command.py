@@ -1,0 +1,80 @@
+"""Files that the history is exported to."""
+
+import csv
+import importlib.util
+import io
+
+import pytest
+from runs import a_run, reported
+
+from service.store import open_store
+from simulator.traces.swf import read_swf
+
+
+@pytest.fixture
+def history(sqlite_url):
+    """The URL of a store with runs of two clusters."""
+    known = {"queue": "short", "application": "a,b", "requested_processors": 4}
+    store = open_store(sqlite_url)
+    runs = [
+        a_run("1", start=2000.0, **known),
+        a_run("2", start=1000.0, user="bob", **known),
+        a_run("3", start=3000.0, user=None),
+        a_run("4", cluster="other"),
+    ]
+    store.write([reported(*runs)])
+    store.close()
+    return sqlite_url
+
+
+def test_csv_has_every_field_and_leaves_empty_what_is_unknown(history, walltimed):
+    code, told, complained = walltimed("export", "-d", history, "--cluster", "default")
+    assert code == 0
+    assert "3 runs" in complained
+    rows = list(csv.DictReader(io.StringIO(told)))
+    assert [row["job_id"] for row in rows] == ["2", "1", "3"], "in the order of submission"
+    assert rows[0]["application"] == "a,b"
+    assert rows[0]["runtime"] == "600.0"
+    assert rows[2]["user"] == rows[2]["requested_processors"] == ""
+
+
+def test_swf_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
+    file = tmp_path / "log.swf"
+    options = ("--format", "swf", "--cluster", "default", "-o", file, "-d", history)
+    assert walltimed("export", *options)[0] == 0
+    trace = read_swf(file)
+    assert trace.submit.tolist() == [0.0, 1000.0, 2000.0]
+    assert trace.wait.tolist() == [60.0] * 3
+    assert trace.run.tolist() == [600.0] * 3
+    assert trace.requested_time.tolist() == [3600.0] * 3
+    assert trace.user.tolist() == [1, 2, -1]
+    assert trace.status.tolist() == [1, 1, 1]
+    assert trace.header["UnixStartTime"] == "940"
+
+
+def test_swf_holds_one_cluster(history, walltimed):
+    code, _, complained = walltimed("export", "--format", "swf", "-d", history)
+    assert code == 2
+    assert "default, other" in complained
+
+
+def test_only_runs_of_a_period(history, walltimed):
+    assert len(walltimed("export", "--since", "30d", "-d", history)[1].splitlines()) == 1
+    assert walltimed("export", "--since", "soon", "-d", history)[0] == 2
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is not None, reason="pyarrow is there")
+def test_parquet_says_what_it_needs(history, walltimed, tmp_path):
+    options = ("--format", "parquet", "-o", tmp_path / "runs.parquet")
+    code, _, complained = walltimed("export", *options, "-d", history)
+    assert code == 2
+    assert "walltimed[parquet]" in complained
+
+
+def test_parquet_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    file = tmp_path / "runs.parquet"
+    assert walltimed("export", "--format", "parquet", "-o", file, "-d", history)[0] == 0
+    table = parquet.read_table(file).to_pylist()
+    assert [row["job_id"] for row in table] == ["4", "2", "1", "3"]
+    assert table[3]["user"] is None

@@ -1,0 +1,104 @@
+"""What job scripts ask for."""
+
+import time
+
+import pytest
+
+from service.cli.for_users.job_script import request_in
+from service.cli.for_users.times import duration, limit, moment, seconds_of, spoken
+
+SLURM = """#!/bin/bash
+#SBATCH --job-name=train -t 2-00:00:00
+#SBATCH -N 2 --ntasks-per-node=4 -c2   # cores
+#SBATCH --partition long,short
+#SBATCH -A physics --mem=8G --exclusive
+echo hello
+#SBATCH --time=1
+"""
+PBS = """#!/bin/bash
+#PBS -N train -q workq@server
+#PBS -l select=2:ncpus=8:mem=4gb+1:ncpus=1
+#PBS -l walltime=06:30:00 -P physics
+"""
+
+
+def test_lines_for_slurm_up_to_the_first_command():
+    assert request_in(SLURM) == {
+        "requested_walltime": 172800.0,
+        "requested_processors": 16,
+        "requested_memory": 8 * 1024 * 1024 * 2 / 16,
+        "queue": "long",
+        "project": "physics",
+        "application": "train",
+    }
+
+
+def test_lines_for_pbs():
+    assert request_in(PBS) == {
+        "requested_walltime": 23400.0,
+        "requested_processors": 17,
+        "requested_memory": 8 * 1024 * 1024 / 17,
+        "queue": "workq",
+        "project": "physics",
+        "application": "train",
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "processors"),
+    [
+        ("#PBS -l nodes=2:ppn=8,walltime=1:00:00", 16),
+        ("#PBS -l ncpus=4", 4),
+        ("#SBATCH -n 6", 6),
+        ("#SBATCH --ntasks=6\n#SBATCH --cpus-per-task=2", 12),
+        ("#SBATCH -J 'no end", 1),
+        ("", 1),
+    ],
+)
+def test_processors_are_counted_as_each_manager_counts_them(lines, processors):
+    assert request_in(lines).get("requested_processors", 1) == processors
+
+
+def test_durations_and_limits_are_short_and_clear():
+    assert [duration(each) for each in (45, 2220, 20400, 216000, None)] == [
+        "45 s",
+        "37 min",
+        "5 h 40 min",
+        "2.5 days",
+        "-",
+    ]
+    assert [limit(each) for each in (600, 21600, 172800, None)] == [
+        "0:10:00",
+        "6:00:00",
+        "2-00:00:00",
+        "-",
+    ]
+
+
+@pytest.fixture
+def in_utc(monkeypatch):
+    """The machine's zone is UTC meanwhile."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_utc")
+def test_times_are_told_in_the_zone_of_the_reader():
+    noon = 1_700_049_600.0  # Wednesday, 15 November 2023, 12:00
+    assert moment(noon + 3600, noon) == "13:00"
+    assert moment(noon + 86400, noon) == "Thu 12:00"
+    assert moment(noon + 30 * 86400, noon) == "15 Dec"
+    assert spoken(noon, noon) == "now"
+    assert spoken(noon + 9.5 * 3600, noon) == "today at 21:30"
+    assert spoken(noon + 26 * 3600, noon) == "tomorrow at 14:00"
+    assert spoken(noon + 3 * 86400, noon) == "Saturday at 12:00"
+
+
+def test_periods():
+    assert [seconds_of(each) for each in ("12h", "30d", "2w")] == [43200, 2592000, 1209600]
+    for wrong in ("", "d", "0d", "-3d", "3", "3m"):
+        with pytest.raises(ValueError, match="no period"):
+            seconds_of(wrong)

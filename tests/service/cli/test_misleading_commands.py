@@ -1,0 +1,222 @@
+"""Mistakes that people make with commands, and what they are told."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+from predictors.methods.knn import KnnParameters
+from service.cli import app, tune
+from simulator.traces.swf import write_swf
+from simulator.traces.synth import SyntheticLog, synthesise
+
+DATA = Path(__file__).parents[2] / "data"
+
+LONGEST_NAME = 24
+"""Characters of an option that help in 80 columns shows whole."""
+
+LONGEST_EXAMPLE = 77
+"""Characters of an example that stays on one line, so that it can be copied."""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    file = tmp_path_factory.mktemp("logs") / "log.swf"
+    write_swf(synthesise(SyntheticLog(jobs=30, seed=5)), file)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("replay", "LOG", "--predictions", "no/where.csv"), "there is no directory no"),
+        (("replay", "LOG", "--report", "file"), "file is a file; name a directory"),
+        (("simulate", "LOG", "--output", "no/where.swf"), "there is no directory no"),
+        (("simulate", "LOG", "--report", "file/below"), "cannot be written"),
+        (("synth", "-o", "no/where.swf"), "there is no directory no"),
+        (("learn", "LOG", "-o", "no/weights.npz"), "there is no directory no"),
+        (("backtest", "LOG", "-o", "no/page.html"), "there is no directory no"),
+        (("serve", "--unix-socket", "no/socket"), "no/socket cannot be written"),
+    ],
+)
+def test_a_path_that_cannot_be_written_is_told_before_the_work(
+    walltimed, tmp_path, log, arguments, complaint
+):
+    (tmp_path / "file").write_text("")
+    code, printed, told = walltimed(*(str(log) if each == "LOG" else each for each in arguments))
+    assert code == 2
+    assert complaint in told
+    assert printed == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("WALLTIMED_PORTT", "WALLTIMED_PORT"),
+        ("WALLTIMED_METHODS", "WALLTIMED_METHOD"),
+        ("WALLTIMED_DATABASE_URI", "WALLTIMED_DATABASE_URL"),
+    ],
+)
+def test_a_misspelt_variable_of_the_environment_is_refused(walltimed, monkeypatch, variable, meant):
+    monkeypatch.setenv(variable, "1")
+    code, _, told = walltimed("check-config")
+    assert code == 2
+    assert f"{variable} is no setting; did you mean {meant}?" in told
+
+
+def test_variables_of_others_with_our_prefix_are_theirs(walltimed, monkeypatch):
+    monkeypatch.setenv("WALLTIMED_TOKEN", "secret")
+    monkeypatch.setenv("WALLTIMED_PORT_8580_TCP_ADDR", "10.0.0.1")
+    assert walltimed("check-config")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("prot = 3", "There is no setting 'prot'; did you mean 'port'?"),
+        ("tuning_plan = {penality = 2}", "no part of a plan 'penality'; did you mean 'penalty'?"),
+        ("method = 'max-usages'", "There is no method 'max-usages'; did you mean 'max-usage'?"),
+        ("port = 'x'", "port: Input should be a valid integer"),
+    ],
+)
+def test_a_misspelt_line_of_the_settings_file_is_refused(walltimed, tmp_path, line, told):
+    (tmp_path / "walltimed.toml").write_text(line)
+    code, _, complaint = walltimed("check-config", "-c", "walltimed.toml")
+    assert code == 2
+    assert told in complaint
+
+
+def test_a_misspelt_parameter_of_a_method_is_named_without_python(walltimed, log):
+    code, _, told = walltimed("replay", log, "-m", "max-usage:widow=3", "--in-process")
+    assert code == 2
+    assert "There is no parameter of max-usage 'widow'; did you mean 'window'?" in told
+    assert "__init__" not in told
+
+
+def test_a_file_s_name_is_no_database_url_and_the_right_one_is_said(walltimed):
+    code, _, told = walltimed("token", "list", "-d", "history.db")
+    assert code == 2
+    assert "write sqlite:///history.db" in told
+    assert "SQLAlchemy" not in told
+
+
+@pytest.mark.parametrize(
+    "name", ["slurm/sacct.txt", "slurm/xdmod.txt", "slurm/sacct_24.11.json", "pbs/accounting.txt"]
+)
+def test_an_import_sees_the_format_from_the_content(walltimed, sqlite_url, name):
+    code, printed, _ = walltimed("import", DATA / name, "-d", sqlite_url, "--json")
+    assert code == 0
+    (report,) = json.loads(printed)["files"]
+    assert report["accepted"] > 0
+
+
+def test_a_file_of_no_known_format_is_refused_with_what_there_is(walltimed, tmp_path, sqlite_url):
+    (tmp_path / "jobs.txt").write_text("JobId=901 JobName=train\n   UserId=carol(1001)\n")
+    code, _, told = walltimed("import", "jobs.txt", "-d", sqlite_url)
+    assert code == 2
+    assert "neither SWF, nor what sacct prints" in told
+    assert "--format swf | sacct | pbs" in told
+
+
+def test_a_file_of_the_wrong_format_prints_five_lines_and_a_count(walltimed, tmp_path, sqlite_url):
+    (tmp_path / "broken.swf").write_text("; SWF\n" + "1 2 3\n" * 40)
+    code, _, told = walltimed("import", "broken.swf", "-d", sqlite_url)
+    assert code == 2
+    assert told.count("3 fields instead of 18") == 5
+    assert "40 malformed lines" in told
+
+
+def test_an_import_of_an_empty_file_is_noticed_by_its_exit_code(walltimed, tmp_path, sqlite_url):
+    (tmp_path / "empty.swf").write_text("")
+    code, printed, _ = walltimed("import", "empty.swf", "-d", sqlite_url)
+    assert code == 3
+    assert "the file has no job that can be learned from" in printed
+
+
+def test_a_dry_run_of_an_import_stores_nothing(walltimed, log, tmp_path):
+    url = f"sqlite:///{tmp_path / 'new.sqlite3'}"
+    code, printed, _ = walltimed("import", log, "-d", url, "--dry-run")
+    assert code == 0
+    assert "30 readable" in printed
+    assert not (tmp_path / "new.sqlite3").exists()
+
+
+def test_a_dry_run_of_tuning_says_what_a_round_would_look_at(walltimed, tmp_path, sqlite_url):
+    code, _, told = walltimed("tune", "--dry-run", "-d", sqlite_url)
+    assert code == 1
+    assert "Tuning needs 1000 completions, there are 0." in told
+    write_swf(synthesise(SyntheticLog(jobs=1200, seed=5)), tmp_path / "log.swf")
+    walltimed("import", "log.swf", "-d", sqlite_url)
+    code, printed, _ = walltimed("tune", "--dry-run", "-d", sqlite_url, "--json")
+    assert code == 0
+    document = json.loads(printed)
+    assert document["neighbours"] + document["training"] + document["test"] == document["jobs"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (("backtest", "missing.swf"), 2, "usage"),
+        (("config", "--bogus"), 2, "usage"),
+        (("replay",), 2, "usage"),
+        (("db", "check", "-d", "sqlite:////nowhere/at/all.sqlite3"), 4, "unavailable"),
+    ],
+)
+def test_errors_under_json_are_json(walltimed, arguments, code, error):
+    ended, printed, _ = walltimed(*arguments, "--json")
+    document = json.loads(printed)
+    assert ended == document["exit_code"] == code
+    assert document["schema"] == 1
+    assert document["error"] == error
+    assert document["detail"]
+
+
+def commands():
+    """Every command with its words."""
+    for name, command in typer.main.get_command(app).commands.items():
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield (name,), command
+        else:
+            yield from (((name, each), below) for each, below in inner.items())
+
+
+@pytest.mark.parametrize(("words", "command"), list(commands()))
+def test_help_in_80_columns_shows_whole_options_and_whole_examples(words, command):
+    names = [name for parameter in command.params for name in parameter.opts]
+    secondary = [name for parameter in command.params for name in parameter.secondary_opts]
+    if "experiment" not in words:
+        assert all(len(name) <= LONGEST_NAME for name in names), names
+        assert all(len(name) <= LONGEST_NAME for name in secondary), secondary
+    for line in (command.help or "").splitlines():
+        if line.startswith("    walltimed"):
+            assert len(line.strip()) <= LONGEST_EXAMPLE, line
+
+
+def test_config_fits_eighty_columns_with_its_meanings(walltimed):
+    _, printed, _ = walltimed("config")
+    assert "port = 8580  [default]\n    Port to listen on" in printed
+    meanings = [line for line in printed.splitlines() if line.startswith("    ")]
+    assert len(meanings) > 30
+    assert max(map(len, meanings)) <= 80
+
+
+def test_a_round_s_table_fits_eighty_columns(capsys, monkeypatch):
+    errors = SimpleNamespace(mean_absolute_error=12345.0, underestimation_rate=0.123)
+    trial = SimpleNamespace(
+        parameters=KnnParameters(template=("user", "group", "queue", "application")),
+        training=errors,
+        test=errors,
+    )
+    found = SimpleNamespace(
+        before=trial, after=trial, adopted=True, evaluations=5100, training_jobs=20000,
+        test_jobs=2000,
+    )  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "80")
+    tune.show(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[:3])) <= 80
+    assert "3.4 h" in lines[1]
+    assert "template after: user+group+queue+application" in lines

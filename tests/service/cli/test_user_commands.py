@@ -1,0 +1,205 @@
+"""The commands of users, against a service that serves on a socket."""
+
+import csv
+import io
+import json
+import time
+
+import pytest
+from running_service import Service, eventually
+
+from service.store import open_store
+
+JOB_SCRIPT = """#!/bin/sh
+#SBATCH -J solve -t 1-00:00:00 -n 2 -p short
+./solve
+"""
+
+
+def run_of(number, *, user, runtime, request=86400.0):
+    ended = time.time() - 600.0 - 60 * number
+    return {
+        "job_id": f"{user}-{number}",
+        "cluster": "hill",
+        "user": user,
+        "queue": "short",
+        "project": "physics",
+        "application": "solve",
+        "requested_walltime": request,
+        "requested_processors": 2,
+        "submit_time": ended - runtime - 300,
+        "start_time": ended - runtime,
+        "end_time": ended,
+        "status": "completed",
+    }
+
+
+def job(job_id, user, processors, request, **fields):
+    asked = {"requested_walltime": request, "requested_processors": processors}
+    named = {"user": user, "queue": "short", "application": "solve"}
+    return {"job_id": job_id, "submit_time": time.time() - 60, **asked, **named, **fields}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, sqlite_template):
+    """A service with a history of two users and a queue, and its store."""
+    file = tmp_path_factory.mktemp("site") / "walltimed.sqlite3"
+    file.write_bytes(sqlite_template.read_bytes())
+    url = f"sqlite:///{file}"
+    with Service(url) as service:
+        runs = [run_of(n, user="ada", runtime=1800.0 + n) for n in range(300)]
+        runs += [run_of(n, user="bob", runtime=60.0 + n) for n in range(10)]
+        assert service.complete(*runs).is_success
+        queue = {
+            "pools": [{"processors": 4, "queues": ["short"]}],
+            "running": [job("1", "bob", 3, 7200.0, start_time=time.time() - 30)],
+            "waiting": [job("2", "bob", 4, 3600.0), job("3", "ada", 1, 600.0)],
+        }
+        assert service.client.put("/v1/queues/hill", json=queue).is_success
+        eventually(lambda: service.client.get("/v1/queues/hill").json()["forecast_at"], seconds=120)
+        service.url = url
+        yield service
+
+
+@pytest.fixture
+def call(site, walltimed, monkeypatch, tmp_path):
+    """Runs a command of a user that the service serves, on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("WALLTIMED_URL", f"unix:{site.socket}")
+    return walltimed
+
+
+def fits(text):
+    return all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_ask_tells_what_a_script_would_come_to(call, tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text(JOB_SCRIPT)
+    code, told, _ = call("ask", script, "--user", "ada")
+    assert code == 0
+    assert "likely runs  " in told
+    assert "earlier run" in told
+    assert "of runs like it kept" in told
+    assert told.count("with ") == 2, "the request as written, and the one that would do"
+    assert "with 1-00:00:00" in told
+    assert fits(told)
+    assert not call("ask", "--user", "ada")[1], "no walltime was named"
+
+
+def test_ask_takes_options_over_the_script_and_answers_machines(call, tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text(JOB_SCRIPT)
+    code, told, _ = call("ask", script, "--user", "ada", "--time", "30", "--cpus", "5", "--json")
+    assert code == 0
+    answer = json.loads(told)
+    assert answer["as_written"]["requested_walltime"] == 1800.0
+    assert answer["as_written"]["obstacle"] == "too-large"
+
+
+def test_queue_reads_like_squeue(call):
+    code, told, _ = call("queue")
+    assert code == 0
+    heading, *rows, totals = told.splitlines()
+    assert heading.split() == ["JOBID", "USER", "QUEUE", "NAME", "ST", "CPUS", "LIMIT", "START",
+                               "END"]  # fmt: skip
+    assert [row.split()[:5] for row in rows] == [
+        ["1", "bob", "short", "solve", "R"],
+        ["2", "bob", "short", "solve", "PD"],
+        ["3", "ada", "short", "solve", "PD"],
+    ]
+    assert "1 running, 2 waiting, 0 held" in totals
+    assert fits(told)
+    assert len(call("queue", "--user", "ada")[1].splitlines()) == 3
+    assert json.loads(call("queue", "--json")[1])["found"] == 3
+
+
+def test_queue_tells_one_job_at_length(call):
+    code, told, _ = call("queue", "2")
+    assert code == 0
+    assert "2 solve: waiting, number 1 of those that wait" in told
+    assert "starts" in told
+    assert fits(told)
+    assert call("queue", "4711")[0] == 1
+
+
+def test_queue_watches_until_it_is_stopped(call, monkeypatch):
+    shown = []
+
+    def stop(_seconds):
+        shown.append(1)
+        if len(shown) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("service.cli.queue.time.sleep", stop)
+    code, told, _ = call("queue", "--watch")
+    assert code == 0
+    assert told.count("JOBID") == 2
+
+
+def test_report_tells_hours_and_a_request_that_would_do(call):
+    code, told, _ = call("report", "--user", "ada")
+    assert code == 0
+    heads = ["JOB", "RUNS", "ASKED", "h", "USED", "h", "%", "WAITED", "COST", "USUAL", "ENOUGH"]
+    assert told.splitlines()[2].split() == heads
+    row = told.splitlines()[3].split()
+    assert row[:2] == ["solve", "300"]
+    assert row[-2:] == ["1-00:00:00", "0:40:00"]
+    assert fits(told)
+
+
+def test_report_for_a_spreadsheet_a_machine_and_a_browser(call):
+    (row,) = csv.DictReader(io.StringIO(call("report", "--user", "ada", "--csv")[1]))
+    assert (row["application"], row["runs"], row["suggested_request"]) == ("solve", "300", "2400.0")
+    assert json.loads(call("report", "--user", "ada", "--json")[1])["own"]["runs"] == 300
+    page = call("report", "--account", "physics", "--html")[1]
+    assert page.startswith("<!doctype html>")
+    assert "solve" in page
+    assert call("report", "--csv", "--json")[0] == 2
+
+
+def test_report_lists_users_with_most_to_gain_and_writes_to_each(call, tmp_path):
+    code, told, _ = call("report", "--everybody")
+    assert code == 0
+    assert [line.split()[0] for line in told.splitlines()[3:]] == ["ada", "bob"]
+    assert fits(told)
+    assert call("report", "--everybody", "--mail-dir", tmp_path / "mails")[0] == 0
+    assert {file.name for file in (tmp_path / "mails").iterdir()} == {"ada.txt", "bob.txt"}
+    text = (tmp_path / "mails" / "ada.txt").read_text()
+    assert text.startswith("Subject: ")
+    assert "0:40:00 would have held 95% of them" in text
+    assert fits(text)
+    assert call("report", "--mail-dir", tmp_path)[0] == 2
+
+
+@pytest.mark.parametrize("command", ["queue", "report", "ask"])
+def test_commands_fall_silent_when_the_service_is_away(walltimed, tmp_path, command):
+    options = ["--time", "60"] if command == "ask" else []
+    away = f"unix:{tmp_path}/nobody"
+    code, told, complained = walltimed(command, *options, "--url", away, "--cluster", "hill")
+    assert (code, told, complained) == (4, "", "")
+
+
+def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
+    store = open_store(site.url)
+    secret = store.issue_token("ada's", ["self"], 0.0, user="ada")[1]
+    store.close()
+    token = tmp_path / "walltimed" / "token"
+    token.parent.mkdir()
+    token.write_text(secret)
+    eventually(lambda: site.client.get("/v1/queues").status_code == 401)
+    try:
+        assert len(call("queue")[1].splitlines()) == 3
+        assert call("ask", "--time", "60", "--user", "ada")[0] == 0
+        assert call("ask", "--time", "60", "--user", "bob")[0] == 1
+        assert call("report", "--user", "ada")[0] == 0
+        assert call("report", "--user", "bob")[0] == 1
+        assert [line.split()[0] for line in call("report", "--everybody")[1].splitlines()[3:]] == [
+            "ada"
+        ]
+    finally:
+        store = open_store(site.url)
+        store.forget_tokens()
+        store.close()
+        eventually(lambda: site.client.get("/v1/queues").is_success)

@@ -1,0 +1,280 @@
+import pytest
+from asgi_client import NOW, run_of
+
+MACHINE = [{"processors": 4, "queues": ["short"]}]
+
+
+def job(job_id, processors, walltime, *, submitted=-10.0, user="ada", **fields):
+    asked = {"requested_processors": processors, "requested_walltime": walltime}
+    return {
+        "job_id": job_id,
+        "user": user,
+        "queue": "short",
+        "application": "solve",
+        "submit_time": NOW + submitted,
+        **asked,
+        **fields,
+    }
+
+
+def queue(now=0.0, *, running=(), waiting=(), **fields):
+    return {
+        "taken_at": NOW + now,
+        "pools": MACHINE,
+        "running": list(running),
+        "waiting": list(waiting),
+        **fields,
+    }
+
+
+LONG = job("30", 3, 700, submitted=-200.0, start_time=NOW - 100)
+WIDE = job("31", 4, 50, user="bob")
+SMALL = job("32", 1, 90)
+
+
+def put(service, body, cluster="hill"):
+    answer = service.request("PUT", f"/v1/queues/{cluster}", json=body)
+    assert answer.status_code == 202, answer.text
+    service.wait_until(
+        lambda: service.get(f"/v1/queues/{cluster}").json()["forecast_at"] == body["taken_at"]
+    )
+    return service.get(f"/v1/queues/{cluster}").json()
+
+
+def starts(shown):
+    return {each["job_id"]: each["start_time"] - NOW for each in shown["jobs"]}
+
+
+@pytest.fixture
+def live(serve, sqlite_url):
+    """A service that thinks that the queues below are of now."""
+    return serve(sqlite_url, queue_old_seconds=1e12)
+
+
+def test_a_queue_is_forecast_as_soon_as_it_is_handed_over(live):
+    shown = put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
+    assert starts(shown) == {"30": -100, "31": 600, "32": 0}, "the small job is backfilled"
+    assert [each["position"] for each in shown["jobs"]] == [None, 1, 2]
+    assert [each["end_time"] - NOW for each in shown["jobs"]] == [600, 650, 90]
+    assert shown["totals"]["waiting"] == {"jobs": 2, "processors": 5}
+    assert shown["pools"] == [{"processors": 4, "used": 3, "queues": ["short"]}]
+
+
+def test_held_jobs_and_jobs_that_never_fit_have_no_forecast_and_delay_nobody(live):
+    held = job("33", 4, 50, held=True, reason="Dependency")
+    shown = put(live, queue(waiting=[held, job("34", 5, 50), SMALL]))
+    found = {each["job_id"]: each for each in shown["jobs"]}
+    assert found["33"]["state"] == "held"
+    assert found["33"]["start_time"] is None
+    assert found["34"]["start_time"] is None
+    assert found["32"]["start_time"] == NOW
+
+
+def test_pools_do_not_wait_for_one_another(live):
+    pools = [{"processors": 4, "queues": ["short"]}, {"processors": 4, "queues": ["long"]}]
+    waiting = [WIDE, {**WIDE, "job_id": "35", "queue": "long"}]
+    shown = put(live, queue(running=[LONG], waiting=waiting, pools=pools))
+    assert starts(shown) == {"30": -100, "31": 600, "35": 0}
+
+
+def test_a_forecast_tells_how_it_moved_and_a_job_keeps_its_history(live):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    later = put(live, queue(60.0, waiting=[WIDE]))
+    assert later["jobs"][0]["moved"] == 60 - 600
+    assert later["jobs"][0]["moved_since_arrival"] == 60 - 600
+    assert later["jobs"][0]["wait_forecast_at_arrival"] == 610
+    detail = live.get("/v1/queues/hill/jobs/31").json()
+    assert [each["start_time"] - NOW for each in detail["forecasts"]] == [600, 60]
+    assert detail["job"]["job_id"] == "31"
+
+
+def test_jobs_that_start_score_the_waits_that_were_forecast(live):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    put(live, queue(60.0, running=[LONG], waiting=[WIDE]))
+    started = {**WIDE, "start_time": NOW + 100}
+    put(live, queue(120.0, running=[started]))
+    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
+    first = next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
+    assert first["jobs"] == 1
+    assert first["mean_wait"] == 110
+    assert first["mean_absolute_error"] == first["mean_error"] == 500
+    metrics = live.get("/metrics").text
+    assert 'walltimed_scored_waits{cluster="hill",made="arrival"} 1.0' in metrics
+    assert 'walltimed_job_wait_seconds_count{cluster="hill",kind="come",queue="short"} 1.0' in (
+        metrics
+    )
+
+
+def test_a_job_that_nobody_saw_running_is_scored_by_its_completion(live):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    live.complete(run_of("31", cluster="hill", user="bob", start_time=NOW + 5, end_time=NOW + 9))
+    put(live, queue(60.0, running=[LONG]))
+    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
+    assert {each["mean_absolute_error"] for each in scores} == {595}
+
+
+def test_intervals_come_from_what_jobs_like_these_have_run(live):
+    live.complete(
+        *(
+            run_of(str(n), cluster="hill", user="ada", runtime=70.0 + n, requested_walltime=700.0)
+            for n in range(60)
+        )
+    )
+    shown = put(live, queue(running=[LONG], waiting=[WIDE]))
+    interval = shown["jobs"][1]["start_interval"]
+    assert interval["lower"] <= shown["jobs"][1]["start_time"] <= interval["upper"]
+    assert interval["lower"] < interval["upper"]
+    assert interval["coverage"] == 0.9
+
+
+def test_a_queue_outlives_the_service_and_other_workers_know_it(live, serve, sqlite_url):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
+    assert other.get("/v1/queues/hill").json() == live.get("/v1/queues/hill").json()
+    moved = put(other, queue(60.0, running=[LONG], waiting=[WIDE]))
+    assert moved["jobs"][1]["wait_forecast_at_arrival"] == 610
+    live.wait_until(lambda: live.get("/v1/queues/hill").json() == moved)
+
+
+def test_a_queue_that_is_not_renewed_is_shown_as_old(serve, sqlite_url):
+    service = serve(sqlite_url)
+    assert put(service, queue(waiting=[SMALL]))["is_old"]
+    assert service.get("/v1/queues").json()["queues"][0]["is_old"]
+
+
+def test_what_if_answers_for_each_request(live):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    submission = {"requested_walltime": 900, "user": "ada", "queue": "short"}
+    variants = [
+        {"requested_walltime": 500},
+        {"requested_processors": 4},
+        {"requested_processors": 5},
+    ]
+    answer = live.post(
+        "/v1/queues/hill/what-if", {"submission": submission, "variants": variants}
+    ).json()
+    # 900 s would be in the way of the wide job, 500 s fit before it.
+    assert answer["as_written"]["start_time"] == NOW + 650
+    assert [each["start_time"] for each in answer["variants"]] == [NOW, NOW + 650, None]
+    assert answer["variants"][2]["obstacle"] == "too-large"
+    assert answer["suggested_walltime"] is None, "nobody has run anything"
+    before = live.get("/v1/queues/hill").json()
+    assert [each["job_id"] for each in before["jobs"]] == ["30", "31"], "nothing was submitted"
+
+
+def test_what_if_says_what_the_job_would_really_need(live):
+    runs = [
+        run_of(
+            f"r{n}", cluster="hill", user="ada", application="solve", runtime=400.0 + n % 100,
+            requested_walltime=3600.0, end_time=NOW - 60 * n,
+        )
+        for n in range(300)
+    ]  # fmt: skip
+    live.complete(*runs)
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    submission = {"requested_walltime": 3600, "user": "ada", "application": "solve"}
+    answer = live.post("/v1/queues/hill/what-if", {"submission": submission}).json()
+    assert answer["suggested_walltime"] == 600
+    assert answer["suggested"]["start_time"] == NOW, "it fits before the wide job"
+    assert answer["as_written"]["start_time"] == NOW + 650
+    assert answer["as_written"]["share_held"] > 0.95
+
+
+def test_what_if_without_a_queue_tells_the_runtime_alone(live):
+    answer = live.post(
+        "/v1/queues/nowhere/what-if", {"submission": {"requested_walltime": 900}}
+    ).json()
+    assert answer["as_written"]["predicted_walltime"] == 900
+    assert answer["as_written"]["obstacle"] == "no-queue"
+    assert answer["taken_at"] is None
+
+
+@pytest.fixture
+def own(live):
+    """The service, called by the token of ada alone."""
+    put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
+    _, live.token = live.worker.store.issue_token("ada's", ["self"], NOW, user="ada")
+    live.worker.guard.update(live.worker.store.tokens())
+    return live
+
+
+def test_a_token_of_ones_own_shows_ones_own_jobs_and_totals_of_all(own):
+    shown = own.get("/v1/queues/hill").json()
+    assert {each["user"] for each in shown["jobs"]} == {"ada"}
+    assert shown["totals"]["waiting"]["jobs"] == 2
+    assert "bob" not in own.get("/v1/queues/hill").text
+    assert own.get("/v1/queues/hill", user="bob").json()["jobs"] == []
+    assert own.get("/v1/queues/hill/jobs/32").status_code == 200
+    assert own.get("/v1/queues/hill/jobs/31").status_code == 404
+
+
+def test_a_token_of_ones_own_asks_what_if_for_nobody_else(own):
+    def ask(**fields):
+        submission = {"requested_walltime": 900, **fields}
+        return own.post("/v1/queues/hill/what-if", {"submission": submission}).status_code
+
+    assert ask() == 200
+    assert ask(user="ada") == 200
+    assert ask(user="bob") == 403
+
+
+def test_names_are_hashed_where_a_queue_enters(serve, sqlite_url, tmp_path):
+    key = tmp_path / "key"
+    key.write_text("k" * 40)
+    key.chmod(0o600)
+    service = serve(sqlite_url, pseudonym_key_file=key, queue_old_seconds=1e12)
+    shown = put(service, queue(running=[LONG], waiting=[WIDE]))
+    assert {"ada", "bob"}.isdisjoint(each["user"] for each in shown["jobs"])
+    assert service.get("/v1/queues/hill", user="ada").json()["found"] == 1
+    assert b"solve" not in service.worker.store.queues.read("hill")[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (queue(running=[LONG], waiting=[{**WIDE, "job_id": 30}]), "waiting.0.job_id"),
+        (queue(1e7 + 1e9), "taken_at"),
+        ({"pools": []}, "pools"),
+        (queue(waiting=[{**WIDE, "processors": 3}]), "waiting.0.processors"),
+    ],
+)
+def test_a_queue_that_cannot_be_is_refused(live, body, field):
+    answer = live.request("PUT", "/v1/queues/hill", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["field"] == field
+    assert live.get("/v1/queues/hill").status_code == 404
+
+
+def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
+    service = serve(sqlite_url, queue_jobs=1)
+    answer = service.request("PUT", "/v1/queues/hill", json=queue(waiting=[WIDE, SMALL]))
+    assert answer.status_code == 413
+    assert answer.json()["error"] == "QueueTooLargeError"
+
+
+@pytest.mark.usefixtures("real_process")
+def test_a_forecast_that_takes_too_long_leaves_the_queue_without_one(serve, sqlite_url):
+    service = serve(sqlite_url, queue_seconds=0.001)
+    service.request("PUT", "/v1/queues/hill", json=queue(waiting=[WIDE]))
+    service.wait_until(lambda: service.get("/v1/queues/hill").json()["trouble"] is not None)
+    assert service.get("/v1/queues/hill").json()["jobs"][0]["start_time"] is None
+
+
+@pytest.mark.usefixtures("real_process")
+def test_a_process_of_its_own_plays_the_queue(live):
+    assert starts(put(live, queue(running=[LONG], waiting=[WIDE]))) == {"30": -100, "31": 600}
+
+
+def test_a_forecast_that_fails_leaves_the_service_well(live, monkeypatch):
+    monkeypatch.setattr("service.worker.queues.queue_keeper.play_pools", 1 / 2)
+    live.request("PUT", "/v1/queues/hill", json=queue(waiting=[WIDE]))
+    live.wait_until(lambda: live.get("/v1/queues/hill").json()["trouble"] is not None)
+    monkeypatch.undo()
+    assert live.get("/health/ready").json()["status"] == "ready"
+
+
+def test_a_stored_queue_of_another_form_is_as_good_as_none(live):
+    live.worker.store.queues.replace("hill", 1, b"no queue", received_at=NOW)
+    shown = put(live, queue(running=[LONG], waiting=[WIDE]))
+    assert starts(shown) == {"30": -100, "31": 600}

@@ -1,0 +1,144 @@
+"""What of squeue and sinfo is handed over to the service."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.slurm_updater.handover import NOT_ALLOWED, Handover
+from service.slurm_updater.live_queue import NO_LIMIT, read_live_queue, rules_of
+from service.slurm_updater.machine import pools_of, read_nodes
+from service.slurm_updater.slurm import Site
+from simulator.replay.remote import RemoteError
+
+SHOWN = Path(__file__).parents[2] / "data" / "slurm" / "squeue_22.05.json"
+SINFO = "n1|short|8/0/0/8\nn2|short|2/6/0/8\nn2|long|2/6/0/8\nn3|gpu|0/0/8/8\nn4|gpu|1/3/4/8\n"
+
+
+@pytest.fixture
+def shown():
+    """The jobs as squeue of a real Slurm showed them."""
+    return json.loads(SHOWN.read_text("utf-8"))["jobs"]
+
+
+def read(jobs):
+    return read_live_queue(json.dumps({"jobs": jobs}).encode(), "hill")
+
+
+def test_all_jobs_that_run_or_wait_are_handed_over(shown):
+    jobs = read(shown)
+    states = [job["job_state"] for job in shown]
+    assert len(jobs["running"]) == states.count("RUNNING")
+    names = {job["application"] for job in jobs["waiting"]}
+    assert names >= {job["name"] for job in shown if job["job_state"] == "PENDING"}
+
+
+def test_waiting_jobs_come_in_the_order_of_their_priority(shown):
+    waiting = [job for job in shown if job["job_state"] == "PENDING" and not job["array_job_id"]]
+    for place, job in enumerate(waiting):
+        job["priority"] = 100 + place
+    order = [job["job_id"] for job in read(waiting)["waiting"]]
+    assert order == [str(job["job_id"]) for job in reversed(waiting)]
+
+
+def one(shown, **fields):
+    job = next(job for job in shown if job["job_state"] == "PENDING" and not job["array_job_id"])
+    return {**job, "priority": 1, **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "held"),
+    [
+        ({"state_reason": "Resources"}, False),
+        ({"state_reason": "Priority"}, False),
+        ({"state_reason": "QOSMaxCpuPerUserLimit"}, False),
+        ({"state_reason": "JobHeldUser", "priority": 0}, True),
+        ({"state_reason": "Dependency"}, True),
+        ({"state_reason": "BeginTime"}, True),
+    ],
+)
+def test_a_job_that_waits_for_something_else_is_held(shown, fields, held):
+    (job,) = read([one(shown, **fields)])["waiting"]
+    assert job["held"] is held
+    assert job["reason"] == fields["state_reason"]
+
+
+def test_the_waiting_tasks_of_an_array_are_jobs_of_their_own(shown):
+    array = one(shown, array_job_id=40, job_id=40, array_task_string="1-5:2,9%2")
+    found = [job["job_id"] for job in read([array])["waiting"]]
+    assert found == ["40_1", "40_3", "40_5", "40_9"]
+    running = {**array, "job_id": 41, "array_task_id": 3, "array_task_string": ""}
+    running |= {"job_state": ["RUNNING"], "start_time": array["submit_time"]}
+    assert read([running])["running"][0]["job_id"] == "40_3", "the same job as when it waited"
+
+
+def test_a_job_without_a_limit_takes_its_place_all_the_same(shown):
+    (job,) = read([one(shown, time_limit=None)])["waiting"]
+    assert job["requested_walltime"] == NO_LIMIT
+
+
+def test_partitions_that_share_nodes_are_one_pool():
+    assert pools_of(read_nodes(SINFO)) == [
+        {"processors": 16, "queues": ["long", "short"]},
+        {"processors": 4, "queues": ["gpu"]},
+    ]
+
+
+def test_lines_of_sinfo_that_make_no_sense_are_left_out():
+    assert read_nodes("\nn1|short\nn1|short|a/b/c/d\n|short|1/1/1/3\n") == {}
+
+
+def test_the_policy_is_that_of_the_scheduler():
+    assert rules_of({"SchedulerType": "sched/backfill"})["policy"] == "conservative"
+    assert rules_of({"SchedulerType": "sched/builtin"})["policy"] == "fcfs"
+
+
+class Slurm:
+    """Shows what the real commands showed."""
+
+    def site(self):
+        return Site(
+            cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True,
+            rules=rules_of({}),
+        )  # fmt: skip
+
+    def shown_queue(self):
+        return SHOWN.read_bytes()
+
+    def shown_nodes(self):
+        return SINFO
+
+
+class Client:
+    """Notes down what it is asked to send."""
+
+    def __init__(self, error=None):
+        self.error, self.sent = error, []
+
+    def call(self, verb, path, body):
+        self.sent.append((verb, path, body))
+        if self.error:
+            raise self.error
+
+
+def hand_over(client, cluster=None):
+    return Handover(Slurm(), client, cluster, clock=lambda: 5.0).round()
+
+
+def test_queue_and_machine_go_to_the_cluster_of_their_name():
+    client = Client()
+    assert hand_over(client) is None
+    ((verb, path, body),) = client.sent
+    assert (verb, path) == ("PUT", "/v1/queues/hill")
+    assert body["taken_at"] == 5.0
+    assert body["policy"] == "conservative"
+    assert body["pools"][0]["queues"] == ["long", "short"]
+    assert hand_over(client, "other/name") is None
+    assert client.sent[1][1] == "/v1/queues/other%2Fname"
+
+
+def test_what_is_in_the_way_is_told_and_stops_nothing_else():
+    assert hand_over(Client(RemoteError(403, "no"))) == NOT_ALLOWED
+    assert "422" in hand_over(Client(RemoteError(422, "422 because"))) or "because" in hand_over(
+        Client(RemoteError(422, "because"))
+    )

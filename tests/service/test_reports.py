@@ -1,0 +1,85 @@
+"""How requests compared with runtimes, by hand."""
+
+from predictors.jobs import Status
+from service.queues.request import rounded_up, suggested_request
+from service.reports.comparison import (
+    Waits,
+    application_reports,
+    by_application,
+    enough_for,
+    total,
+)
+from service.store import PastRun
+
+HOUR = 3600.0
+
+
+def run(runtime, *, request=10 * HOUR, wait=HOUR, processors=2, status="completed", **fields):
+    return PastRun(
+        **{"user": "ada", "queue": "short", "project": "p", "application": "solve"} | fields,
+        processors=processors, requested_walltime=request, runtime=runtime, wait=wait,
+        status=status,
+    )  # fmt: skip
+
+
+def reports(runs, share=0.9):
+    return application_reports(by_application(runs), share, Waits(runs))
+
+
+def test_hours_are_processor_hours_and_waits_are_counted_run_by_run():
+    (report,) = reports([run(HOUR), run(2 * HOUR)])
+    sums = report.sums
+    assert (sums.runs, sums.requested, sums.used, sums.waited) == (2, 40.0, 6.0, 2.0)
+
+
+def test_the_suggestion_holds_the_wanted_share_of_the_runs():
+    runs = [run(n * 600.0) for n in range(1, 11)]
+    assert enough_for(runs, 0.9) == 5400.0, "the ninth run took 1 h 30 min"
+    (report,) = reports(runs)
+    assert report.suggested == 5400.0
+    assert report.gain == 10 * 2 * (10 - 1.5)
+
+
+def test_runs_that_were_cut_off_are_held_by_no_known_request():
+    runs = [run(600.0)] * 8 + [run(10 * HOUR, status=Status.TIMEOUT)] * 2
+    assert enough_for(runs, 0.9) is None
+    assert enough_for(runs, 0.8) == 600.0
+
+
+def test_few_runs_suggest_nothing_and_no_suggestion_is_longer_than_the_request():
+    assert enough_for([run(600.0)] * 4, 0.9) is None
+    (report,) = reports([run(HOUR - 100, request=HOUR)] * 10)
+    assert report.suggested is None
+    assert report.gain == 0.0
+
+
+def test_what_waiting_cost_is_the_difference_to_jobs_that_asked_for_enough():
+    thrifty = [run(300.0, request=600.0, wait=60.0, user="bob") for _ in range(20)]
+    wasteful = [run(300.0, request=8 * HOUR, wait=HOUR) for _ in range(10)]
+    found = {each.user: each.sums for each in reports([*thrifty, *wasteful])}
+    assert found["ada"].excess == 10 * (3600 - 60) / 3600
+    assert found["bob"].excess == 0.0
+    assert total(reports([*thrifty, *wasteful])).excess == found["ada"].excess
+
+
+def test_what_waiting_cost_is_not_told_without_jobs_to_compare_with():
+    (report,) = reports([run(300.0, request=8 * HOUR)] * 10)
+    assert report.sums.excess is None
+
+
+def test_requests_are_rounded_up_to_what_people_write():
+    asked = [61.0, 3600.0, 3601.0, 7 * HOUR, 25 * HOUR]
+    assert [rounded_up(each) for each in asked] == [
+        300.0,
+        3600.0,
+        4500.0,
+        7 * HOUR,
+        30 * HOUR,
+    ]
+
+
+def test_a_suggested_request_is_the_shortest_that_holds_the_share():
+    levels, runtimes = (0.5, 0.9, 0.95, 0.99), (100.0, 200.0, 400.0, 900.0)
+    assert suggested_request(levels, runtimes, 0.95, 3600.0) == 600.0
+    assert suggested_request(levels, runtimes, 0.95, 600.0) is None
+    assert suggested_request(levels, None, 0.95, 600.0) is None

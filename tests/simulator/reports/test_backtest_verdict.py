@@ -1,0 +1,224 @@
+"""What a backtest says of the plays of a log, worked out by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from workloads import log_of
+
+from simulator.reports.backtest import repetitions, verdict
+from simulator.reports.backtest.believability import Quality, compare
+from simulator.reports.backtest.gains import Interval, gain
+from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, play_all
+from simulator.reports.backtest.site import Site, groupings_of, machines_of
+from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
+from simulator.reports.backtest.winners import changes_of
+from simulator.scheduling.measures import idle_while_waiting
+from simulator.scheduling.semantics import Semantics
+from simulator.traces.partitions import Partition
+from simulator.traces.synth import SyntheticLog, synthesise
+
+
+def play_of(wait, slowdown=2.0, *, estimates="requested", repetition=0, groups=None):
+    """A play of 1000 jobs, of which only the means matter."""
+    return Play(
+        estimates=estimates, repetition=repetition, jobs=1000, wait=wait, median_wait=wait,
+        p90_wait=2 * wait, longest_wait=5 * wait, waiting=0.5, bounded_slowdown=slowdown,
+        idle=0.0, work=1.0, utilisation=0.5, error=100.0, underestimation_rate=0.1,
+        wait_quantiles=2 * wait * QUANTILES, estimate_quantiles=QUANTILES, groups=groups or {},
+    )  # fmt: skip
+
+
+def case_of(waits, slowdowns=(2.0, 2.0, 2.0), *, quality=Quality.GOOD, special=()):
+    """A backtest whose requests wait 1000 s each time, with a bounded slowdown of 2."""
+    today = [play_of(1000.0, repetition=number) for number in range(len(waits))]
+    predicted = [
+        play_of(wait, slowdown, estimates="knn", repetition=number)
+        for number, (wait, slowdown) in enumerate(zip(waits, slowdowns, strict=True))
+    ]
+    believed = SimpleNamespace(quality=quality, sentence=lambda: "It was compared.")
+    trace = log_of([(0, 1, 10, 20)], 4)
+    return verdict.Backtest(
+        site=Site(trace=trace, semantics=Semantics()),
+        plays={"requested": today, "knn": predicted, "exact": today},
+        in_force="knn", profile="regular", believed=believed, special=special, changes=(),
+        counts={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("waits", "slowdowns", "expected", "said"),
+    [
+        ((900, 880, 920), (1.8, 1.7, 1.9), "turn-on", "wait less and be slowed down less"),
+        ((900, 880, 920), (1.9, 2.1, 2.0), "turn-on", "waits would get smaller"),
+        ((900, 880, 1020), (1.9, 2.3, 2.0), "observe", "no more than chance"),
+        ((900, 880, 920), (2.2, 2.3, 2.4), "observe", "slowdowns longer"),
+        ((1100, 1080, 1090), (2.0, 2.1, 1.9), "not-worth-it", "worse off with knn"),
+        ((1100, 1080, 1090), (2.2, 2.3, 2.4), "not-worth-it", "worse off with knn"),
+        ((1001, 999, 1010), (2.0, 2.01, 1.99), "not-worth-it", "would hardly change"),
+    ],
+)
+def test_the_verdict_follows_from_gains_in_every_repetition(waits, slowdowns, expected, said):
+    judged = verdict.judge(case_of(waits, slowdowns))
+    assert judged.verdict == expected
+    assert said in judged.sentence
+
+
+def test_a_gain_on_a_poor_model_is_observed_and_the_doubt_comes_first():
+    judged = verdict.judge(case_of((900, 880, 920), quality=Quality.POOR))
+    assert judged.verdict == "observe"
+    assert judged.reason.startswith("The simulation is a poor model of this machine")
+
+
+def test_one_play_cannot_tell_gain_from_chance():
+    judged = verdict.judge(case_of((500,), (1.0,)))
+    assert judged.verdict == "observe"
+    assert "--shake" in judged.sentence
+
+
+def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():
+    nothing = [play_of(0.0)]
+    assert gain(nothing, nothing, lambda play: play.wait) == Interval(0.0, 0.0, 0.0)
+    assert gain(nothing, [play_of(5.0)], lambda play: play.wait).mean == -1.0
+
+
+def test_a_log_below_some_hundred_jobs_is_too_little_data():
+    special = few_jobs(120)
+    assert special is not None
+    assert special.verdict == "too-little-data"
+    assert "120 jobs" in special.sentence
+    assert few_jobs(300) is None
+
+
+def believed(quality, mean):
+    return SimpleNamespace(quality=quality, logged_mean=mean)
+
+
+def test_a_machine_without_a_queue_has_nothing_to_gain():
+    idle = replace(play_of(0.0), waiting=0.0)
+    special = no_queue([idle], believed(Quality.GOOD, 0.0))
+    assert special is not None
+    assert special.verdict == "not-worth-it"
+    assert special.sentence.startswith("Nobody waits on this machine")
+    assert no_queue([play_of(600.0)], believed(Quality.GOOD, 600.0)) is None
+
+
+def test_a_queue_that_only_the_log_knows_is_no_verdict():
+    idle = replace(play_of(0.0), waiting=0.0)
+    special = no_queue([idle], believed(Quality.POOR, 7200.0))
+    assert special is not None
+    assert special.verdict == "too-little-data"
+    assert "in the log jobs waited 2.0 h" in special.sentence
+
+
+def test_requests_that_are_never_wrong_leave_nothing_to_predict():
+    right = Site(trace=log_of([(0, 1, 100, 100)] * 20, 4), semantics=Semantics())
+    special = right_requests(right.workloads())
+    assert special is not None
+    assert special.verdict == "not-worth-it"
+    wrong = Site(trace=log_of([(0, 1, 50, 100)] * 20, 4), semantics=Semantics())
+    assert right_requests(wrong.workloads()) is None
+
+
+def test_a_log_of_one_user_or_without_users_says_so():
+    alone = log_of([(0, 1, 10, 20, 7)], 4)
+    found = one_user(Site(trace=alone, semantics=Semantics()))
+    assert found is not None
+    assert "belong to one user" in found.sentence
+    nameless = replace(alone, user=np.array([-1]))
+    found = one_user(Site(trace=nameless, semantics=Semantics()))
+    assert found is not None
+    assert "does not name users" in found.sentence
+    two = log_of([(0, 1, 10, 20, 7), (1, 1, 10, 20, 8)], 4)
+    assert one_user(Site(trace=two, semantics=Semantics())) is None
+
+
+def waited(simulated, logged):
+    """How good a model is whose jobs wait ``simulated`` seconds and really waited ``logged``."""
+    trace = log_of([(0, 1, 10, 20)] * 10, 4)
+    site = Site(trace=replace(trace, wait=np.full(10, float(logged))), semantics=Semantics())
+    play = replace(
+        play_of(simulated), wait=float(simulated), wait_quantiles=np.full(401, float(simulated))
+    )
+    return compare(site, play)
+
+
+@pytest.mark.parametrize(
+    ("simulated", "logged", "quality"),
+    [
+        (3600, 4000, Quality.GOOD),
+        (100, 0.5, Quality.GOOD),
+        (3600, 8000, Quality.ROUGH),
+        (3600, 36000, Quality.POOR),
+        (36000, 3600, Quality.POOR),
+        (3600, -1, Quality.UNKNOWN),
+        (3600, 0, Quality.UNKNOWN),
+    ],
+)
+def test_a_simulation_is_as_believable_as_its_waits_are_near_the_log_s(simulated, logged, quality):
+    found = waited(simulated, logged)
+    assert found.quality is quality
+    assert found.sentence()
+
+
+def test_a_poor_model_says_which_way_it_misses():
+    assert "partitions" in waited(3600, 36000).sentence()
+    assert "priorities" in waited(36000, 3600).sentence()
+
+
+def test_groups_gain_the_time_that_all_their_jobs_wait_less():
+    trace = log_of([(number, 1, 10, 20, number % 2) for number in range(30)], 4)
+    groupings = groupings_of(trace, users={0: "ada", 1: "bob"}, queues={}, accounts={})
+    jobs = np.array([15, 15])
+
+    def plays(*waits):
+        return [
+            play_of(0.0, groups={each.kind: means(each, wait) for each in groupings})
+            for wait in waits
+        ]
+
+    def means(grouping, wait):
+        return GroupMeans(jobs[: len(grouping.names)], np.array(wait), np.array(wait))
+
+    (users,) = changes_of(groupings, plays((100, 100), (120, 100)), plays((40, 130), (60, 90)))
+    ada, bob = users.changes
+    assert (ada.name, ada.is_better, ada.hours) == ("ada", True, 60 * 15 / 3600)
+    assert (bob.name, bob.is_better, bob.is_worse) == ("bob", False, False)
+    assert "1 wait less in every repetition, 0 wait longer" in users.sentence()
+
+
+def test_idle_processors_count_only_while_a_job_waits():
+    # Four processors: three are held from 0 to 10; a job of two waits from 4 to 10.
+    idle = idle_while_waiting(
+        np.array([0, 4]), np.array([0, 10]), np.array([10, 20]), np.array([3, 2]), 4
+    )
+    assert idle == 6
+
+
+def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch):
+    trace = synthesise(SyntheticLog(jobs=150, seed=3))
+    site = Site(trace=trace, semantics=Semantics())
+    whole = play_all(site, ["last-two"], 1, processes=1)["last-two"]
+    monkeypatch.setattr(repetitions, "FULL_LOOP_JOBS", 100)
+    first, moved = play_all(site, ["last-two"], 1, processes=1)["last-two"]
+    assert first.wait == whole[0].wait
+    np.testing.assert_array_equal(first.estimate_quantiles, whole[0].estimate_quantiles)
+    np.testing.assert_array_equal(moved.estimate_quantiles, first.estimate_quantiles)
+    assert moved.repetition == 1
+
+
+def test_a_queue_s_jobs_run_on_its_own_processors():
+    trace = log_of([(0, 4, 100, 100, 1), (1, 4, 100, 100, 2)], 8)
+    trace = replace(trace, queue=np.array([1, 2]))
+    halves = [Partition(frozenset({"a"}), 4), Partition(frozenset({"2"}), 4)]
+    codes = machines_of(trace, {1: "a"}, halves)
+    assert codes.tolist() == [0, 1]
+    site = Site(trace=trace, semantics=Semantics(), partitions=halves, machine_of_line=codes)
+    plays = play_all(site, ["last-two"], 0, processes=1)
+    assert plays["requested"][0].wait == 0
+    together = Partition(frozenset({"a", "2"}), 4)
+    site = replace(
+        site, partitions=[together], machine_of_line=machines_of(trace, {1: "a"}, [together])
+    )
+    assert play_all(site, ["last-two"], 0, processes=1)["requested"][0].wait == 49.5
