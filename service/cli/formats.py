@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli import values
+from service.cli import option_values as values
 from service.cli.console import CommandError, ExitCode
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli import values
+from service.cli import option_values as values
 from service.cli.console import (
     AsJson,
     CommandError,

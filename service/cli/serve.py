@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli import values
+from service.cli import option_values as values
 from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.outputs import check_file
 from service.cli.stores import ready

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli import values
+from service.cli import option_values as values
 from service.cli.console import (
     AsJson,
     CommandError,

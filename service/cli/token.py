@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from service.cli import values
+from service.cli import option_values as values
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.table import Table
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli import values
+from service.cli import option_values as values
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.options import ConfigFile, DatabaseUrl, check_plan, load_settings
 from service.cli.stores import ready

@@ -12,7 +12,7 @@ from predictors.registry import PREDICTORS
 from predictors.tuning.objective import FITNESSES
 from predictors.tuning.plan import Search
 from service.auth import Scope
-from service.cli import values
+from service.cli import option_values as values
 from service.cli.formats import FORMATS
 from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies import POLICIES
