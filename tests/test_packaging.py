@@ -5,7 +5,6 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -130,4 +129,4 @@ def test_requirements_are_pinned_by_hash_and_name_no_download_address():
 )
 def test_every_submit_filter_names_this_release(file):
     text = (ROOT / "integrations" / file).read_text()
-    assert f"{Path(file).name}/{version('walltimed')}" in text
+    assert f"{Path(file).name}/{PROJECT['version']}" in text

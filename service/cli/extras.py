@@ -4,7 +4,13 @@ from importlib.util import find_spec
 
 from service.cli.console import CommandError
 
-EXTRAS = {"matplotlib": "reports", "pymoo": "tuning", "sklearn": "learning", "torch": "learning"}
+EXTRAS = {
+    "matplotlib": "reports",
+    "pymoo": "tuning",
+    "sklearn": "learning",
+    "torch": "learning",
+    "pyarrow": "parquet",
+}
 """The extra that brings each package."""
 
 

@@ -9,6 +9,7 @@ import pytest
 from running_service import WALLTIMED, Service, eventually
 from runs import a_run, predicted, reported
 
+from service.cli import installed_version
 from service.store import open_store
 
 pytestmark = pytest.mark.acceptance
@@ -94,7 +95,7 @@ def test_a_site_where_all_fits_is_told_so(tmp_path):
     with Service(url) as service:
         now = time.time()
         job = {"user": "ada", "requested_walltime": 60, "job_id": "1", "submit_time": now}
-        headers = {"User-Agent": "walltimed.lua/0.1.0"}
+        headers = {"User-Agent": f"walltimed.lua/{installed_version()}"}
         assert service.client.post("/v1/predictions", json=job, headers=headers).is_success
         run = {**job, "start_time": now, "runtime": 0.5, "end_time": now + 0.5}
         assert service.complete(run).is_success
