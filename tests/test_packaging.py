@@ -66,7 +66,7 @@ def test_the_installed_wheel_makes_a_store(installed, tmp_path):
     environment = {"PATH": "", "STATE_DIRECTORY": str(tmp_path)}
     assert run(walltimed, "--version", env=environment).strip() == PROJECT["version"]
     printed = run(walltimed, "db", "upgrade", "--json", cwd=tmp_path, env=environment)
-    assert '"schema": "current"' in printed
+    assert '"migrations": "current"' in printed
     which = "import service; print(service.__file__)"
     ours = run(site.parents[2] / "bin" / "python", "-P", "-c", which, cwd=tmp_path, env=environment)
     assert ours.startswith(str(site))

@@ -267,10 +267,10 @@ def of_scenario(
     scenario: int | None, estimates: list[str] | None, order: str
 ) -> tuple[list[str] | None, str]:
     """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named."""
-    from simulator.studies.rocchetti.stretches import SCENARIOS
-
     if scenario is None:
         return estimates, order
+    from simulator.studies.rocchetti.stretches import SCENARIOS
+
     source, order = SCENARIOS[scenario - 1]
     return [source], order
 

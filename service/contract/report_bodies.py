@@ -1,17 +1,30 @@
 """The queries of reports."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from service.contract.bodies import ClusterQuery
 from service.contract.fields import LATEST, Text, UnionMessage
 
 MOST_ROWS = 10_000
 
+def no_number(text: Any) -> Any:
+    """A text that is no number: pydantic reads numbers as dates, in seconds or milliseconds.
+
+    Raises:
+        ValueError: it is a number.
+    """
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return text
+    raise ValueError("a number is no date")
+
+
 QueryTime = Annotated[
     Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False, strict=False)]
-    | Annotated[AwareDatetime, Field(strict=False)],
+    | Annotated[AwareDatetime, Field(strict=False), BeforeValidator(no_number)],
     UnionMessage("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 """A time where all values are texts."""

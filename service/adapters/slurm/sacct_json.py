@@ -103,9 +103,8 @@ def _refuse_unrun(job: Job, time: dict[str, Any]) -> None:
 
 
 def _cpu_time(time: dict[str, Any]) -> float | None:
-    total = _table(time.get("total"))
-    seconds, microseconds = number(total.get("seconds")), number(total.get("microseconds"))
-    return None if seconds is None else seconds + (microseconds or 0) / 1e6
+    """Whole seconds, as sacct's rows are read."""
+    return number(_table(time.get("total")).get("seconds"))
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def add(
     @router.post(
         "/v1/queues/{cluster}/what-if",
         tags=["queues"],
-        responses=refusals(400, 413, 415, 422, 503),
+        responses=refusals(400, 404, 413, 415, 422, 503),
         openapi_extra=needs(*SEEN),
     )
     async def ask(cluster: Cluster, body: WhatIfRequest, caller: Asking) -> WhatIfAnswer:

@@ -15,7 +15,7 @@ from service.store import open_store
 from service.worker.cluster_bound import PATIENCE_SECONDS, ClusterBound
 from service.worker.live_state import LiveState
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 def test_a_cluster_of_one_run_takes_some_kilobytes():
