@@ -9,6 +9,7 @@ from service.contract.fields import LATEST, Text, UnionMessage
 
 MOST_ROWS = 10_000
 
+
 def no_number(text: Any) -> Any:
     """A text that is no number: pydantic reads numbers as dates, in seconds or milliseconds.
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -211,6 +212,8 @@ class Store:
 
     def drop_daily_scores(self, before: float) -> int:
         """Forget the scores of days that had ended by then; returns how many rows."""
+        if before == -inf:
+            return 0
         with self._database.writing() as connection:
             return daily_scores.drop(connection, int(before // DAY_SECONDS))
 

@@ -73,7 +73,9 @@ def fill(client):
         client.call("POST", "/v1/predictions", {name: run[name] for name in fields})
         client.call("POST", "/v1/completions", run)
     hostile = {"user": HOSTILE, "application": HOSTILE, "queue": HOSTILE}
-    client.call("POST", "/v1/completions", {**known_run("h", days_ago=0.1), **hostile})
+    for job in range(12):
+        run = known_run(f"h{job}", days_ago=0.1 + job / 10)
+        client.call("POST", "/v1/completions", {**run, **hostile})
     client.call("PUT", "/v1/queues/default", queue_with((501, {}), (HOSTILE[:60], hostile)))
 
 

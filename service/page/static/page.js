@@ -83,7 +83,8 @@ function draw(figure) {
 
 function drawAll() {
   for (const figure of document.querySelectorAll("figure.chart")) {
-    if (charts.get(figure.id)?.text !== figure.querySelector("script").textContent) draw(figure);
+    const numbers = figure.querySelector("script"); // a chart without figures says so in words
+    if (numbers && charts.get(figure.id)?.text !== numbers.textContent) draw(figure);
   }
 }
 

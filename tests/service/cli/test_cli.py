@@ -72,6 +72,7 @@ def test_the_template_holds_every_default(walltimed):
         "config",
         "pseudonym_key_file",
         "unix_socket",
+        "users_socket",
     }
 
 

@@ -62,7 +62,7 @@ def test_the_command_prints_a_line_for_every_simulation_of_the_policies_asked_fo
     command = ["experiment", "wait-prediction", trace, "--method", "last-two", "--processes", "1"]
     result = CliRunner().invoke(app, [*command, "--policy", "easy", "--json"])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    found = json.loads(result.stdout)["records"]
     assert [(each["policy"], each["plans_by"], each["estimates"]) for each in found] == [
         ("easy", "requests", "requested"),
         ("easy", "requests", "last-two"),
