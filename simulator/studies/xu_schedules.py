@@ -200,7 +200,13 @@ def _table(
             for name in names
         ]
         panels.append(
-            Panel(title=heading, places=groups, series=series, along="log, policy", value=value)
+            Panel(
+                title=heading,
+                places=[group.removesuffix(", as pyss") for group in groups],
+                series=series,
+                along="log, policy",
+                value=value,
+            )
         )
     return Exhibit(title, panels, LOST)
 
