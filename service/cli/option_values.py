@@ -1,16 +1,16 @@
 """The values that options take, for shell completion, which has no time to import their owners."""
 
+import re
 from collections.abc import Callable
+from importlib.resources import files
 
-METHODS = (
-    "requested",
-    "max-usage",
-    "percentile",
-    "last-two",
-    "knn",
-    "least-cost",
-    "attention",
+METHODS = tuple(
+    re.findall(
+        r'^    "([a-z-]+)": ', (files("predictors") / "registry.py").read_text(), re.MULTILINE
+    )
 )
+"""The names in the registry, read as text: importing it would load the compiler."""
+
 POLICIES = ("fcfs", "easy", "easy-sjbf", "conservative", "fcfs-pinned")
 ORDERS = ("fcfs", "sjf", "wfp", "psp", "psp-aging")
 EVENTS = ("batch", "sequential")
