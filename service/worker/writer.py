@@ -238,9 +238,14 @@ class Writer:
             self._predictions.extendleft(reversed(predictions))
 
     def _drop_stale(self) -> None:
-        with suppress(StoreError):
+        """Drop what is older than it is kept; nothing of this may end the thread that stores."""
+        try:
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
             self._store.drop_daily_scores(self._clock() - self._score_retention_seconds)
+        except StoreError:
+            pass  # the next look is soon enough
+        except Exception:
+            log.exception("what is too old could not be dropped")
 
 
 def _tell(acknowledgements: Sequence[tuple[_Waiting, Acknowledgement]]) -> None:

@@ -268,6 +268,22 @@ def test_closing_does_not_wait_for_a_database_that_is_away(stubborn):
     assert writer.dropped_predictions == 1
 
 
+def test_what_cannot_be_dropped_does_not_end_the_writer(stubborn, monkeypatch):
+    asked = threading.Event()
+
+    def fails(_before):
+        asked.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(stubborn, "drop_stale_predictions", fails, raising=False)
+    writer = Writer(stubborn, clock=lambda: 0.0)
+    writer.start()
+    assert post(writer, *ones("1")) == [NEW]
+    assert asked.wait(30)
+    assert post(writer, *ones("2")) == [NEW]
+    writer.close()
+
+
 def test_a_closed_writer_takes_nothing(stubborn):
     writer = Writer(stubborn, clock=lambda: 0.0)
     writer.start()
