@@ -62,6 +62,17 @@ def play(machine, slurm, step):
     return machine.run("bash", "-c", step.command, user=step.user)
 
 
+def lines_of(text):
+    """Lines without the numbers of jobs."""
+    return [re.sub(r"(batch job) \d+", r"\1 N", line) for line in text.splitlines()]
+
+
 def test_the_first_eight_commands_lead_to_a_prediction_from_history(site):
     for step in first_steps("slurm.md"):
-        assert play(*site, step).splitlines() == step.printed, step.command
+        printed, wanted = lines_of(play(*site, step)), lines_of("\n".join(step.printed))
+        # On a busy machine an answer may come after the filter's 200 ms: then sbatch says less.
+        for _ in range(5 if step.user != "root" else 0):
+            if len(printed) >= len(wanted):
+                break
+            printed = lines_of(play(*site, step))
+        assert printed == wanted, step.command
