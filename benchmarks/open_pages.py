@@ -8,23 +8,17 @@ pages' script does, while a snapshot of 2,000 jobs comes once in every minute of
 The browsers are played by threads: they ask, and do not draw.
 """
 
-import argparse
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from itertools import cycle
-from pathlib import Path
-from statistics import median
 from threading import Event, Thread
 from typing import Any
 
 import msgspec
-from load import open_loop
-from serving import CLUSTER, OPEN_LOOP_RATE, Address, prepared, requests, the_service
+from beside import options_of, p99_ratio
+from serving import CLUSTER, Address
 
-HISTORY = 30_000
 PAGES = ("/", "/queue", "/accuracy", "/", "/queue", "/users", "/", "/queue", "/rounds", "/queue")
 EVERY_SECONDS = 5.0
 SNAPSHOT_JOBS, SNAPSHOT_SECONDS = 2_000, 60.0
@@ -96,34 +90,13 @@ def open_pages(address: Address, token: str, asked: list[int]) -> Iterator[None]
 
 def main() -> None:
     """Measure both sides in turn."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
-    options = parser.parse_args()
-    ratios: list[float] = []
+    options = options_of(__doc__, rounds=5, seconds=20.0)
     asked: list[int] = []
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "history.sqlite3"
-        token = prepared(file, HISTORY)
-        todo = requests(2000, HISTORY, token)
-        with the_service(file) as service:
-
-            def p99() -> float:
-                times = open_loop(
-                    service.address, cycle(todo), per_second=OPEN_LOOP_RATE, seconds=options.seconds
-                )
-                return times.percentile(99) * 1e3
-
-            p99()
-            for _ in range(options.rounds):
-                without = p99()
-                with open_pages(service.address, token, asked):
-                    beside = p99()
-                ratios.append(beside / without)
-                print(f"p99 without {without:7.3f} ms, beside pages {beside:7.3f} ms", flush=True)
-    print(f"ratio {median(ratios):.2f} (median of {len(ratios)}); {len(asked)} pages", end="")
-    print(f", {asked.count(200)} of them answered")
-    if median(ratios) > MOST:
+    ratio = p99_ratio(
+        lambda address, token: open_pages(address, token, asked), options, name="pages"
+    )
+    print(f"; {len(asked)} pages, {asked.count(200)} of them answered")
+    if ratio > MOST:
         raise SystemExit(f"p99 beside open pages should be at most {MOST} times p99 without.")
 
 

@@ -7,24 +7,19 @@ The service as it is shipped, on a history of 30,000 completions, answers 500 pr
 the service's core, as it does where every core is busy; the load comes from the other one.
 """
 
-import argparse
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from itertools import cycle
-from pathlib import Path
 from statistics import median
 from threading import Event, Thread
 from typing import Any
 
-from load import open_loop
-from serving import CLUSTER, OPEN_LOOP_RATE, Address, prepared, requests, the_service
+from beside import options_of, p99_ratio
+from serving import CLUSTER, Address
 
-HISTORY = 30_000
 POLL_SECONDS = 1.0
 """More often, and the answers to these questions would be what is measured."""
 
@@ -66,35 +61,12 @@ def rounds(address: Address, token: str, ended: list[float]) -> Iterator[None]:
 
 def main() -> None:
     """Measure both sides in turn."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
-    options = parser.parse_args()
+    options = options_of(__doc__, rounds=7, seconds=8.0)
     os.environ["WALLTIMED_TUNING"] = "on-request"
-    ratios: list[float] = []
     ended: list[float] = []
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "history.sqlite3"
-        token = prepared(file, HISTORY)
-        todo = requests(2000, HISTORY, token)
-        with the_service(file) as service:
-
-            def p99() -> float:
-                times = open_loop(
-                    service.address, cycle(todo), per_second=OPEN_LOOP_RATE, seconds=options.seconds
-                )
-                return times.percentile(99) * 1e3
-
-            p99()
-            for _ in range(options.rounds):
-                without = p99()
-                with rounds(service.address, token, ended):
-                    beside = p99()
-                ratios.append(beside / without)
-                print(f"p99 without {without:7.3f} ms, beside rounds {beside:7.3f} ms", flush=True)
-    print(f"ratio {median(ratios):.2f} (median of {len(ratios)}); {len(ended)} rounds", end="")
-    print(f", {median(ended):.1f} s each beside the load")
-    if median(ratios) > MOST:
+    ratio = p99_ratio(lambda address, token: rounds(address, token, ended), options, name="rounds")
+    print(f"; {len(ended)} rounds, {median(ended):.1f} s each beside the load")
+    if ratio > MOST:
         raise SystemExit(f"p99 beside a round should be at most {MOST} times p99 without.")
 
 

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 from fastapi import APIRouter
@@ -263,8 +264,7 @@ FILES = [path.name for path in KUBERNETES.glob("*.yaml") if path.name != "kustom
 @pytest.fixture(scope="module")
 def published():
     """Checks a manifest against the published schemas; a field that they do not have is refused."""
-    validator = pytest.importorskip("kubernetes_validate", reason="brings the published schemas")
-    return lambda manifest, release: validator.validate(manifest, release, strict=True)
+    return lambda manifest, release: kubernetes_validate.validate(manifest, release, strict=True)
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column("accuracy", sa.Double, nullable=False),
         sa.Column("intervals", sa.BigInteger, nullable=False),
         sa.Column("covered", sa.BigInteger, nullable=False),
-        sa.Column("asked", sa.Double, nullable=False),
+        sa.Column("asked_coverage", sa.Double, nullable=False),
         sa.PrimaryKeyConstraint(
             "cluster", "day", "method", "queue", "group_name", "size", name="pk_daily_scores"
         ),

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from service.cli.console import CommandError, ExitCode, err
-from service.cli.for_users.times import seconds_of
+from service.cli.extras import missing
+from service.cli.for_users.times import period_of
 from service.cli.options import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
 
@@ -88,18 +89,6 @@ class Counted:
         run = next(self._runs)
         self.count += 1
         return run
-
-
-def period_of(written: str) -> float:
-    """Seconds of a period.
-
-    Raises:
-        CommandError: it is none.
-    """
-    try:
-        return seconds_of(written)
-    except ValueError as error:
-        raise CommandError(str(error), ExitCode.USAGE) from error
 
 
 def one_cluster(clusters: list[str], named: str | None) -> str:
@@ -182,7 +171,5 @@ def pyarrow() -> tuple[Any, Any]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise CommandError(
-            "Parquet needs pyarrow: pip install 'walltimed[parquet]'.", ExitCode.USAGE
-        ) from error
+        raise CommandError(missing("pyarrow"), ExitCode.USAGE) from error
     return pa, parquet

@@ -24,7 +24,7 @@ from service.cli.for_users.connection import (
     cluster_of,
     path_to,
 )
-from service.cli.for_users.times import duration, limit, local, seconds_of
+from service.cli.for_users.times import duration, limit, local, period_of
 
 if TYPE_CHECKING:
     from simulator.replay.remote import Client
@@ -122,18 +122,6 @@ def form_of(*, as_json: bool, as_csv: bool, as_html: bool) -> Form:
     if len(forms) > 1:
         raise CommandError("Give one of --json, --csv and --html.", ExitCode.USAGE)
     return forms[0] if forms else Form.TEXT
-
-
-def period_of(written: str) -> float:
-    """Seconds of a period.
-
-    Raises:
-        CommandError: it is none.
-    """
-    try:
-        return seconds_of(written)
-    except ValueError as error:
-        raise CommandError(str(error), ExitCode.USAGE) from error
 
 
 def of_users(

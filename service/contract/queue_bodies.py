@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from msgspec.structs import replace
 from pydantic import FailFast, Field
 
 from predictors.jobs import Submission
@@ -66,19 +67,8 @@ class LiveJobBody(UnsubmittedJobBody):
 
     def asked(self, cluster: str) -> Submission:
         """The submission as it was."""
-        return Submission(
-            requested_walltime=self.requested_walltime,
-            submit_time=unix_seconds(self.submit_time),
-            cluster=cluster,
-            job_id=str(self.job_id),
-            user=self.user,
-            group=self.group,
-            project=self.project,
-            queue=self.queue,
-            application=self.application,
-            requested_processors=self.requested_processors,
-            requested_memory=self.requested_memory,
-        )
+        asked = self.submission(cluster, unix_seconds(self.submit_time))
+        return replace(asked, job_id=str(self.job_id))
 
 
 class LiveRunningBody(LiveJobBody):

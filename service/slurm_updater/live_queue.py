@@ -10,11 +10,11 @@ import msgspec
 from msgspec.structs import replace
 
 from predictors.jobs import Submission
-from service.adapters.slurm.slurm_fields import MINUTE, Jobs
+from service.adapters.slurm.slurm_fields import MINUTE
 from service.adapters.values import number, text
 from service.slurm_updater.squeue import (
     Shown,
-    UnreadableQueueError,
+    raw_jobs,
     submission_of,
     tasks_of,
 )
@@ -55,13 +55,9 @@ def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
-    try:
-        jobs = msgspec.json.decode(body, type=Jobs).jobs
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
     running: list[dict[str, Any]] = []
     waiting: list[tuple[float, float, dict[str, Any]]] = []
-    for raw in jobs:
+    for raw in raw_jobs(body):
         try:
             shown = msgspec.json.decode(raw, type=LiveShown)
         except (msgspec.MsgspecError, RecursionError):

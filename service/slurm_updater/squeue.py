@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from predictors.jobs import Submission
 from service.adapters.slurm.slurm_fields import KIBIBYTES_PER_MEBIBYTE, MINUTE, Jobs, queue_of
@@ -77,6 +77,18 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
         return int(self.submission.requested_walltime // MINUTE)
 
 
+def raw_jobs(body: bytes) -> list[Raw]:
+    """The jobs that ``squeue --json`` prints, each still undecoded.
+
+    Raises:
+        UnreadableQueueError: it is not what ``squeue --json`` prints.
+    """
+    try:
+        return msgspec.json.decode(body, type=Jobs).jobs
+    except (msgspec.MsgspecError, RecursionError) as broken:
+        raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
+
+
 def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
     """The jobs that wait, unless they are held, and those that run.
 
@@ -85,11 +97,7 @@ def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
-    try:
-        jobs = msgspec.json.decode(body, type=Jobs).jobs
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
-    for raw in jobs:
+    for raw in raw_jobs(body):
         try:
             job = _job(msgspec.json.decode(raw, type=Shown), cluster)
         except (msgspec.MsgspecError, RecursionError):

@@ -71,7 +71,7 @@ class Sums(Struct):
     accuracy: float = 0.0
     intervals: int = 0
     covered: int = 0
-    asked: float = 0.0
+    asked_coverage: float = 0.0
 
     def add(self, predicted: float, runtime: float) -> None:
         """Compare one prediction with the truth, both in seconds."""
@@ -84,7 +84,7 @@ class Sums(Struct):
         """Compare one interval, which was to hold the share ``asked`` of jobs, with the truth."""
         self.intervals += 1
         self.covered += lower <= runtime <= upper
-        self.asked += asked
+        self.asked_coverage += asked
 
 
 def accuracy(predicted: float, runtime: float) -> float:
@@ -100,21 +100,21 @@ _KEY = {
     "group_name": "text",
     "size": "text",
 }
-_SUMS = {
+SUMS = {
     "jobs": "int8",
     "absolute_error": "float8",
     "underestimated": "int8",
     "accuracy": "float8",
     "intervals": "int8",
     "covered": "int8",
-    "asked": "float8",
+    "asked_coverage": "float8",
 }
 _ADD = BatchStatement(
-    {**_KEY, **_SUMS},
-    f"""INSERT INTO daily_scores ({", ".join((*_KEY, *_SUMS))})
-    {{incoming}} SELECT {", ".join((*_KEY, *_SUMS))} FROM incoming WHERE true
+    {**_KEY, **SUMS},
+    f"""INSERT INTO daily_scores ({", ".join((*_KEY, *SUMS))})
+    {{incoming}} SELECT {", ".join((*_KEY, *SUMS))} FROM incoming WHERE true
     ON CONFLICT ({", ".join(_KEY)}) DO UPDATE SET
-    {", ".join(f"{name} = daily_scores.{name} + excluded.{name}" for name in _SUMS)}""",  # noqa: S608 - of constants
+    {", ".join(f"{name} = daily_scores.{name} + excluded.{name}" for name in SUMS)}""",  # noqa: S608 - of constants
 )
 
 
@@ -129,13 +129,13 @@ def add(connection: Connection, sums: Mapping[tuple[JobKind, str], Sums]) -> Non
 
 
 def _values(sums: Sums) -> Iterable[float]:
-    return (getattr(sums, name) for name in _SUMS)
+    return (getattr(sums, name) for name in SUMS)
 
 
 def read(connection: Connection, cluster: str, side: Side, *, since: int) -> list[DailyScore]:
     """How each method did on a cluster's jobs that ended on day ``since`` or later, by one side."""
     column = _SIDES[side]
-    totals = [func.sum(table.c[name]).label(name) for name in _SUMS]
+    totals = [func.sum(table.c[name]).label(name) for name in SUMS]
     wanted = (
         select(column.label("label"), table.c.method, *totals)
         .where(table.c.cluster == cluster, table.c.day >= since)
@@ -143,7 +143,7 @@ def read(connection: Connection, cluster: str, side: Side, *, since: int) -> lis
         .order_by("label", table.c.method)
     )
     return [
-        _score(row["label"], row["method"], _Totals(*(float(row[name]) for name in _SUMS)))
+        _score(row["label"], row["method"], _Totals(*(float(row[name]) for name in SUMS)))
         for row in connection.execute(wanted).mappings()
     ]
 
@@ -157,7 +157,7 @@ class _Totals(Struct):
     accuracy: float
     intervals: float
     covered: float
-    asked: float
+    asked_coverage: float
 
 
 def _score(label: int | str, method: str, sums: _Totals) -> DailyScore:
@@ -171,7 +171,7 @@ def _score(label: int | str, method: str, sums: _Totals) -> DailyScore:
         accuracy=sums.accuracy / jobs,
         intervals=int(intervals),
         coverage=sums.covered / intervals if intervals else None,
-        asked_coverage=sums.asked / intervals if intervals else None,
+        asked_coverage=sums.asked_coverage / intervals if intervals else None,
     )
 
 

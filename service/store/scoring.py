@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from predictors.jobs import Completion
 from service.store import daily_scores
 from service.store.batches import BatchStatement
-from service.store.daily_scores import JobKind, Sums
+from service.store.daily_scores import SUMS, JobKind, Sums
 from service.store.matching import Match, OpenPrediction
 from service.store.rows import bounds_of, seconds_of
 from service.store.tables import scores
@@ -21,21 +21,12 @@ _CLOSE = BatchStatement(
         ended_at = incoming.ended_at
     FROM incoming WHERE predictions.prediction_id = incoming.prediction_id""",
 )
-_SUMS = {
-    "jobs": "int8",
-    "absolute_error": "float8",
-    "underestimated": "int8",
-    "accuracy": "float8",
-    "intervals": "int8",
-    "covered": "int8",
-    "asked_coverage": "float8",
-}
 _ADD = BatchStatement(
-    {"cluster": "text", "method": "text", **_SUMS},
-    f"""INSERT INTO scores (cluster, method, {", ".join(_SUMS)})
-    {{incoming}} SELECT cluster, method, {", ".join(_SUMS)} FROM incoming WHERE true
+    {"cluster": "text", "method": "text", **SUMS},
+    f"""INSERT INTO scores (cluster, method, {", ".join(SUMS)})
+    {{incoming}} SELECT cluster, method, {", ".join(SUMS)} FROM incoming WHERE true
     ON CONFLICT (cluster, method) DO UPDATE SET
-    {", ".join(f"{name} = scores.{name} + excluded.{name}" for name in _SUMS)}""",  # noqa: S608 - of constants
+    {", ".join(f"{name} = scores.{name} + excluded.{name}" for name in SUMS)}""",  # noqa: S608 - of constants
 )
 
 
@@ -67,8 +58,8 @@ def _compare(
 
 
 def _totals(sums: Mapping[tuple[JobKind, str], Sums]) -> dict[tuple[str, str], list[float]]:
-    """The same sums by cluster and method alone, in the order of _SUMS."""
-    totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0] * len(_SUMS))
+    """The same sums by cluster and method alone, in the order of SUMS."""
+    totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0] * len(SUMS))
     for (kind, method), each in sums.items():
         total = totals[kind.cluster, method]
         for place, value in enumerate(astuple(each)):

@@ -180,7 +180,7 @@ daily_scores = Table(
     Column("accuracy", Double, nullable=False),  # sum over jobs
     Column("intervals", BigInteger, nullable=False),
     Column("covered", BigInteger, nullable=False),
-    Column("asked", Double, nullable=False),  # sum of the coverage that intervals were asked for
+    Column("asked_coverage", Double, nullable=False),  # sum over intervals
     PrimaryKeyConstraint("cluster", "day", "method", "queue", "group_name", "size"),
 )
 

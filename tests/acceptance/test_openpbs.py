@@ -11,6 +11,7 @@ import pytest
 from private_machine import USER
 from private_pbs import HOME, PREFIX, PrivatePbs, reason_to_skip
 from running_service import eventually
+from runs import runs_by_job
 from transcripts import first_steps
 
 from predictors.jobs import Status
@@ -19,7 +20,6 @@ from service.store import StoreUnavailableError, open_store
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
-    pytest.mark.xdist_group("openpbs"),
     pytest.mark.timeout(600),
 ]
 CONFIG = "/usr/share/walltimed/pbs/walltimed_hook.json"
@@ -44,17 +44,7 @@ class Site(PrivatePbs):
 
     def runs(self) -> dict[str, list]:
         """What the history holds, by job id."""
-        store = open_store(self.url)
-        reader = store.reader()
-        found: dict[str, list] = {}
-        try:
-            while completions := reader.read(1000):
-                for completion in completions:
-                    found.setdefault(completion.submission.job_id, []).append(completion)
-        finally:
-            reader.close()
-            store.close()
-        return found
+        return runs_by_job(self.url)
 
     def await_runs(self, *job_ids: str, seconds: float = 120) -> dict[str, list]:
         """The history once it holds a run of each of these jobs."""

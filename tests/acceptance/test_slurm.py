@@ -17,7 +17,6 @@ from predictors.jobs import Status
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
-    pytest.mark.xdist_group("slurm"),
 ]
 RESENT_AFTER = 75  # Slurm sends again every 30 s
 CONFIGURED = ("walltimed_config", "job_submit")

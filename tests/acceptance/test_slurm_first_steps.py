@@ -20,7 +20,6 @@ if Path("/") != private_slurm.ROOT:
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.skipif(REASON is not None, reason=REASON or ""),
-    pytest.mark.xdist_group("slurm"),
 ]
 UNCONNECTED = dict.fromkeys(("JobSubmitPlugins", "CliFilterPlugins", "JobCompType", "JobCompLoc"))
 RESENT_AFTER = 75  # Slurm sends again every 30 s

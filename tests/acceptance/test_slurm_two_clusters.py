@@ -10,7 +10,6 @@ from slurm_site import CLUSTER, SlurmSite
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
-    pytest.mark.xdist_group("slurm"),
 ]
 SECOND = "second"
 

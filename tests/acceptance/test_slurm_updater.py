@@ -13,7 +13,6 @@ from slurm_site import CLUSTER, SlurmSite
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
-    pytest.mark.xdist_group("slurm"),
 ]
 HOUR = timedelta(hours=1)
 WHOLE_MACHINE = ("-N2", "-n16")

@@ -7,6 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from selenium import webdriver
+from selenium.common.exceptions import (
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
@@ -57,8 +61,11 @@ class Browser:
 
     @property
     def text(self) -> str:
-        """What a person can read on the page."""
-        return self.driver.find_element(By.TAG_NAME, "body").text
+        """What a person can read on the page; nothing while another page takes its place."""
+        try:
+            return self.driver.find_element(By.TAG_NAME, "body").text
+        except (NoSuchElementException, StaleElementReferenceException):
+            return ""
 
     def find(self, selector: str):
         return self.driver.find_element(By.CSS_SELECTOR, selector)

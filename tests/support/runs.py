@@ -1,7 +1,7 @@
 """Short words for the store's tests: runs of jobs and predictions for them."""
 
 from predictors.jobs import Completion, Interval, Status, Submission
-from service.store import RecordedPrediction, ReportedCompletion
+from service.store import RecordedPrediction, ReportedCompletion, open_store
 
 
 def a_run(job: str, *, start: float = 1_000.0, runtime: float = 600.0, **known) -> Completion:
@@ -69,4 +69,19 @@ def read_all(reader, limit: int = 7) -> list[Completion]:
     while reader.has_news():
         found += reader.read(limit)
         reader.refresh()
+    return found
+
+
+def runs_by_job(url: str) -> dict[str, list[Completion]]:
+    """What the history at ``url`` holds, by job id."""
+    store = open_store(url)
+    reader = store.reader()
+    found: dict[str, list[Completion]] = {}
+    try:
+        while completions := reader.read(1000):
+            for completion in completions:
+                found.setdefault(completion.submission.job_id, []).append(completion)
+    finally:
+        reader.close()
+        store.close()
     return found

@@ -14,9 +14,8 @@ from typing import Self
 import httpx
 from private_slurm import PrivateSlurm, free_ports
 from running_service import WALLTIMED, eventually
+from runs import runs_by_job
 from slurm_scripts import SCRIPTS, lua_value
-
-from service.store import open_store
 
 CLUSTER = "private"
 CLI_CONFIG = "walltimed_cli_config.lua"
@@ -142,17 +141,7 @@ class SlurmSite:
 
     def runs(self) -> dict[str, list]:
         """What the history holds, by job id."""
-        store = open_store(self.url)
-        reader = store.reader()
-        found: dict[str, list] = {}
-        try:
-            while completions := reader.read(1000):
-                for completion in completions:
-                    found.setdefault(completion.submission.job_id, []).append(completion)
-        finally:
-            reader.close()
-            store.close()
-        return found
+        return runs_by_job(self.url)
 
     def await_runs(self, *job_ids: int, seconds: float = 60) -> dict[str, list]:
         """The history once it holds a run of each of these jobs."""

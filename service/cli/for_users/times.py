@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from service.cli.console import CommandError, ExitCode
+
 DAY = 86400.0
 
 
@@ -71,3 +73,15 @@ def seconds_of(written: str) -> float:
     if unit not in units or not number.isdecimal() or not int(number):
         raise ValueError(f"{written!r} is no period such as 30d, 12h or 2w.")
     return int(number) * units[unit]
+
+
+def period_of(written: str) -> float:
+    """Seconds of a period.
+
+    Raises:
+        CommandError: it is none.
+    """
+    try:
+        return seconds_of(written)
+    except ValueError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 import pytest
+from distributed import LocalCluster
 
 from simulator.studies import STUDIES
 from simulator.traces.swf import write_swf
@@ -108,10 +109,7 @@ def test_a_figure_whose_log_is_missing_says_which(walltimed, logs, tmp_path):
 
 
 def test_the_workers_of_a_real_dask_cluster_come_to_the_same_table(walltimed, logs):
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None
-    ) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         there = walltimed("experiment", "rocchetti", logs, "--dask", cluster.scheduler_address)
     assert there[0] == 0
     assert there[1] == walltimed("experiment", "rocchetti", logs, "--processes", 1)[1]
