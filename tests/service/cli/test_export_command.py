@@ -76,5 +76,5 @@ def test_parquet_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
     file = tmp_path / "runs.parquet"
     assert walltimed("export", "--format", "parquet", "-o", file, "-d", history)[0] == 0
     table = parquet.read_table(file).to_pylist()
-    assert [row["job_id"] for row in table] == ["4", "2", "1", "3"]
+    assert [row["job_id"] for row in table] == ["2", "4", "1", "3"], "in the order of submission"
     assert table[3]["user"] is None
