@@ -41,19 +41,19 @@ ATOMS = 88
 """No job has more."""
 
 RECENT = 40
-"""So many of the user's last runs are atoms, whatever they are."""
+"""How many of the user's last runs are atoms, whatever they are."""
 
 LIKE = 12
-"""So many of the last with the job's request, processors and application, if they are older."""
+"""How many older runs are atoms because they have the job's request, processors, application."""
 
 SAME_APPLICATION = 8
-"""So many of the last others with its application, if they are older."""
+"""How many other older runs are atoms because they have its application."""
 
 SCALED = 24
-"""So many of these whose request was another one are an atom a second time, scaled."""
+"""How many of these are atoms a second time, scaled, because their request was another one."""
 
 LOOKED_AT = 192
-"""The user's last runs among which all these are sought."""
+"""How many of the user's last runs are looked at for all these."""
 
 NEWCOMER = 16
 """A user with fewer runs is told apart by those of others, too: the last, each of another user
