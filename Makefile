@@ -11,7 +11,7 @@ COUNTED := --require-hashes | awk '/^Collecting/ {printf "\r  collected %d", ++n
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long tests format lint types imports check lock slurm slurm-root openpbs chromium screenshots clean
+.PHONY: demo test test-long tests format lint types imports check lock slurm slurm-accounts slurm-root openpbs chromium screenshots clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module.
 .venv/served: requirements/build.txt requirements/runtime.txt pyproject.toml
@@ -79,6 +79,11 @@ slurm:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
 	    slurmctld slurmd slurm-client munge slurm-wlm-elasticsearch-plugin lua-socket lua5.1 lua5.3 lua5.4
+
+# Slurm's accounts (slurmdbd on MariaDB), for tests/acceptance/test_slurm_accounts.py. Nothing is started.
+slurm-accounts: slurm
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
+	    slurmdbd slurm-wlm-mysql-plugin mariadb-server
 
 # Another release's Slurm in a tree of its own, as root; then, for example:
 #     WALLTIMED_TEST_SLURM_ROOT=/opt/walltimed-test/slurm-trixie .venv/bin/pytest tests/acceptance -k slurm
