@@ -92,13 +92,16 @@ def commands() -> dict[str, set[str]]:
 
 
 COMMANDS = commands()
+BLOCK = re.compile(r"^ *```\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"(?:^|[\s$(])walltimed ([a-z][^|;&#`\n]*)")
 
 
 def typed(text: str) -> list[str]:
     """What pages tell people to type behind ``walltimed``, from code of both kinds."""
     blocks = re.findall(r"^ *```\w*\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
-    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S))
+    spans = re.findall(
+        r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    )
     whole = "\n".join([*blocks, *spans]).replace("\\\n", " ")
     return TYPED.findall(whole)
 
