@@ -5,17 +5,9 @@ import numpy as np
 from predictors.compiled import compiled
 from predictors.distribution import cheapest
 from predictors.memory.columns import Columns, Floats
-from predictors.methods.attention_atoms import (
-    ATOMS,
-    CONTEXT,
-    FEATURES,
-    Atoms,
-    Names,
-    Question,
-    Rows,
-    Singles,
-    gather,
-)
+from predictors.methods.attention_atoms import ATOMS, gather
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import FEATURES, Atoms, Names, Question, Rows, Singles
 from predictors.methods.attention_network import Layers, weigh
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
