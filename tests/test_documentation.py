@@ -26,11 +26,7 @@ ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.md").read_text()
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
-PAGES = [
-    page
-    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
-    if "results" not in page.parts
-]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
 def commands() -> list[str]:
