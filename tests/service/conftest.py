@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 import sys
 from contextlib import ExitStack
@@ -13,6 +14,7 @@ import structlog
 from asgi_client import InProcess
 
 from service.cli import main
+from simulator.reports.tables import TERMINAL
 
 
 @pytest.fixture
@@ -67,6 +69,18 @@ def check_schema(arguments, code, printed):
     assert next(iter(document)) == "schema"
 
 
+RULE = re.compile(r"-+(  +-+)+")
+
+
+def check_tables(printed):
+    """Tables of text fit a terminal."""
+    lines = printed.splitlines()
+    for place, line in enumerate(lines):
+        if RULE.fullmatch(line):
+            end = next((n for n in range(place, len(lines)) if not lines[n].strip()), len(lines))
+            assert max(map(len, lines[max(0, place - 1) : end])) <= TERMINAL
+
+
 @pytest.fixture
 def walltimed(monkeypatch, capsys, tmp_path):
     """Runs the command; gives its exit code, what it printed and what it complained of."""
@@ -82,6 +96,8 @@ def walltimed(monkeypatch, capsys, tmp_path):
         code = end.value.code or 0
         if "--json" in arguments and printed.out:
             check_schema(arguments, code, printed.out)
+        if "--wide" not in arguments:
+            check_tables(printed.out)
         return code, printed.out, printed.err
 
     return run
