@@ -1,17 +1,15 @@
 """Services and commands inside the test process."""
 
-import json
 import logging
 import re
 import shutil
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
-import jsonschema_rs
 import pytest
 import structlog
 from asgi_client import InProcess
+from command_schemas import check_printed
 
 from service.cli import main
 from simulator.reports.tables import TERMINAL
@@ -52,23 +50,6 @@ def own_logging():
     structlog.reset_defaults()
 
 
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
-
-
-def check_schema(arguments, code, printed):
-    """What a command prints is as its schema says."""
-    words = [str(each) for each in arguments]
-    names = ("-".join(words[:2]), words[0])
-    files = [SCHEMAS / f"{name}.json" for name in names]
-    document = json.loads(printed)
-    file = next((each for each in files if each.exists()), None)
-    if "error" in document and code not in {0, 3}:
-        file = SCHEMAS / "error.json"
-    if file is not None:
-        jsonschema_rs.validate(json.loads(file.read_text()), document)
-    assert next(iter(document)) == "schema"
-
-
 RULE = re.compile(r"-+(  +-+)+")
 
 
@@ -95,7 +76,7 @@ def walltimed(monkeypatch, capsys, tmp_path):
         printed = capsys.readouterr()
         code = end.value.code or 0
         if "--json" in arguments and printed.out:
-            check_schema(arguments, code, printed.out)
+            check_printed(arguments, code, printed.out)
         if "--wide" not in arguments:
             check_tables(printed.out)
         return code, printed.out, printed.err
