@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from predictors.auto import Auto
 from predictors.base import Predictor
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
@@ -23,7 +24,13 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
 }
 """The methods in the order in which tables show them, requests first."""
 
-UNCERTAIN = frozenset({LeastCost.name})
+AUTO = Auto.name
+"""Answers with another method: in a service with the one that a round has put in force."""
+
+METHODS = (*PREDICTORS, AUTO)
+"""All that can be asked for by name."""
+
+UNCERTAIN = frozenset({LeastCost.name, Attention.name})
 """Those that know how sure they are: each is an ``UncertainPredictor``."""
 
 
@@ -39,10 +46,10 @@ def create(name: str, **parameters: Any) -> Predictor:
         ValueError: a parameter is unknown or out of range; the message names it.
     """
     try:
-        factory = PREDICTORS[name]
+        factory: Callable[..., Predictor] = Auto if name == AUTO else PREDICTORS[name]
     except KeyError:
         raise UnknownMethodError(
-            f"There is no method {name!r}; there are {', '.join(sorted(PREDICTORS))}."
+            f"There is no method {name!r}; there are {', '.join(sorted(METHODS))}."
         ) from None
     try:
         return factory(**parameters)

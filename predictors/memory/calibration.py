@@ -63,6 +63,11 @@ class Calibration:
         self._counted = [(0, 0) for _ in WINDOWS]
         self._counts: Counts = np.zeros((len(_KINDS), len(WINDOWS), 0), np.int32)
 
+    def ranked_by(self, rank: Rank) -> "Calibration":
+        """The same, which from now on ranks runs by another method on the same table."""
+        self._rank = rank
+        return self
+
     def at(self, submission: Submission) -> Counts:
         """How the runs that had ended when a job was submitted are spread over the levels."""
         if not self._counts.shape[-1]:  # a cluster that is never asked about takes no room

@@ -85,7 +85,7 @@ def backtest(
         walltimed backtest log.swf.gz --order wfp -m max-usage -m percentile:percentile=90
         walltimed backtest --format sacct --time-zone Europe/Berlin sacct.txt --processors 4096
     """
-    from predictors.registry import PREDICTORS
+    from predictors.registry import METHODS
     from simulator.reports.backtest import backtest as test
     from simulator.reports.backtest import verdict, write_page
     from simulator.scheduling.semantics import Semantics
@@ -93,7 +93,7 @@ def backtest(
     from simulator.traces.files import name_of
 
     semantics = Semantics.adjusted(adjust, policy=policy, order=order)
-    methods = tuple(name for name in dict.fromkeys(method or PREDICTORS) if name not in KNOWN)
+    methods = tuple(name for name in dict.fromkeys(method or METHODS) if name not in KNOWN)
     if not methods:
         raise CommandError("Name a method that predicts.", ExitCode.USAGE)
     log, users, unlearned = read_log(file, format_, cluster, time_zone, on_error)

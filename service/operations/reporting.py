@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
+from predictors.registry import AUTO
 from service.contract.answers import MethodAnswer, MethodsAnswer, ScoreAnswer
 from service.metrics import Metrics
 from service.settings import Settings
@@ -43,17 +44,19 @@ class Reporting:
         """
         scores = await asyncio.to_thread(self._store.scores, cluster)
         by_method = {score.method: score for score in scores}
-        predictors = self._live.of(cluster).predictors
+        state = self._live.of(cluster)
+        parameters = {name: each.parameters for name, each in state.predictors.items()}
+        parameters[AUTO] = {"answers": state.chosen}
         return MethodsAnswer(
             cluster=cluster,
             default=self._settings.method,
             methods=[
                 MethodAnswer(
                     name=name,
-                    parameters=predictor.parameters,
+                    parameters=in_force,
                     score=_score(by_method.get(name)),
                 )
-                for name, predictor in predictors.items()
+                for name, in_force in parameters.items()
             ],
         )
 

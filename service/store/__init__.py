@@ -16,6 +16,8 @@ from service.store.log import LogReader
 from service.store.store import Store, open_store
 from service.store.tunings import Tunings
 from service.store.types import (
+    Adoption,
+    InForce,
     Ingested,
     MethodScore,
     RecordedPrediction,
@@ -26,9 +28,11 @@ from service.store.types import (
 )
 
 __all__ = [
+    "Adoption",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
+    "InForce",
     "Ingested",
     "LogReader",
     "MethodScore",

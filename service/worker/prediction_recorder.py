@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from predictors.jobs import Prediction, Submission
+from predictors.registry import AUTO
 from service.store import RecordedPrediction
 from service.worker.live_state import FAILED, ClusterState
 
@@ -99,8 +100,10 @@ class PredictionRecorder:
 
     def _estimates(self, answered: AnsweredPrediction) -> dict[str, float]:
         """What every method that is asked says, in seconds."""
-        answer = answered.prediction
+        answer, chosen = answered.prediction, answered.state.chosen
         estimates = {answer.method: answer.predicted_walltime}
+        if answer.method == chosen:
+            estimates[AUTO] = answer.predicted_walltime
         self._due += self._share
         if self._due < 1.0:
             return estimates
@@ -111,4 +114,6 @@ class PredictionRecorder:
             estimate = answered.state.ask(method, answered.submission, phase="shadow")
             if estimate.basis is not FAILED:  # else the request would be scored as the method's
                 estimates[method] = estimate.predicted_walltime
+        if chosen in estimates:
+            estimates[AUTO] = estimates[chosen]
         return estimates
