@@ -97,6 +97,11 @@ class Calibration:
         self._counted = [(0, 0) for _ in WINDOWS]
         self._counts: Bins = NOTHING
 
+    def ranked_by(self, rank: Rank) -> "Calibration":
+        """The same, which from now on ranks runs by another method on the same table."""
+        self._rank = rank
+        return self
+
     def at(self, submission: Submission) -> Counts:
         """How the runs that had ended when a job was submitted are spread over the levels.
 
