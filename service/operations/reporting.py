@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import structlog
 
+from predictors.registry import AUTO
 from service.contract.answers import (
     MethodAnswer,
     MethodsAnswer,
@@ -51,17 +52,19 @@ class Reporting:
             StoreUnavailableError: the scores cannot be read now.
         """
         scores = await asyncio.to_thread(self._scores, cluster)
-        predictors = self._live.of(cluster).predictors
+        state = self._live.of(cluster)
+        parameters = {name: each.parameters for name, each in state.predictors.items()}
+        parameters[AUTO] = {"answers": state.chosen}
         return MethodsAnswer(
             cluster=cluster,
             default=self._settings.method,
             methods=[
                 MethodAnswer(
                     name=name,
-                    parameters=predictor.parameters,
+                    parameters=in_force,
                     score=_score(*scores.get(name, (None, None))),
                 )
-                for name, predictor in predictors.items()
+                for name, in_force in parameters.items()
             ],
         )
 
