@@ -217,7 +217,7 @@ class PrivateSlurm:
         conf.write_text(slurm_accounting.slurmdbd_conf(self.directory, user=user, **ports))
         self._spawn("slurmdbd", "/usr/sbin/slurmdbd", "-D")
         add = ("sacctmgr", "-i", "add", "cluster", self.cluster)
-        eventually(lambda: "Adding" in self.run(*add, check=False), seconds=60)
+        eventually(lambda: "Adding" in self.run(*add, check=False), seconds=120)
 
     def start_controller(self) -> None:
         """Start slurmctld; Debian's links need this name, which slurmctld looks at."""

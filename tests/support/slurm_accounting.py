@@ -80,7 +80,7 @@ class MariaDB:
                  "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900",
                  "--skip-log-bin"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-        eventually(lambda: self._does("select 1"), seconds=60)
+        eventually(lambda: self._does("select 1"), seconds=120)
         assert self._does(GRANTS.format(PASSWORD))
 
     def _does(self, statements: str) -> bool:
