@@ -16,7 +16,7 @@ from predictors.memory.calibration import LONGEST_WINDOW, Calibration
 from predictors.memory.columns import USER, Floats
 from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
 from predictors.methods import attention_search
-from predictors.methods.attention_atoms import FEATURES, Names, Question, Rows, Singles
+from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.least_cost_search import SCALING
 from predictors.parameters import number, whole_number

@@ -19,16 +19,15 @@ from predictors.memory.columns import (
     Columns,
     Floats,
 )
-from predictors.methods.attention_atoms import (
-    ATOMS,
-    CONTEXT,
+from predictors.methods.attention_atoms import ATOMS, gather
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import (
     FEATURES,
     Atoms,
     Names,
     Question,
     Rows,
     Singles,
-    gather,
     width,
 )
 from predictors.methods.attention_network import Layers, weigh

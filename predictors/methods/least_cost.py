@@ -10,7 +10,7 @@ from predictors.memory.calibration import LONGEST_WINDOW, Calibration
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import least_cost_search
 from predictors.parameters import number, whole_number
-from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of
+from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 
 
 class LeastCost:
@@ -98,7 +98,21 @@ class LeastCost:
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
         """The same with median and interval; the request and what can be where nothing is known."""
-        return answered(self._weighed(submission), submission, question, method=self.name)
+        if question.explain:
+            return answered(self._weighed(submission), submission, question, method=self.name)
+        own = others = 0
+        if submission.user is not None:
+            job = self._job(submission)
+            own, others, found = least_cost_search.certain(
+                job,
+                (self._price, self._window, self._history),
+                self._calibration.bins(job[1]),
+                wanted(question),
+            )
+        if not own + others:
+            return unknown(submission, question, method=self.name)
+        basis = basis_of(own, others)
+        return told(found, submission, question, method=self.name, basis=basis)
 
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
@@ -120,6 +134,7 @@ class LeastCost:
     def observe(self, completion: Completion) -> None:
         """Keep the run among the recent ones."""
         self._recent.add(completion)
+        self._calibration.observed()
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """What past runs say of a job; None if none says anything."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
-from predictors.methods.attention_atoms import Singles
+from predictors.methods.attention_features import Singles
 from predictors.methods.attention_network import Layers, add_gradient, job_loss
 from predictors.methods.attention_weights import Weights
 from predictors.tuning.verdict import Demand, Verdict, compare

@@ -13,7 +13,7 @@ import typer
 
 from predictors.base import DEFAULT_METHOD
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import Limit, out, progress_bar
+from service.cli.console import Limit, out, print_tables, progress_bar
 from service.cli.importing import OnError
 from service.cli.players import private_settings
 from service.cli.private_service import PrivateService, private_service
@@ -83,11 +83,9 @@ def demo(
         played = play(log, client, specs)
         order = [spec.label for spec in specs]
         summaries = sorted(summarise(played), key=lambda each: order.index(each.method))
-        out.print(
+        print_tables(
             f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
-            f"({played.seconds:.1f} s):\n\n{narrow_table(summaries)}\n{NARROW_LEGEND}",
-            soft_wrap=True,
-            end="",
+            f"({played.seconds:.1f} s):\n\n{narrow_table(summaries)}\n{NARROW_LEGEND}"
         )
         if not leave:
             serve_on(service, log.runs)

@@ -21,8 +21,8 @@ from service.cli.console import (
     Limit,
     Wide,
     err,
-    out,
     print_json,
+    print_tables,
     progress_bar,
 )
 from service.cli.extras import need
@@ -257,9 +257,9 @@ def simulate(
     if as_json:
         print_json(as_data(log, workload, outcomes))
     elif output != "-":
-        for name, fact in facts_of(log, workload, outcomes).items():
-            out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(escape(f"\n{tables(outcomes, wide=wide)}"), soft_wrap=True, end="")
+        facts = facts_of(log, workload, outcomes)
+        listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
+        print_tables(f"{listed}\n{tables(outcomes, wide=wide)}", wide=wide)
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
 

@@ -83,7 +83,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         await worker.start()
         try:
-            yield {REFUSED: worker.metrics.refused}
+            yield {REFUSED: worker.metrics.requests.refused}
         finally:
             await worker.stop()
 

@@ -75,14 +75,14 @@ class Reporting:
             await asyncio.to_thread(self._read_scores)
         except StoreError as error:
             log.warning("live scores cannot be read", reason=str(error))
-        return await asyncio.to_thread(self._metrics.exposition)
+        return await asyncio.to_thread(self._metrics.registry.exposition)
 
     def _read_scores(self) -> None:
         for cluster in self._live.clusters[:REPORTED_CLUSTERS]:
-            self._metrics.scored(cluster, self._scores(cluster).values())
+            self._metrics.scores.scored(cluster, self._scores(cluster).values())
         for cluster in sorted(self._store.queues.versions())[:REPORTED_CLUSTERS]:
             for score in together(self._store.queues.scores(cluster)):
-                self._metrics.scored_waits(cluster, score.made, asdict(score))
+                self._metrics.queues.scored(cluster, score.made, asdict(score))
 
     def _scores(self, cluster: str) -> dict[str, Scores]:
         """Scores of all time and recent ones, by method.

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from predictors.methods.attention import Attention
-from predictors.methods.attention_atoms import CONTEXT, FEATURES
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_weights import Weights, shapes_of
 from predictors.tuning.fine_tuning import (
     Case,

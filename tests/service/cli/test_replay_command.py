@@ -123,7 +123,8 @@ def test_the_sweep_compares_schemes_of_the_keys_that_the_log_has(walltimed, log)
     assert len(schemes) == 2 * 7 * 6 * 2 * 2
     assert {scheme["min_jobs"] for scheme in schemes} == {1, 10}
     code, printed, _ = walltimed("replay", log, "--in-process", "--sweep", "--limit", 60)
-    assert "percentile  accuracy" in printed
+    assert "perc  accuracy" in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_the_report_is_a_page_with_tables_pictures_and_data(walltimed, log, tmp_path):
