@@ -137,7 +137,7 @@ class Settings(BaseSettings):
         "dropped.",
     )
     page: bool = Field(
-        default=True, description="Serve pages for people at /; false: the API alone."
+        default=True, description="Serve pages for people at /; false: the API and its page alone."
     )
     page_session_hours: float = Field(
         12.0, gt=0, le=720, description="Hours after which a browser has to log in again."
