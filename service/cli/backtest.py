@@ -85,7 +85,8 @@ def backtest(
             "--profile",
             "--adjust",
             autocompletion=values.one_of(values.ADJUSTMENTS),
-            help="Where predictions act: regular: everywhere; selective: not on running jobs.",
+            help="Where predictions act: regular: everywhere; selective: not on running jobs; "
+            "guarded, guarded-kept: medians compare waiting jobs, 90% bounds admit them.",
         ),
     ] = "regular",
     method: Annotated[

@@ -115,7 +115,9 @@ def simulate(
     adjust: Annotated[
         str,
         typer.Option(
-            help="regular, or selective: running jobs keep their requests.",
+            "--adjust",
+            "--profile",
+            help="Where estimates act: regular, selective, guarded, guarded-kept.",
             autocompletion=values.one_of(values.ADJUSTMENTS),
         ),
     ] = "regular",
