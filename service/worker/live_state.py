@@ -40,6 +40,10 @@ from service.settings import Settings
 
 log = structlog.get_logger()
 
+ASKED_SELDOM = 7
+"""Of so many runs one is asked about where asking takes as long as learning from ten: a start and
+an import learn from many."""
+
 FAILED = Basis(jobs=0, reason="failure")
 """The basis of the answer that takes the place of a method that failed."""
 
@@ -146,9 +150,12 @@ class ClusterState:
         Before that the service's own method, if it is among them, is asked about the job: the ratio
         of runtime to prediction is what forecasts vary runtimes by. ``service/store/scoring.py``
         scores the predictions that were recorded; this one needs no record, so it is a fold of the
-        log.
+        log. Methods that know how sure they are are asked about the runs that ended in every
+        seventh second only.
         """
-        if self.resolved(self._answering) in methods:
+        answering = self.resolved(self._answering)
+        is_asked = answering not in UNCERTAIN or not int(completion.end_time) % ASKED_SELDOM
+        if answering in methods and is_asked:
             would_be = self.ask(self._answering, completion.submission, phase="observe")
             self.errors.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:

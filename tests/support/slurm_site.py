@@ -117,7 +117,7 @@ class SlurmSite:
             self.process = subprocess.Popen(
                 [WALLTIMED, "serve", "--port", str(self.port), "--database-url", self.url],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                cwd=self.directory, env=self.environment,
+                cwd=self.directory, env=self.environment | {"WALLTIMED_METHOD": "max-usage"},
             )  # fmt: skip
         eventually(self._is_ready, seconds=60)
 

@@ -19,7 +19,8 @@ from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.scheduling.semantics import ADJUSTMENTS, EVENT_ORDERS
+from simulator.scheduling.profiles import PROFILES
+from simulator.scheduling.semantics import EVENT_ORDERS
 from simulator.scheduling.workload import OVERRUNS
 
 
@@ -50,7 +51,7 @@ def offered(line: str) -> set[str]:
         (values.COMPRESSIONS, COMPRESSIONS),
         (values.PINNED, PINNED),
         (values.CORRECTIONS, CORRECTION_NUMBERS),
-        (values.ADJUSTMENTS, ADJUSTMENTS),
+        (values.ADJUSTMENTS, PROFILES),
         (values.OVERRUNS, OVERRUNS),
         (values.FORMATS, FORMATS),
         (values.SEARCHES, get_args(Search)),
