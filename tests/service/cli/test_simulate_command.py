@@ -154,7 +154,7 @@ def test_shaking_says_which_differences_are_noise(walltimed, longer_log):
 
 @pytest.mark.parametrize(
     ("method", "profile", "jobs"),
-    [("max-usage", "regular", 80), ("least-cost", "guarded", 300)],
+    [("max-usage", "regular", 80), ("auto", "regular", 80), ("least-cost", "guarded", 300)],
 )
 def test_estimates_of_a_live_service_make_the_same_schedule(
     walltimed, longer_log, method, profile, jobs
