@@ -25,7 +25,7 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
 }
 """The methods in the order in which tables show them, requests first."""
 
-UNCERTAIN = frozenset({LeastCost.name})
+UNCERTAIN = frozenset({Percentile.name, Knn.name, LeastCost.name})
 """Those that know how sure they are: each is an ``UncertainPredictor``."""
 
 

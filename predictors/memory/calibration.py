@@ -64,6 +64,7 @@ _LAYERS = ((_BINS + _BINS // _STEP, 256), (_BINS, 16), (0, 1))
 
 _PLACES = _BINS + _BINS // _STEP + _STEP
 _KINDS = (LEVEL, SPREAD)
+_ROUNDING = 1e-12
 _ALL = 3
 """The group of all runs, behind those of whose users nothing, little or much was known."""
 
@@ -294,7 +295,7 @@ def corrected_by(counts: Counts, shares: Shares, kind: int, share: float) -> flo
         place *= _STEP
         for _ in range(_STEP - 1):
             here = _share_in(counts, shares, kind, begin + place)
-            if level + here >= wanted:
+            if level + here >= wanted - _ROUNDING:
                 break
             level += here
             place += 1
