@@ -113,10 +113,12 @@ def _weight_until(
 ) -> float:
     """The weight below ``runtime``, which lies before the value at a place or is that value."""
     value = values[place] if place < len(values) else request
+    here: float = reached[place]
     if value <= runtime:
-        return reached[place]
+        return here
     before, weight = (values[place - 1], reached[place - 1]) if place else (0.0, 0.0)
-    return weight + (reached[place] - weight) * _share(before, value, runtime)
+    between: float = weight + (here - weight) * _share(before, value, runtime)
+    return between
 
 
 @compiled

@@ -216,6 +216,7 @@ class Knn:
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """The neighbours of a job, which weigh the same; None if there are none."""
+        counts = self._calibration.at(submission)
         ids = self._recent.matching(submission, self._columns)
         if ids is None:
             return None
@@ -232,7 +233,7 @@ class Knn:
             values=values,
             weights=np.ones(len(values)),
             basis=Basis(jobs=len(values), reason="history"),
-            counts=self._calibration.at(submission),
+            counts=counts,
             runs=partial(self._recent.runs_of, submission.user, rows),
         )
 

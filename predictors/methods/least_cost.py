@@ -75,6 +75,11 @@ class LeastCost:
         return {"price": self._price, "window": self._window, "history": self._history}
 
     @property
+    def price(self) -> float:
+        """Of an underestimate, in mean runtimes."""
+        return self._price
+
+    @property
     def memory(self) -> Memory:
         """The latest runs of the cluster."""
         return Memory(latest_jobs=self._recent.kept)
@@ -123,7 +128,7 @@ class LeastCost:
         other = LeastCost.__new__(LeastCost)
         other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
         other._window, other._history = self._window, self._history  # noqa: SLF001
-        other._recent = self._recent  # noqa: SLF001
+        other._recent, other._calibration = self._recent, self._calibration  # noqa: SLF001
         return other
 
     def observe(self, completion: Completion) -> None:

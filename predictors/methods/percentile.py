@@ -189,6 +189,7 @@ class Percentile:
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """The eligible runs, which weigh the same; None where they are too few."""
+        counts = self._calibration.at(submission)
         if self._key(submission) is None:
             return None
         request, submit = float(submission.requested_walltime), float(submission.submit_time)
@@ -205,7 +206,7 @@ class Percentile:
             values=values,
             weights=np.ones(len(values)),
             basis=Basis(jobs=len(values), reason="history"),
-            counts=self._calibration.at(submission),
+            counts=counts,
             runs=partial(self._recent.runs_of, submission.user, rows),
         )
 

@@ -12,7 +12,7 @@ from service.page import site
 from service.page.assets import Assets
 from service.page.queue_page import QueuePage
 
-PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if")
+PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if", "/docs")
 
 OWN = {"sec-fetch-site": "same-origin"}
 
@@ -86,7 +86,7 @@ def test_the_chart_library_is_the_release_that_it_says_it_is():
 
 def test_the_pages_can_be_turned_off(serve, sqlite_url):
     service = serve(sqlite_url, page=False)
-    assert service.get("/").status_code == 404
+    assert service.get("/queue").status_code == 404
     assert service.get("/login").status_code == 404
     assert service.get("/v1/methods").status_code == 200
 
