@@ -100,9 +100,10 @@ def levels_at(
 ) -> tuple[float, float]:
     """The same, of weights that were added up by ``passed``."""
     runtime = min(runtime, request)
-    lowest = _weight_until(values, reached, request, runtime, np.searchsorted(values, runtime))
-    place = np.searchsorted(values, runtime, side="right")
-    highest = _weight_until(values, reached, request, runtime, place)
+    first = int(np.searchsorted(values, runtime))
+    after = int(np.searchsorted(values, runtime, side="right"))
+    lowest = _weight_until(values, reached, request, runtime, first)
+    highest = _weight_until(values, reached, request, runtime, after)
     whole = reached[len(values)]
     return (lowest if runtime > 0 else 0.0) / whole, highest / whole
 

@@ -343,9 +343,10 @@ def shares_of(counts: Counts) -> Shares:
 def _share_in(counts: Counts, shares: Shares, kind: int, place: int) -> float:
     bins, group = counts
     _, shorter, shorter_of_all, longer, longer_of_all = shares
-    return (
+    found: float = (
         shorter * bins[group, kind, 0, place]
         + shorter_of_all * bins[_ALL, kind, 0, place]
         + longer * bins[group, kind, 1, place]
         + longer_of_all * bins[_ALL, kind, 1, place]
     )
+    return found

@@ -85,7 +85,8 @@ class Site:
     async def api(self, visitor: Visitor, url: str) -> str:
         """Every call of the service, in words."""
         frame = self._frame(visitor, "/docs", None)
-        return await asyncio.to_thread(lambda: self._api.show(visitor, url, frame))
+        api = await asyncio.to_thread(lambda: self._api)
+        return await api.show(visitor, url, frame)
 
     async def now(self, visitor: Visitor, url: str) -> str:
         """What there is to see at this moment."""
