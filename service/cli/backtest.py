@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 CARD = {"EstimatesAct": "Estimates act on"}
 """Names of rules that the page says otherwise."""
 
+SELDOM = {"auto": "auto:every=10000"}
+"""Rounds cost seconds each, and are held anew in every repetition."""
+
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
 
@@ -82,7 +85,8 @@ def backtest(
             "--profile",
             "--adjust",
             autocompletion=values.one_of(values.ADJUSTMENTS),
-            help="Where predictions act: regular: everywhere; selective: not on running jobs.",
+            help="Where predictions act: regular: everywhere; selective: not on running jobs; "
+            "guarded, guarded-kept: medians compare waiting jobs, 90% bounds admit them.",
         ),
     ] = "regular",
     method: Annotated[
@@ -180,7 +184,7 @@ def in_force_of(settings: "Settings") -> str:
 
     given = settings.predictors.get(settings.method, {})
     if not given:
-        return WITHOUT_PROJECTS.get(settings.method, settings.method)
+        return (WITHOUT_PROJECTS | SELDOM).get(settings.method, settings.method)
     pairs = (
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in given.items()
@@ -204,7 +208,8 @@ def methods_of(in_force: str, wanted: "Sequence[str] | None") -> list[str]:
             "predicts, for example WALLTIMED_METHOD=max-usage.",
             ExitCode.USAGE,
         )
-    methods = [name for name in (in_force, *(wanted or usual_methods())) if name not in KNOWN]
+    named = (in_force, *(wanted or usual_methods()))
+    methods = [SELDOM.get(name, name) for name in named if name not in KNOWN]
     for name in methods:
         MethodSpec.parse(name).predictor()
     return list(dict.fromkeys(methods))

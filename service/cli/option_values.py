@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable
 from importlib.resources import files
 
-METHODS = tuple(
-    re.findall(
+METHODS = (
+    *re.findall(
         r'^    "([a-z-]+)": ', (files("predictors") / "registry.py").read_text(), re.MULTILINE
-    )
+    ),
+    "auto",
 )
 """The names in the registry, read as text: importing it would load the compiler."""
 
@@ -17,7 +18,7 @@ EVENTS = ("batch", "sequential")
 COMPRESSIONS = ("start-order", "keep", "replan")
 PINNED = ("nodes", "start")
 CORRECTIONS = ("double", "request", "tsafrir")
-ADJUSTMENTS = ("regular", "selective")
+ADJUSTMENTS = ("regular", "selective", "guarded", "guarded-kept")
 OVERRUNS = ("kill", "keep", "swap")
 ESTIMATES = ("exact", "requested", "service", *(name for name in METHODS if name != "requested"))
 FORMATS = ("swf", "sacct", "pbs", "htcondor")

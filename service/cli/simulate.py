@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from predictors.base import DEFAULT_METHOD
 from service.cli import option_values as values
 from service.cli.console import (
     AsJson,
@@ -114,7 +115,9 @@ def simulate(
     adjust: Annotated[
         str,
         typer.Option(
-            help="regular, or selective: running jobs keep their requests.",
+            "--adjust",
+            "--profile",
+            help="Where estimates act: regular, selective, guarded, guarded-kept.",
             autocompletion=values.one_of(values.ADJUSTMENTS),
         ),
     ] = "regular",
@@ -173,7 +176,7 @@ def simulate(
         typer.Option(
             help="Method of --estimates service.", autocompletion=values.one_of(values.METHODS)
         ),
-    ] = "max-usage",
+    ] = DEFAULT_METHOD,
     output: Annotated[
         str | None,
         typer.Option(

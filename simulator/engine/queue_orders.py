@@ -8,7 +8,7 @@ from typing import Any
 
 from predictors.accuracy_groups import STEP_SECONDS, aged
 from simulator.engine.compiled import inlined, kernel
-from simulator.engine.state import UNKNOWN, State
+from simulator.engine.state import NEVER, UNKNOWN, State
 
 FCFS, SJF, WFP, PSP, PSP_AGING = range(5)
 
@@ -47,14 +47,18 @@ def join(state: State, number: int) -> None:
     waiting = state.queue[clock.tail]
     waiting.job = number
     waiting.processors = job.processors
-    waiting.estimate = job.estimate if rules.estimated_backfilling else job.request
+    median = job.median if rules.guarded else job.estimate
+    bound = job.bound if rules.guarded else job.estimate
+    waiting.estimate = bound if rules.estimated_backfilling else job.request
+    waiting.length = median if rules.estimated_backfilling else job.request
     waiting.tick = UNKNOWN
     waiting.planned = UNKNOWN
     waiting.pinned = UNKNOWN
+    waiting.reserved = NEVER
     waiting.started = 0
     waiting.key = 0.0
     if rules.order == SJF:
-        waiting.key = job.estimate if rules.estimated_order else job.request
+        waiting.key = median if rules.estimated_order else job.request
     elif rules.order == PSP:
         waiting.key = -job.priority
     clock.tail += 1
@@ -90,7 +94,8 @@ def _renew(state: State, place: int) -> None:
     rules = state.rules[0]
     wait = state.clock[0].now - job.submit
     if rules.order == WFP:
-        estimate = job.estimate if rules.estimated_order else job.request
+        median = job.median if rules.guarded else job.estimate
+        estimate = median if rules.estimated_order else job.request
         waiting.key = -((wait / estimate) ** 3) * job.processors
         return
     tick = max(wait // _TICK, 1)

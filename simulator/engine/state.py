@@ -27,6 +27,8 @@ JOB = _record(
     runtime=np.int64,  # what it will run: the scheduler never looks at it
     request=np.int64,
     estimate=np.int64,  # the first one, given when the job is submitted
+    median=np.int64,  # given with the estimate where decisions are guarded, and so is the bound
+    bound=np.int64,  # what the job hardly exceeds
     priority=np.float64,  # its accuracy group's, given with the estimate
     start=np.int64,
     serial=np.int64,  # how many jobs were started before it
@@ -45,11 +47,13 @@ WAITING = _record(
     job=np.int64,
     processors=np.int64,
     estimate=np.int64,  # that backfilling goes by
+    length=np.int64,  # by which the shortest is found
     key=np.float64,  # the queue is in the order of (key, job)
     tick=np.int64,  # when the key was computed, in steps of aging
     planned=np.int64,  # start, of policies that plan
     plan_serial=np.int64,  # how many plans were made or changed before this one
     pinned=np.int64,  # its planned start when it was pinned to its nodes, if it is
+    reserved=np.int64,  # the earliest start that was reserved for it, if reservations are kept
     started=np.int64,  # in this pass
 )
 """A place in the queue, which moves on through its array as jobs join and leave."""
@@ -94,7 +98,7 @@ CLOCK = _record(
     next_planned=np.int64,
     last_planned=np.int64,  # where the plan ends, of policies that only go on at its end
     disturbed=np.int64,  # a job ended before its expected end, or an estimate was prolonged
-    completions=np.int64,  # jobs ended since the last pass
+    ended=np.int64,  # whether jobs have ended since the last pass
     groups=np.int64,  # of nodes
 )
 """The time, and how much of each array is in use."""
@@ -109,6 +113,8 @@ RULES = _record(
     order=np.int64,
     sequential=np.int64,
     correction=np.int64,
+    guarded=np.int64,
+    keeps_reservations=np.int64,
     estimated_order=np.int64,
     estimated_backfilling=np.int64,
     estimated_running=np.int64,

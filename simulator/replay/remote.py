@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from predictors.base import Question
 from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
 from simulator.replay.trace_replay import slices
 
@@ -55,6 +56,7 @@ class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     method: str
     basis: Basis
     interval: Interval | None
+    median: float | None = None
 
     def prediction(self) -> Prediction:
         """The same as the domain's type."""
@@ -64,6 +66,7 @@ class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             method=self.method,
             basis=self.basis,
             interval=self.interval,
+            median=self.median,
         )
 
 
@@ -121,21 +124,30 @@ class Client:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
-    def predict(self, submission: Submission, method: str | None = None) -> Prediction:
-        """Ask for one prediction; without a method the service's default answers."""
-        question = fields_of(submission)
-        if method is not None:
-            question["method"] = method
+    def predict(
+        self, submission: Submission, method: str | None = None, *, coverage: float | None = None
+    ) -> Prediction:
+        """Ask for one prediction.
+
+        Without a method the service's default answers, and without a coverage the interval has
+        the service's own.
+        """
+        question = fields_of(submission) | _asked(method, coverage)
         answer = self.call("POST", "/v1/predictions", question)
         return msgspec.json.decode(answer, type=RemotePrediction).prediction()
 
     def predict_batch(
-        self, submissions: Sequence[Submission], method: str | None = None
+        self,
+        submissions: Sequence[Submission],
+        method: str | None = None,
+        *,
+        coverage: float | None = None,
     ) -> list[Prediction]:
         """Ask for several predictions at once; the answers are the same as one by one."""
-        question: dict[str, Any] = {"submissions": [fields_of(each) for each in submissions]}
-        if method is not None:
-            question["method"] = method
+        question = {
+            "submissions": [fields_of(each) for each in submissions],
+            **_asked(method, coverage),
+        }
         answer = self.call("POST", "/v1/predictions/batch", question)
         predictions = msgspec.json.decode(answer, type=RemotePredictions).predictions
         return [each.prediction() for each in predictions]
@@ -280,10 +292,21 @@ class RemotePlayer:
 
     def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
         """Ask the service for predictions of ``method``."""
+        return self._ask(method, submissions, None)
+
+    def ask(
+        self, method: str, submissions: Sequence[Submission], question: Question
+    ) -> Sequence[Prediction]:
+        """Ask the service for predictions with intervals of the coverage in ``question``."""
+        return self._ask(method, submissions, question.coverage)
+
+    def _ask(
+        self, method: str, submissions: Sequence[Submission], coverage: float | None
+    ) -> Sequence[Prediction]:
         name = self._names[method]
         if len(submissions) == 1:
-            return [self._client.predict(submissions[0], name)]
-        return self._client.predict_batch(submissions, name)
+            return [self._client.predict(submissions[0], name, coverage=coverage)]
+        return self._client.predict_batch(submissions, name, coverage=coverage)
 
     def observe(self, ended: Sequence[Completion]) -> None:
         """Report the runs to the service."""
@@ -294,6 +317,12 @@ def fields_of(submission: Submission) -> dict[str, Any]:
     """The known attributes of a submission as fields of the HTTP contract."""
     known = ((name, getattr(submission, name)) for name in Submission.__struct_fields__)
     return {name: value for name, value in known if value is not None}
+
+
+def _asked(method: str | None, coverage: float | None) -> dict[str, Any]:
+    """The fields of a question that have been given."""
+    given = {"method": method, "coverage": coverage}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _detail(answer: bytes) -> str:

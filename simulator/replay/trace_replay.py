@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.base import Predictor, UncertainPredictor
+from predictors.base import Predictor, Question, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
 
 Seconds = NDArray[np.float64]
@@ -32,6 +32,12 @@ class Player(Protocol):
         """Predict jobs that were just submitted; changes no answer."""
         ...
 
+    def ask(
+        self, method: str, submissions: Sequence[Submission], question: Question
+    ) -> Sequence[Prediction]:
+        """Predict with median and interval, where the method gives them; changes no answer."""
+        ...
+
     def observe(self, ended: Sequence[Completion]) -> None:
         """Let every method learn from runs that have ended."""
         ...
@@ -53,6 +59,15 @@ class InProcess:
         """Ask the predictor labelled ``method``."""
         predict = self.predictors[method].predict
         return [predict(submission) for submission in submissions]
+
+    def ask(
+        self, method: str, submissions: Sequence[Submission], question: Question
+    ) -> Sequence[Prediction]:
+        """Ask the predictor labelled ``method`` with median and interval, if it has them."""
+        predictor = self.predictors[method]
+        if not isinstance(predictor, UncertainPredictor):
+            return self.predict(method, submissions)
+        return [predictor.ask(submission, question) for submission in submissions]
 
     def quantiles(
         self, method: str, submission: Submission, shares: Sequence[float], elapsed: float | None

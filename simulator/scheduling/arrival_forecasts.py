@@ -58,7 +58,7 @@ def waits_at_arrival(
         every: one arrival in ``every`` gets an interval.
     """
     state = empty_machine(workload, semantics)
-    feed = EstimateFeed(state, workload, estimates, priorities=semantics.needs_priorities)
+    feed = EstimateFeed(state, workload, estimates, semantics)
     predicted, lower, upper = (np.full(len(workload), -1) for _ in range(3))
     owners = workload.trace.user
     arrivals = 0

@@ -4,18 +4,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import floor, inf
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
-from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
+from predictors.base import Question
+from predictors.jobs import DEFAULT_CLUSTER, Completion, Prediction, Submission
 from simulator.engine.state import State
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
 from simulator.replay.trace_replay import InProcess, Player
 from simulator.scheduling.ladders import LADDER, Ladder
+from simulator.scheduling.profiles import BOUND
+from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import completions
 from simulator.traces.trace import Integers
@@ -29,6 +32,33 @@ ROUNDING = 1e-6
 """Seconds by which a prediction may miss a whole second through rounding errors alone."""
 
 
+GUARDED = Question(coverage=2 * BOUND - 1)
+"""Asked where decisions are guarded: as many jobs are above the interval as below it."""
+
+
+class Said(NamedTuple):
+    """What is said of jobs, in whole seconds.
+
+    Attributes:
+        estimate: how long a job will run.
+        median: a job runs longer as likely as not; the estimate, where a source tells no median.
+        bound: what a job hardly exceeds; the request, where a source tells no bound.
+    """
+
+    estimate: Integers
+    median: Integers
+    bound: Integers
+
+    @classmethod
+    def of(cls, estimate: Integers, workload: Workload) -> Self:
+        """Of a source that gives estimates alone."""
+        return cls(estimate, estimate, workload.request)
+
+    def at_most(self, requests: Integers) -> Self:
+        """The same, nothing of it longer than the requests."""
+        return type(self)(*(np.minimum(each, requests) for each in self))
+
+
 @dataclass(frozen=True, slots=True)
 class Estimates:
     """A source of estimates.
@@ -40,14 +70,14 @@ class Estimates:
         cluster: whose history the simulation makes.
         predictions: known beforehand, in seconds by the log's number of the job; a job that has
             none is estimated by its request.
-        known: gives the estimates of all jobs of a workload, where they are known beforehand.
+        known: tells all that is said of a workload's jobs, where it is known beforehand.
     """
 
     name: str
     player: Player | None = None
     cluster: str = DEFAULT_CLUSTER
     predictions: Mapping[int, float] | None = None
-    known: Callable[[Workload], Integers] | None = None
+    known: Callable[[Workload], Said] | None = None
 
     @classmethod
     def named(cls, text: str) -> Self:
@@ -63,15 +93,17 @@ class Estimates:
             return cls(text)
         return cls(text, InProcess({text: MethodSpec.parse(text).predictor()}))
 
-    def beforehand(self, workload: Workload) -> Integers | None:
-        """The estimates of all jobs, if they do not depend on the simulation."""
+    def beforehand(self, workload: Workload) -> Said | None:
+        """What is said of all jobs, if it does not depend on the simulation."""
         if self.player is not None:
             return None
         if self.known is not None:
-            return np.minimum(self.known(workload), workload.request)
+            return self.known(workload).at_most(workload.request)
         if self.predictions is not None:
-            return _estimated(workload, self.predictions)
-        return workload.runtime if self.name == EXACT else workload.request
+            return Said.of(_estimated(workload, self.predictions), workload)
+        if self.name == EXACT:
+            return Said(workload.runtime, workload.runtime, workload.runtime)
+        return Said.of(workload.request, workload)
 
 
 def predictions_of(text: str) -> Mapping[int, float]:
@@ -102,7 +134,7 @@ class EstimateFeed:
         state: state of the simulation; the loop stops where ``give`` is to be called.
         workload: the jobs of the simulation.
         estimates: the source of the estimates.
-        priorities: whether priorities are wanted.
+        semantics: the rules, which say whether priorities, medians and bounds are wanted.
         beside: the feed of another machine of the cluster, which learns the same.
     """
 
@@ -111,14 +143,15 @@ class EstimateFeed:
         state: State,
         workload: Workload,
         estimates: Estimates,
+        semantics: Semantics,
         *,
-        priorities: bool,
         beside: "EstimateFeed | None" = None,
     ) -> None:
         self._known = estimates.beforehand(workload)
+        self._guarded = semantics.guarded
         self._player = estimates.player
         self._method = estimates.name if self._player is None else self._player.methods[0]
-        self.accuracies = Accuracies() if priorities else None
+        self.accuracies = Accuracies() if semantics.needs_priorities else None
         if beside is not None:
             self.accuracies = beside.accuracies
         self._clock, self._runtime = state.clock["now"], workload.runtime
@@ -127,10 +160,12 @@ class EstimateFeed:
             workload.trace, cluster=estimates.cluster
         )
         self._logged: dict[int, Completion] = {}
+        self._jobs = state.jobs
         self._ended = state.finished
         self._observed = 0
         # Looking a column up once, and not for each job, saves half of the time.
         self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
+        self._median, self._bound = state.jobs["median"], state.jobs["bound"]
         self._priority = state.jobs["priority"]
         self._finished = state.clock["finished"]
         self._now = state.clock["now"]
@@ -164,8 +199,11 @@ class EstimateFeed:
         """Give estimates to this second's submissions."""
         first, behind = self._submitted.item(), self._wanted.item()
         submissions = self._submissions(first, behind)
-        for job, estimate in enumerate(self._estimates(first, behind, submissions), first):
-            self._estimate[job] = estimate
+        if self._known is not None:
+            tell(self._jobs, self._known, slice(first, behind))
+        elif self._player is not None:
+            ask = self._ask_guarded if self._guarded else self._ask
+            ask(self._player, first, submissions)
         if self.accuracies is not None:
             for job, submission in enumerate(submissions, first):
                 self._priority[job] = self._priority_of(submission)
@@ -193,14 +231,16 @@ class EstimateFeed:
         self._logged.update(zip(range(first, behind), logged, strict=True))
         return [completion.submission for completion in logged]
 
-    def _estimates(
-        self, first: int, behind: int, submissions: Sequence[Submission]
-    ) -> Sequence[int]:
-        """Estimates in whole seconds of the jobs from ``first`` on and before ``behind``."""
-        if self._known is not None or self._player is None:
-            return [] if self._known is None else self._known[first:behind].tolist()
-        predictions = self._player.predict(self._method, submissions)
-        return [whole_seconds(each.predicted_walltime) for each in predictions]
+    def _ask(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
+        """Note the estimates of the jobs from ``first`` on."""
+        for job, said in enumerate(player.predict(self._method, submissions), first):
+            self._estimate[job] = whole_seconds(said.predicted_walltime)
+
+    def _ask_guarded(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
+        """Note the estimates, medians and bounds of the jobs from ``first`` on."""
+        for job, said in enumerate(player.ask(self._method, submissions, GUARDED), first):
+            self._estimate[job] = whole_seconds(said.predicted_walltime)
+            self._median[job], self._bound[job] = guard_of(said)
 
     def _priority_of(self, submission: Submission) -> float:
         assert self.accuracies is not None  # noqa: S101 - asked only where there are priorities
@@ -226,6 +266,24 @@ class EstimateFeed:
             runtime=logged.runtime,
             status=logged.status,
         )
+
+
+def tell(jobs: Any, said: Said, which: slice = slice(None)) -> None:
+    """Write what is said of some jobs into the jobs of a state."""
+    for name, column in said._asdict().items():
+        jobs[name][which] = column[which]
+
+
+def guard_of(prediction: Prediction) -> tuple[int, int]:
+    """Median and bound in whole seconds, at most the request.
+
+    A method that tells no median has its prediction for it, and the request for the bound.
+    """
+    request = prediction.requested_walltime
+    median, upper = prediction.predicted_walltime, request
+    if prediction.median is not None and prediction.interval is not None:
+        median, upper = prediction.median, prediction.interval.upper
+    return whole_seconds(min(median, request)), whole_seconds(min(upper, request))
 
 
 def whole_seconds(prediction: float) -> int:

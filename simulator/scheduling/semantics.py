@@ -12,6 +12,7 @@ from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
 from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
+from simulator.scheduling.profiles import BOUND, PROFILES
 
 EVENT_ORDERS: Mapping[str, str] = {
     "batch": "of one second all ends, then estimates outlived, then submissions, then one pass",
@@ -19,12 +20,6 @@ EVENT_ORDERS: Mapping[str, str] = {
     "order of starts, each with its own pass; a running job whose expected end has come counts "
     "as free",
 }
-
-ADJUSTMENTS: Mapping[str, tuple[bool, bool, bool]] = {
-    "regular": (True, True, True),
-    "selective": (True, True, False),
-}
-"""Whether estimates act in queue order, backfilling, running jobs (Tang et al., section 5.2)."""
 
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
@@ -50,6 +45,9 @@ class Semantics:
         estimated_order: the order of the queue goes by estimates, else by requests.
         estimated_backfilling: plans and backfilling of waiting jobs go by estimates.
         estimated_running: the expected ends of running jobs go by estimates.
+        guarded: estimates of waiting jobs are medians where jobs are compared, and 90% bounds
+            where they are admitted.
+        keeps_reservations: under EASY and EASY-SJBF no reservation is moved later before it is due.
     """
 
     policy: str = "easy"
@@ -63,6 +61,8 @@ class Semantics:
     estimated_order: bool = True
     estimated_backfilling: bool = True
     estimated_running: bool = True
+    guarded: bool = False
+    keeps_reservations: bool = False
 
     def __post_init__(self) -> None:
         """Refuse unknown names and impossible numbers.
@@ -88,18 +88,12 @@ class Semantics:
 
     @classmethod
     def adjusted(cls, adjustment: str, **others: Any) -> Self:
-        """Rules under which estimates act as ``adjustment`` says; ``others`` are further rules."""
-        if adjustment not in ADJUSTMENTS:
+        """Rules under which estimates act as a profile says; ``others`` are further rules."""
+        if adjustment not in PROFILES:
             raise SemanticsError(
-                f"There is no adjustment {adjustment!r}; there are {', '.join(ADJUSTMENTS)}."
+                f"There is no adjustment {adjustment!r}; there are {', '.join(PROFILES)}."
             )
-        order, backfilling, running = ADJUSTMENTS[adjustment]
-        switches = {
-            "estimated_order": order,
-            "estimated_backfilling": backfilling,
-            "estimated_running": running,
-        }
-        return cls(**{**switches, **others})
+        return cls(**{**PROFILES[adjustment].rules, **others})
 
     @property
     def names_nodes(self) -> bool:
@@ -129,6 +123,8 @@ class Semantics:
             "order": ORDERS[self.order],
             "sequential": self.events == "sequential",
             "correction": CORRECTION_NUMBERS[self.correction],
+            "guarded": self.guarded,
+            "keeps_reservations": self.keeps_reservations,
             "estimated_order": self.estimated_order,
             "estimated_backfilling": self.estimated_backfilling,
             "estimated_running": self.estimated_running,
@@ -144,7 +140,8 @@ class Semantics:
             "Events": f"{self.events}: {EVENT_ORDERS[self.events]}",
         }
         if number == BACKFILLING:
-            card["Reservations"] = str(self.depth)
+            kept = ", each kept until it is due" if self.keeps_reservations else ""
+            card["Reservations"] = f"{self.depth}{kept}"
         if number == CONSERVATIVE:
             card["Compression"] = f"{self.compression}: {COMPRESSION_MEANINGS[self.compression]}"
         if number == PINNING:
@@ -152,13 +149,21 @@ class Semantics:
                 f"{self.pinning} s before the planned start; {self.pinned}: "
                 f"{PINNED_MEANINGS[self.pinned]}"
             )
-        where = {
-            "queue order": self.estimated_order,
-            "backfilling": self.estimated_backfilling,
-            "running jobs": self.estimated_running,
-        }
         card["EstimatesAct"] = ", ".join(
-            f"{place}: {'estimate' if acts else 'request'}" for place, acts in where.items()
+            f"{place}: {source}" for place, source in self._sources().items()
         )
         card["Correction"] = self.correction
         return card
+
+    def _sources(self) -> Mapping[str, str]:
+        """What each decision goes by."""
+        compared, admitted = "estimate", "estimate"
+        if self.guarded:
+            compared, admitted = "median", f"{BOUND:.0%} bound, shortest median first"
+            if not POLICIES[self.policy].shortest_first:
+                admitted = f"{BOUND:.0%} bound"
+        return {
+            "queue order": compared if self.estimated_order else "request",
+            "backfilling": admitted if self.estimated_backfilling else "request",
+            "running jobs": "estimate" if self.estimated_running else "request",
+        }

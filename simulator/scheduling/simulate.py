@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simulator.engine.loop import DONE, ESTIMATES_WANTED, run
 from simulator.engine.state import UNKNOWN, State, new_state
-from simulator.scheduling.estimates import EstimateFeed, Estimates
+from simulator.scheduling.estimates import EstimateFeed, Estimates, Said, tell
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import EMPTY, Workload
 from simulator.traces.trace import Integers
@@ -25,6 +25,8 @@ class Schedule:
 
     Attributes:
         estimate: the first estimate of each job, in seconds.
+        median: 0 unless decisions are guarded, and so is the bound.
+        bound: what each job was admitted by.
         corrections: number of estimates that each job outlived.
         backfilled: whether a job was started while a job ahead of it in the queue waited on.
         promise: the start that was first planned, or -1 under policies that do not plan.
@@ -39,6 +41,8 @@ class Schedule:
     estimates: str
     start: Integers
     estimate: Integers
+    median: Integers
+    bound: Integers
     corrections: Integers
     backfilled: NDArray[np.bool_]
     promise: Integers
@@ -46,6 +50,11 @@ class Schedule:
     nodes_since: Integers
     priority: NDArray[np.float64]
     seconds: float
+
+    @property
+    def said(self) -> Said:
+        """What the scheduler was told of each job."""
+        return Said(self.estimate, self.median, self.bound)
 
     @property
     def wait(self) -> Integers:
@@ -93,9 +102,9 @@ def simulate(
     state = empty_machine(workload, semantics)
     known = estimates.beforehand(workload)
     if known is None or semantics.needs_priorities:
-        feed = EstimateFeed(state, workload, estimates, priorities=semantics.needs_priorities)
+        feed = EstimateFeed(state, workload, estimates, semantics)
     else:
-        state.jobs["estimate"] = known
+        tell(state.jobs, known)
         feed = None
     for stopped in _stops(state, progress):
         if stopped == ESTIMATES_WANTED and feed:
@@ -130,11 +139,7 @@ def simulate_together(
     feeds: list[EstimateFeed] = []
     for state, workload in zip(states, workloads, strict=True):
         first = feeds[0] if feeds else None
-        feeds.append(
-            EstimateFeed(
-                state, workload, estimates, priorities=semantics.needs_priorities, beside=first
-            )
-        )
+        feeds.append(EstimateFeed(state, workload, estimates, semantics, beside=first))
     _play_together(states, feeds, progress)
     seconds = perf_counter() - began
     return [
@@ -211,6 +216,8 @@ def _schedule(
         estimates=estimates,
         start=jobs["start"].copy(),
         estimate=jobs["estimate"].copy(),
+        median=jobs["median"].copy(),
+        bound=jobs["bound"].copy(),
         corrections=jobs["corrections"].copy(),
         backfilled=jobs["backfilled"] == 1,
         promise=jobs["promise"].copy(),

@@ -164,7 +164,10 @@ def _lets_nobody_pass(result: Result) -> bool:
 
 
 def _reserves(result: Result) -> bool:
-    return _is_first_come(result) and result.semantics.policy in {"easy", "easy-sjbf"}
+    rules = result.semantics
+    # The file does not tell the bounds by which guarded jobs were admitted.
+    known = rules.policy in {"easy", "easy-sjbf"} and not rules.guarded
+    return known and _is_first_come(result)
 
 
 def _binds_itself(result: Result) -> bool:
@@ -172,6 +175,7 @@ def _binds_itself(result: Result) -> bool:
     return (
         rules.policy == "conservative"
         and rules.compression != "replan"
+        and not rules.guarded
         and rules.estimated_backfilling == rules.estimated_running
         and not _outlived(result).any()
     )

@@ -7,6 +7,7 @@ from simulator.studies import (
     calibration,
     least_cost,
     likeness,
+    scheduling,
     wait_prediction,
     xu_schedules,
 )
@@ -25,6 +26,7 @@ STUDIES: Mapping[str, Study] = {
     "least-cost": least_cost.STUDY,
     "likeness": likeness.STUDY,
     "rocchetti": rocchetti_study.STUDY,
+    "scheduling": scheduling.STUDY,
     "tang": tang_study.STUDY,
     "wait-prediction": wait_prediction.STUDY,
     "xu": xu_study.STUDY,

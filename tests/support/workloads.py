@@ -5,6 +5,7 @@ import io
 import numpy as np
 from reference_scheduler import Job
 
+from simulator.scheduling.estimates import Said
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import prepare
@@ -36,7 +37,10 @@ class Given:
         self._estimates = estimates
 
     def beforehand(self, workload):
-        return workload.request if self._estimates is None else self._estimates
+        if isinstance(self._estimates, Said):
+            return self._estimates
+        estimates = workload.request if self._estimates is None else np.array(self._estimates)
+        return Said.of(estimates, workload)
 
 
 def schedule_of(jobs, processors, *, estimates=None, overrun="kill", cores=None, **rules):
@@ -49,8 +53,9 @@ def starts_of(jobs, processors, **options):
     return schedule_of(jobs, processors, **options).start.tolist()
 
 
-def jobs_of(workload, estimates, priorities=None):
-    """The same jobs for the reference scheduler."""
+def jobs_of(workload, estimates, priorities=None, guards=None):
+    """The same jobs for the reference scheduler; guards are medians and bounds."""
     columns = [workload.submit, workload.processors, workload.runtime, workload.request, estimates]
     columns.append(priorities or [0.0] * len(workload))
+    columns += guards or [estimates, workload.request]
     return [Job(*row) for row in zip(*(np.asarray(c).tolist() for c in columns), strict=True)]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from predictors.measures import mean_absolute_error, underestimation_rate
 from simulator.reports.backtest.site import Grouping, Site
-from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
 from simulator.scheduling.measures import (
     bounded_slowdown,
     idle_while_waiting,
@@ -121,20 +121,20 @@ def play(site: Site, task: Task, kept: Path | None = None) -> Play:
 def _estimates(site: Site, task: Task, kept: Path | None) -> Estimates:
     if not (task.kept and task.repetition and kept):
         return Estimates.named(task.estimates)
-    estimates = np.load(_kept_file(kept, task), mmap_mode="r")
+    log = np.load(_kept_file(kept, task), mmap_mode="r")
 
-    def known(workload: Workload) -> Integers:
-        found: Integers = estimates[site.places([workload])]
-        return np.where(found > 0, found, workload.request)
+    def known(workload: Workload) -> Said:
+        found = log[:, site.places([workload])]
+        return Said._make(np.where(found > 0, found, workload.request))
 
     return Estimates(task.estimates, known=known)
 
 
 def _keep(site: Site, schedules: Sequence[Schedule], file: Path) -> None:
-    estimates = np.zeros(len(site.trace), np.int64)
+    log = np.zeros((len(Said._fields), len(site.trace)), np.int64)
     for schedule in schedules:
-        estimates[site.places([schedule.workload])] = schedule.estimate
-    np.save(file, estimates)
+        log[:, site.places([schedule.workload])] = schedule.said
+    np.save(file, log)
 
 
 def _kept_file(directory: Path, task: Task) -> Path:

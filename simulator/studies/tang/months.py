@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.replay.percentile_schemes import Scheme, predictions
-from simulator.scheduling.estimates import EXACT, REQUESTED, ROUNDING, Estimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, ROUNDING, Estimates, Said
 from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate
@@ -103,11 +103,10 @@ class Logged(Estimates):
 
     known: Any = None
 
-    def beforehand(self, workload: Workload) -> Integers:
+    def beforehand(self, workload: Workload) -> Said:
         """One for each job of the workload."""
         assert len(self.known) == len(workload)  # noqa: S101 - no job of a clean log is left out
-        estimates: Integers = self.known
-        return estimates
+        return Said.of(self.known, workload)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from running_service import WALLTIMED
 
 from predictors.methods.knn import DISTANCES
-from predictors.registry import PREDICTORS
+from predictors.registry import METHODS
 from predictors.tuning.objective import FITNESSES
 from predictors.tuning.plan import Search
 from service.auth import Scope
@@ -19,7 +19,8 @@ from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.scheduling.semantics import ADJUSTMENTS, EVENT_ORDERS
+from simulator.scheduling.profiles import PROFILES
+from simulator.scheduling.semantics import EVENT_ORDERS
 from simulator.scheduling.workload import OVERRUNS
 
 
@@ -43,14 +44,14 @@ def offered(line: str) -> set[str]:
 @pytest.mark.parametrize(
     ("named", "owned"),
     [
-        (values.METHODS, PREDICTORS),
+        (values.METHODS, METHODS),
         (values.POLICIES, POLICIES),
         (values.ORDERS, ORDERS),
         (values.EVENTS, EVENT_ORDERS),
         (values.COMPRESSIONS, COMPRESSIONS),
         (values.PINNED, PINNED),
         (values.CORRECTIONS, CORRECTION_NUMBERS),
-        (values.ADJUSTMENTS, ADJUSTMENTS),
+        (values.ADJUSTMENTS, PROFILES),
         (values.OVERRUNS, OVERRUNS),
         (values.FORMATS, FORMATS),
         (values.SEARCHES, get_args(Search)),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hand_worked_log import run
 
-from predictors.registry import PREDICTORS
+from predictors.registry import METHODS
 from service.cli.private_service import private_service
 from simulator.replay.remote import Client, RemoteError, RemotePredictor
 from simulator.traces.files import read_bytes
@@ -79,7 +79,7 @@ def test_histories_at_a_running_service_do_not_meet(walltimed, log, service):
         for name in ("one", "two")
     ]
     errors = [[each["mean_absolute_error"] for each in answer["methods"]] for answer in answers]
-    assert len(errors[0]) == len(PREDICTORS)
+    assert len(errors[0]) == len(METHODS)
     assert errors[0] == errors[1]
 
 
@@ -139,7 +139,7 @@ def test_the_report_is_a_page_with_tables_pictures_and_data(walltimed, log, tmp_
         assert f'src="{picture}.png"' in page
         assert (report / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert "max-usage" in (report / "table.txt").read_text()
-    assert len(json.loads((report / "report.json").read_text())["methods"]) == len(PREDICTORS)
+    assert len(json.loads((report / "report.json").read_text())["methods"]) == len(METHODS)
 
 
 def test_malformed_lines_refuse_the_file_or_are_listed(walltimed, log, tmp_path):

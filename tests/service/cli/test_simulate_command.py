@@ -152,14 +152,21 @@ def test_shaking_says_which_differences_are_noise(walltimed, longer_log):
     assert waits["fcfs", "percentile"] == "yes"
 
 
-def test_estimates_of_a_live_service_make_the_same_schedule(walltimed, longer_log):
+@pytest.mark.parametrize(
+    ("method", "profile", "jobs"),
+    [("max-usage", "regular", 80), ("least-cost", "guarded", 300)],
+)
+def test_estimates_of_a_live_service_make_the_same_schedule(
+    walltimed, longer_log, method, profile, jobs
+):
     code, out, _ = walltimed(
-        "simulate", longer_log, "--limit", 80, "--estimates", "service",
-        "--estimates", "max-usage", "--json",
+        "simulate", longer_log, "--limit", jobs, "--estimates", "service", "--method", method,
+        "--estimates", method, "--profile", profile, "--policy", "easy-sjbf", "--json",
     )  # fmt: skip
     assert code == 0
     service, in_process = json.loads(out)["simulations"]
-    assert service["outlived"] > 0
+    assert service["outlived"] > 0 or profile == "guarded"
+    assert service["backfilled"] > 0
     for name in ("wait", "bounded_slowdown", "outlived", "makespan"):
         assert service[name] == in_process[name]
 
@@ -174,6 +181,12 @@ def test_estimates_of_a_live_service_make_the_same_schedule(walltimed, longer_lo
         (("--policy", "fcfs-pinned", "--pinning", "30"), "Pinning", "1800 s before"),
         (("--correction", "tsafrir"), "Correction", "tsafrir"),
         (("--adjust", "selective"), "EstimatesAct", "running jobs: request"),
+        (
+            ("--profile", "guarded"),
+            "EstimatesAct",
+            "median, backfilling: 90% bound, running jobs: r",
+        ),
+        (("--profile", "guarded-kept"), "Reservations", "1, each kept until it is due"),
         (("--order-by", "requests"), "EstimatesAct", "queue order: request, backfilling: estimate"),
         (("--backfill-by", "requests"), "EstimatesAct", "backfilling: request, running"),
         (("--adjust", "selective", "--run-by", "estimates"), "EstimatesAct", "running jobs: estim"),

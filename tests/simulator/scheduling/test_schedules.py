@@ -17,8 +17,9 @@ from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.engine.state import RULES
-from simulator.scheduling.estimates import Estimates, whole_seconds
-from simulator.scheduling.semantics import ADJUSTMENTS, EVENT_ORDERS, Semantics
+from simulator.scheduling.estimates import Estimates, Said, whole_seconds
+from simulator.scheduling.profiles import PROFILES
+from simulator.scheduling.semantics import EVENT_ORDERS, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import OVERRUNS, prepare
 
@@ -52,6 +53,8 @@ def semantics(draw):
         "estimated_order": [True, False],
         "estimated_backfilling": [True, False],
         "estimated_running": [True, False],
+        "guarded": [False, True],
+        "keeps_reservations": [False, True],
     }
     return Semantics(**{rule: draw(st.sampled_from(list(known))) for rule, known in one_of.items()})
 
@@ -66,9 +69,12 @@ def reference_of(jobs, rules, predict=None):
 @given(log=logs(), rules=semantics(), overrun=st.sampled_from(list(OVERRUNS)), data=st.data())
 def test_every_start_is_that_of_a_scheduler_that_knows_only_the_rules(log, rules, overrun, data):
     workload = workload_of(log, MACHINE, overrun=overrun)
-    estimates = [data.draw(st.integers(1, int(request))) for request in workload.request]
-    schedule = simulate(workload, rules, Given(np.array(estimates, dtype=np.int64)))
-    jobs = jobs_of(workload, estimates, schedule.priority.tolist())
+    said = [
+        np.array([data.draw(st.integers(1, int(each))) for each in workload.request], np.int64)
+        for _ in Said._fields
+    ]
+    schedule = simulate(workload, rules, Given(Said(*said)))
+    jobs = jobs_of(workload, said[0], schedule.priority.tolist(), said[1:])
     assert schedule.start.tolist() == reference_of(jobs, rules).run()
     assert schedule.in_gap.tolist() == [job.in_gap for job in jobs]
 
@@ -179,7 +185,7 @@ def test_nodes_and_starts_of_pinned_jobs_are_those_of_a_scheduler_that_knows_onl
     estimates = [data.draw(st.integers(1, int(request))) for request in workload.request]
     schedule = simulate(workload, rules, Given(np.array(estimates, dtype=np.int64)))
     jobs = jobs_of(workload, estimates, schedule.priority.tolist())
-    unused = {"depth", "compression"}
+    unused = {"depth", "compression", "guarded", "keeps_reservations"}
     known = {name: rule for name, rule in asdict(rules).items() if name not in unused}
     reference = PinnedReference(jobs, MACHINE, **known)
     assert schedule.start.tolist() == reference.run()
@@ -283,5 +289,5 @@ def test_selective_adjustment_leaves_running_jobs_to_their_requests():
     assert Semantics.adjusted("regular") == Semantics()
     overridden = Semantics.adjusted("selective", estimated_running=True)
     assert overridden == Semantics()
-    with pytest.raises(ValueError, match=f"there are {', '.join(ADJUSTMENTS)}"):
+    with pytest.raises(ValueError, match=f"there are {', '.join(PROFILES)}"):
         Semantics.adjusted("none")
