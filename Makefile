@@ -11,7 +11,8 @@ COUNTED := --require-hashes | awk '/^Collecting/ {printf "\r  collected %d", ++n
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long tests format lint types imports check lock slurm slurm-root openpbs chromium screenshots clean
+.PHONY: demo test test-long tests format lint types imports check docs lock \
+	slurm slurm-accounts slurm-root openpbs chromium screenshots clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module.
 .venv/served: requirements/build.txt requirements/runtime.txt pyproject.toml
@@ -64,6 +65,17 @@ types: .venv/ready
 imports: .venv/ready
 	$(BIN)/lint-imports
 
+# Sphinx, and nothing of the service: the pages are read, and no module is imported.
+.venv/docs: requirements/docs.txt
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	@$(INSTALL) -r requirements/docs.txt $(COUNTED)
+	@touch $@
+
+# The documentation as a site, with search, that needs no network; a warning is an error.
+docs: .venv/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/docs
+	@echo "The site is build/docs/index.html."
+
 # Needs uv; writes name, version and hashes, and no download address.
 PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
@@ -71,6 +83,7 @@ lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) pyproject.toml --extra reports --extra tuning -o requirements/full.txt
 	$(PIN) pyproject.toml --extra reports --extra tuning --group dev -o requirements/dev.txt
+	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt
 
 # What the tests of the Slurm integration need, on Debian 12 or newer, as root; without it they
@@ -79,6 +92,11 @@ slurm:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
 	    slurmctld slurmd slurm-client munge slurm-wlm-elasticsearch-plugin lua-socket lua5.1 lua5.3 lua5.4
+
+# Slurm's accounts (slurmdbd on MariaDB), for tests/acceptance/test_slurm_accounts.py. Nothing is started.
+slurm-accounts: slurm
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
+	    slurmdbd slurm-wlm-mysql-plugin mariadb-server
 
 # Another release's Slurm in a tree of its own, as root; then, for example:
 #     WALLTIMED_TEST_SLURM_ROOT=/opt/walltimed-test/slurm-trixie .venv/bin/pytest tests/acceptance -k slurm

@@ -8,9 +8,10 @@ of the Parallel Workloads Archive), is observed by every registered method. When
 call timed alone (the timer's own 0.1 us included). Garbage collection is as in the service:
 what is there before is frozen. The table shows medians over those calls, of predictions only
 those that rest on history; then the 99th percentile after the longest history, and how many
-times the median after the shortest history the one after the longest is. (The interval's row
-includes the rank of the run that was observed just before, which each run costs once. knn searches
-its last 5,000 runs, a fifth of which is there after 10^3.)
+times the median after the shortest history the one after the longest is. (knn searches its last
+5,000 runs, a fifth of which is there after 10^3.) Rows named "interval" are about answers with
+median and interval. There every run is ranked when it is observed, because somebody has asked
+since the last one: so what a rank costs is in their columns of observations.
 """
 
 import argparse
@@ -20,15 +21,15 @@ from itertools import accumulate, islice
 from random import Random
 from statistics import median, quantiles
 from time import perf_counter_ns
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
-from predictors.base import USUAL, Predictor
+from predictors.base import USUAL, Predictor, UncertainPredictor
 from predictors.jobs import Completion, Submission
-from predictors.methods.least_cost import LeastCost
-from predictors.registry import PREDICTORS, create
+from predictors.registry import PREDICTORS, UNCERTAIN, create
 
 USERS = 250
 SECONDS_BETWEEN_ENDS = 86400 / 250
@@ -38,6 +39,12 @@ TARGETS = {"max-usage": 5, "last-two": 5, "percentile": 20, "knn": 100}
 
 FLAT = 1.5
 """How many times longer a prediction may take after the longest history than after the shortest."""
+
+INTERVAL = ", interval"
+"""Behind the name of a method whose median and interval are asked for."""
+
+DEARER = 1.3
+"""How many times longer an answer with median and interval may take than one without."""
 
 
 class Costs(Struct):
@@ -60,10 +67,10 @@ class Accuracy:
 
 
 class Sure:
-    """least-cost asked for median and interval too, behind the two verbs."""
+    """A method asked for median and interval too, behind the two verbs."""
 
-    def __init__(self) -> None:
-        self._method = LeastCost()
+    def __init__(self, name: str) -> None:
+        self._method = cast("UncertainPredictor", create(name))
         self.observe = self._method.observe
 
     def predict(self, submission: Submission) -> object:
@@ -103,7 +110,7 @@ def contestants() -> dict[str, Predictor | Sure | Accuracy]:
     return {
         **{name: create(name) for name in PREDICTORS},
         "percentile, user, all": every_job_of_a_user,
-        "least-cost, interval": Sure(),
+        **{name + INTERVAL: Sure(name) for name in PREDICTORS if name in UNCERTAIN},
         "psp accuracy": Accuracy(),
     }
 
@@ -162,6 +169,16 @@ def line(name: str, found: list[Costs]) -> str:
     return "".join(cells)
 
 
+def dearer(name: str, found: dict[str, list[Costs]]) -> str:
+    """How many times longer a method's answers with median and interval took than those without."""
+    longer = [
+        median(sure.predict) / median(plain.predict)
+        for sure, plain in zip(found[name + INTERVAL], found[name], strict=True)
+    ]
+    ratios = " ".join(f"{ratio:5.2f}x" for ratio in longer)
+    return f"{name:<22}{ratios}  {verdict(longer[-1] <= DEARER)} <= {DEARER}x"
+
+
 def verdict(reached: bool) -> str:  # noqa: FBT001 - the word for a truth value
     """The word for a target that was reached or not."""
     return "reached" if reached else "missed"
@@ -180,6 +197,10 @@ def main() -> None:
     print(f"{'':<22}{heads}{heads}")
     for name, measured in found.items():
         print(line(name, measured))
+    print("with median and interval, times as long as without:")
+    for name in found:
+        if name + INTERVAL in found:
+            print(dearer(name, found))
 
 
 if __name__ == "__main__":

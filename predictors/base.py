@@ -10,7 +10,7 @@ from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
 SHORTEST_ESTIMATE = 1.0
 """Shortest prediction in seconds, unless the request is shorter: predictions are positive."""
 
-DEFAULT_METHOD = "max-usage"
+DEFAULT_METHOD = "auto"
 """The method that answers if neither the caller nor the settings name one."""
 
 COLD_START = Basis(jobs=0, reason="cold-start")

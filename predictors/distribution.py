@@ -54,27 +54,32 @@ def cheapest(values: Floats, weights: Floats, count: int, request: float, price:
 
 
 @compiled
-def total(weights: Floats, count: int) -> float:
-    """All weight there is, that of the two tails included."""
-    weight = 2 * TAIL
+def passed(weights: Floats, count: int) -> Floats:
+    """The weight below the middle of each runtime, and at last all that there is."""
+    found = np.empty(count + 1)
+    weight = TAIL
     for index in range(count):
+        found[index] = weight + weights[index] / 2
         weight += weights[index]
-    return weight
+    found[count] = weight + TAIL
+    return found
 
 
 @compiled
 def quantile(values: Floats, weights: Floats, count: int, request: float, level: float) -> float:
     """The runtime below which ``level`` of the distribution lies."""
-    weight = total(weights, count)
-    wanted = level * weight
-    before, reached, passed = 0.0, 0.0, TAIL
-    for index in range(count):
-        here = passed + weights[index] / 2
-        passed += weights[index]
-        if here >= wanted:
-            return _between(before, values[index], (wanted - reached) / max(here - reached, 1e-300))
-        before, reached = values[index], here
-    return _between(before, request, min(1.0, (wanted - reached) / max(weight - reached, 1e-300)))
+    return quantile_at(values[:count], passed(weights, count), request, level)
+
+
+@compiled
+def quantile_at(values: Floats, reached: Floats, request: float, level: float) -> float:
+    """The same, of weights that were added up by ``passed``."""
+    count = len(values)
+    wanted = level * reached[count]
+    place = min(count, np.searchsorted(reached, wanted))
+    after = values[place] if place < count else request
+    before, weight = (values[place - 1], reached[place - 1]) if place else (0.0, 0.0)
+    return _between(before, after, (wanted - weight) / max(reached[place] - weight, 1e-300))
 
 
 @compiled
@@ -86,25 +91,32 @@ def levels(
     They differ where past runs took exactly as long; and a job that used up its request has all
     levels above, as no quantile is longer.
     """
+    return levels_at(values[:count], passed(weights, count), request, runtime)
+
+
+@compiled
+def levels_at(
+    values: Floats, reached: Floats, request: float, runtime: float
+) -> tuple[float, float]:
+    """The same, of weights that were added up by ``passed``."""
     runtime = min(runtime, request)
-    weight = total(weights, count)
-    lowest, highest = -1.0, 0.0
-    before, reached, passed = 0.0, 0.0, TAIL
-    for index in range(count + 1):
-        if index < count:
-            value, here = values[index], passed + weights[index] / 2
-            passed += weights[index]
-        else:
-            value, here = request, weight
-        there = here
-        if value > runtime:
-            there = reached + (here - reached) * _share(before, value, runtime)
-        if before <= runtime:
-            highest = there
-        if lowest < 0 and value >= runtime:
-            lowest = reached if before >= runtime else there
-        before, reached = value, here
-    return lowest / weight, highest / weight
+    lowest = _weight_until(values, reached, request, runtime, np.searchsorted(values, runtime))
+    place = np.searchsorted(values, runtime, side="right")
+    highest = _weight_until(values, reached, request, runtime, place)
+    whole = reached[len(values)]
+    return (lowest if runtime > 0 else 0.0) / whole, highest / whole
+
+
+@compiled
+def _weight_until(
+    values: Floats, reached: Floats, request: float, runtime: float, place: int
+) -> float:
+    """The weight below ``runtime``, which lies before the value at a place or is that value."""
+    value = values[place] if place < len(values) else request
+    if value <= runtime:
+        return reached[place]
+    before, weight = (values[place - 1], reached[place - 1]) if place else (0.0, 0.0)
+    return weight + (reached[place] - weight) * _share(before, value, runtime)
 
 
 @compiled

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+from predictors.auto import Auto
 from predictors.base import Predictor
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
@@ -25,7 +26,13 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
 }
 """The methods in the order in which tables show them, requests first."""
 
-UNCERTAIN = frozenset({LeastCost.name})
+AUTO = Auto.name
+"""Answers with another method: in a service with the one that a round has put in force."""
+
+METHODS = (*PREDICTORS, AUTO)
+"""All that can be asked for by name."""
+
+UNCERTAIN = frozenset({LeastCost.name, Attention.name})
 """Those that know how sure they are: each is an ``UncertainPredictor``."""
 
 
@@ -41,9 +48,9 @@ def create(name: str, **parameters: Any) -> Predictor:
         ValueError: a parameter is unknown or out of range; the message names it.
     """
     try:
-        factory = PREDICTORS[name]
+        factory: Callable[..., Predictor] = Auto if name == AUTO else PREDICTORS[name]
     except KeyError:
-        raise UnknownMethodError(unknown("method", name, sorted(PREDICTORS))) from None
+        raise UnknownMethodError(unknown("method", name, sorted(METHODS))) from None
     try:
         return factory(**parameters)
     except TypeError as error:

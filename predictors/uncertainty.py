@@ -6,16 +6,18 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from predictors.base import COLD_START, Question, capped, request_of
+from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question, request_of
 from predictors.compiled import compiled
-from predictors.distribution import cheapest, left, levels, quantile
+from predictors.distribution import cheapest, left, levels_at, passed, quantile_at
 from predictors.jobs import Basis, Interval, PastRun, Prediction, Submission
 from predictors.memory.calibration import (
     ENOUGH,
     Counts,
-    corrected,
+    Shares,
+    corrected_by,
     ranked,
     share_within,
+    shares_of,
 )
 from predictors.memory.columns import Floats
 
@@ -28,6 +30,16 @@ YOUNG = "young-cluster"
 _NOT_RUNNING = -1.0
 _NO_RATE = -1.0
 _LEVEL, _SPREAD = 0, 1
+
+Placed = tuple[Floats, Floats, tuple[float, float]]
+"""Runtimes, what ``passed`` says of their weights, and the job: request, seconds since start."""
+
+Wanted = tuple[float, float, float]
+"""Seconds since the job's start (negative if it has not started), coverage, and the rate of
+underestimates (negative for the least expected cost)."""
+
+Bounds = tuple[float, float, float, float, bool]
+"""Prediction, lower end, median and upper end, and whether their levels are corrected."""
 
 
 class Weighed(Struct, frozen=True, kw_only=True):
@@ -66,45 +78,61 @@ def answered(
         question: what is asked.
         method: that answers.
     """
-    request = float(submission.requested_walltime)
-    elapsed = _NOT_RUNNING if question.elapsed is None else question.elapsed
     if weighed is None:
-        can_be = Interval(lower=max(0.0, elapsed), upper=request, coverage=question.coverage)
-        return replace(
-            request_of(submission, method=method, basis=COLD_START),
-            interval=sane(can_be),
-            explanation=() if question.explain else None,
-        )
-    seconds, lower, median, upper, is_corrected = bounds(
-        weighed.values,
-        weighed.weights,
-        (request, elapsed, weighed.price),
-        weighed.counts,
-        (question.coverage, question.underestimation_rate or _NO_RATE),
+        return unknown(submission, question, method=method)
+    asked = wanted(question)
+    request = float(submission.requested_walltime)
+    job = (request, weighed.price)
+    found = bounds(weighed.values, weighed.weights, job, weighed.counts, asked)
+    prediction = told(found, submission, question, method=method, basis=weighed.basis)
+    if not question.explain:
+        return prediction
+    return replace(prediction, explanation=heaviest(weighed, asked[0]))
+
+
+def wanted(question: Question) -> Wanted:
+    """The question as machine code takes it."""
+    elapsed, rate = question.elapsed, question.underestimation_rate
+    return (
+        _NOT_RUNNING if elapsed is None else float(elapsed),
+        float(question.coverage),
+        rate or _NO_RATE,
     )
-    basis = weighed.basis
-    prediction = capped(
-        seconds,
-        submission,
+
+
+def unknown(submission: Submission, question: Question, *, method: str) -> Prediction:
+    """The request, and the interval of all that can be, where no run says anything of the job."""
+    request = float(submission.requested_walltime)
+    elapsed = question.elapsed or 0.0
+    can_be = Interval(lower=elapsed, upper=max(elapsed, request), coverage=question.coverage)
+    return replace(
+        request_of(submission, method=method, basis=COLD_START),
+        interval=can_be,
+        explanation=() if question.explain else None,
+    )
+
+
+def told(
+    found: Bounds, submission: Submission, question: Question, *, method: str, basis: Basis
+) -> Prediction:
+    """The prediction that says what was found; nothing is explained.
+
+    Args:
+        found: by ``bounds``.
+        submission: the job.
+        question: what was asked.
+        method: that answers.
+        basis: of the answer, in a cluster that is not young.
+    """
+    seconds, lower, median, upper, is_corrected = found
+    return Prediction(
+        predicted_walltime=seconds,
+        requested_walltime=submission.requested_walltime,
         method=method,
         basis=basis if is_corrected else Basis(jobs=basis.jobs, reason=YOUNG),
-    )
-    return Prediction(
-        predicted_walltime=prediction.predicted_walltime,
-        requested_walltime=prediction.requested_walltime,
-        method=method,
-        basis=prediction.basis,
-        interval=sane(Interval(lower=lower, upper=upper, coverage=question.coverage)),
+        interval=Interval(lower=lower, upper=upper, coverage=question.coverage),
         median=median,
-        explanation=heaviest(weighed, elapsed) if question.explain else None,
     )
-
-
-def sane(interval: Interval) -> Interval:
-    """The interval; of a job that has run past its request, the time it has run."""
-    if interval.lower <= interval.upper:
-        return interval
-    return Interval(lower=interval.lower, upper=interval.lower, coverage=interval.coverage)
 
 
 def heaviest(weighed: Weighed, elapsed: float) -> tuple[PastRun, ...]:
@@ -139,7 +167,6 @@ def quantiles_of(
     job = (
         float(submission.requested_walltime),
         _NOT_RUNNING if elapsed is None else float(elapsed),
-        weighed.price,
     )
     many_quantiles(weighed.values, weighed.weights, job, weighed.counts, found)
     return [float(seconds) for seconds in found]
@@ -147,79 +174,74 @@ def quantiles_of(
 
 @compiled
 def bounds(
-    values: Floats,
-    weights: Floats,
-    job: tuple[float, float, float],
-    counts: Counts,
-    asked: tuple[float, float],
-) -> tuple[float, float, float, float, bool]:
-    """Prediction, lower end, median and upper end, and whether their levels are corrected.
+    values: Floats, weights: Floats, job: tuple[float, float], counts: Counts, asked: Wanted
+) -> Bounds:
+    """What is to be said of a job.
 
     Args:
         values: runtimes in ascending order.
         weights: theirs.
-        job: request, seconds since its start (negative if it has not started), price in seconds.
+        job: request, and price of an underestimate in seconds.
         counts: of the calibration.
-        asked: coverage, and the rate of underestimates (negative for the least expected cost).
+        asked: about it.
     """
-    request, elapsed, price = job
-    coverage, rate = asked
+    request, price = job
+    elapsed, coverage, rate = asked
     count = len(values)
-    is_corrected = ranked(counts) >= ENOUGH
+    reached = passed(weights, count)
+    shares = shares_of(counts)
+    is_corrected = shares[0] >= ENOUGH
+    seconds = request
     if not is_corrected:
-        lower, upper = max(0.0, elapsed), request
-        median = quantile(values, weights, count, request, 0.5)
-        seconds = request
-    elif elapsed < 0:
-        spread = corrected(counts, _SPREAD, coverage)
-        lower = quantile(values, weights, count, request, 0.5 - spread / 2)
-        upper = quantile(values, weights, count, request, 0.5 + spread / 2)
-        median = _up_to(values, weights, job, counts, 0.5)
-        seconds = _up_to(values, weights, job, counts, 1.0 - rate) if rate > 0 else request
+        lower = max(0.0, elapsed)
+        upper = max(lower, request)
+        median = quantile_at(values, reached, request, 0.5)
     else:
-        lower = _up_to(values, weights, job, counts, 0.5 - coverage / 2)
-        upper = _up_to(values, weights, job, counts, 0.5 + coverage / 2)
-        median = _up_to(values, weights, job, counts, 0.5)
-        seconds = _up_to(values, weights, job, counts, 1.0 - rate) if rate > 0 else request
+        placed = (values, reached, (request, elapsed))
+        if elapsed < 0:
+            spread = corrected_by(counts, shares, _SPREAD, coverage)
+            lower = quantile_at(values, reached, request, 0.5 - spread / 2)
+            upper = quantile_at(values, reached, request, 0.5 + spread / 2)
+        else:
+            lower = _up_to(placed, counts, shares, 0.5 - coverage / 2)
+            upper = max(lower, _up_to(placed, counts, shares, 0.5 + coverage / 2))
+        median = _up_to(placed, counts, shares, 0.5)
+        if rate > 0:
+            seconds = _up_to(placed, counts, shares, 1.0 - rate)
     median = min(upper, max(lower, median))
     if rate < 0:
         if elapsed >= 0:
             values, weights = values.copy(), weights.copy()
             count = left(values, weights, count, elapsed)
         seconds = cheapest(values, weights, count, request, price) if count else request
+    seconds = min(request, max(SHORTEST_ESTIMATE, seconds))
     return seconds, lower, median, upper, is_corrected
 
 
 @compiled
 def many_quantiles(
-    values: Floats,
-    weights: Floats,
-    job: tuple[float, float, float],
-    counts: Counts,
-    shares: Floats,
+    values: Floats, weights: Floats, job: tuple[float, float], counts: Counts, shares: Floats
 ) -> None:
-    """Replace each share by the runtime that this share of jobs does not exceed."""
+    """Replace each share by the runtime that this share of jobs does not exceed.
+
+    ``job`` is its request, and the seconds since its start.
+    """
+    placed, ranks = (values, passed(weights, len(values)), job), shares_of(counts)
     for index in range(len(shares)):
-        shares[index] = _up_to(values, weights, job, counts, shares[index])
+        shares[index] = _up_to(placed, counts, ranks, shares[index])
 
 
 @compiled
-def _up_to(
-    values: Floats,
-    weights: Floats,
-    job: tuple[float, float, float],
-    counts: Counts,
-    share: float,
-) -> float:
+def _up_to(placed: Placed, counts: Counts, shares: Shares, share: float) -> float:
     """The runtime that ``share`` of jobs do not exceed, of those that ran as long as the job has.
 
     If a share s of jobs ends before ``elapsed``, ``share`` of the others is at s + share * (1 - s).
     """
-    request, elapsed, _ = job
-    count = len(values)
+    values, reached, (request, elapsed) = placed
     if elapsed < 0:
-        return quantile(values, weights, count, request, corrected(counts, _LEVEL, share))
-    _, level = levels(values, weights, count, request, elapsed)
+        level = corrected_by(counts, shares, _LEVEL, share)
+        return quantile_at(values, reached, request, level)
+    _, level = levels_at(values, reached, request, elapsed)
     ended = share_within(counts, level)
-    level = corrected(counts, _LEVEL, ended + share * (1.0 - ended))
-    return max(min(elapsed, request), quantile(values, weights, count, request, level))
+    level = corrected_by(counts, shares, _LEVEL, ended + share * (1.0 - ended))
+    return max(min(elapsed, request), quantile_at(values, reached, request, level))

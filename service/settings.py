@@ -137,7 +137,7 @@ class Settings(BaseSettings):
         "dropped.",
     )
     page: bool = Field(
-        default=True, description="Serve pages for people at /; false: the API alone."
+        default=True, description="Serve pages for people at /; false: the API and its page alone."
     )
     page_session_hours: float = Field(
         12.0, gt=0, le=720, description="Hours after which a browser has to log in again."
@@ -149,14 +149,15 @@ class Settings(BaseSettings):
     )
     tuning: Literal["automatic", "on-request", "elsewhere"] = Field(
         "automatic",
-        description="When parameters of knn are tuned: automatic: whenever enough jobs have ended, "
+        description="When rounds of tuning are held: automatic: whenever enough jobs have ended, "
         "in a process of lowest priority; on-request: when a caller asks; elsewhere: only by "
         "`walltimed tune --follow`.",
     )
     tuning_plan: dict[str, Any] = Field(
         default_factory=dict,
         description="Plan of a round of tuning: history, training, test, penalty, fitness, search, "
-        "generations, population, seed, distance, weights; for example {'penalty': 2}.",
+        "generations, population, seed, distance, weights, subjects, learned, "
+        "underestimation_rate, errors; for example {'penalty': 2}.",
     )
     forecast_jobs: int = Field(
         5_000, ge=1, description="Most running and waiting jobs of one forecast."

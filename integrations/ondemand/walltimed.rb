@@ -1,7 +1,7 @@
 # Asks walltimed for Open OnDemand: a suggested time for a form, and the starts of one's own jobs.
 #
 # Copy to /etc/ood/config/lib/walltimed.rb. Open OnDemand runs it as the user who looks, so it reads
-# that user's own token of scope self (`walltimed token issue --scope self --user NAME`). It uses
+# that user's own token of scope self (`walltimed token issue NAME --scope self --user NAME`). It uses
 # Ruby's standard library only and fails open: without an answer in time it says nothing, and forms
 # keep their own values.
 require "json"

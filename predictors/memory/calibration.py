@@ -22,6 +22,7 @@ seen when it ends.
 """
 
 from collections.abc import Callable
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +38,10 @@ from predictors.memory.columns import (
     SUBMIT,
     Columns,
     Floats,
+    Window,
     rows_until,
 )
-from predictors.memory.job_table import LATE_JOBS, JobTable
+from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
 
 WINDOWS = (2_000, 8_000)
 """How many of the last runs tell how the levels are to be corrected, in each of two windows."""
@@ -69,8 +71,16 @@ Bins = NDArray[np.int16]
 """Ranked runs by group, kind of rank, window and bin; behind the bins they are counted once more
 in coarser ones, and once more in the coarsest."""
 
+Counted = tuple[tuple[int, int], tuple[int, int]]
+"""First and end of the runs that are counted, by window."""
+
+_UNCOUNTED: Counted = ((0, 0), (0, 0))
+
 Counts = tuple[Bins, int]
 """Of the last windows, and the group of the job that is asked about."""
+
+Shares = tuple[float, float, float, float, float]
+"""What ``shares_of`` answers."""
 
 NOTHING: Bins = np.zeros((_ALL + 1, len(_KINDS), len(WINDOWS), _PLACES), np.int16)
 """Nothing was counted; shared, and never written to."""
@@ -94,42 +104,69 @@ class Calibration:
         self._rank = rank
         self._history = recent.kept - LONGEST_WINDOW - 2 * LATE_JOBS
         self._ranked = (0, 0)
-        self._counted = [(0, 0) for _ in WINDOWS]
+        self._counted = _UNCOUNTED
         self._counts: Bins = NOTHING
+        self._is_asked = False
+        self._newest = inf
+
+    def ranked_by(self, rank: Rank) -> "Calibration":
+        """The same, which from now on ranks runs by another method on the same table."""
+        self._rank = rank
+        return self
 
     def at(self, submission: Submission) -> Counts:
-        """How the runs that had ended when a job was submitted are spread over the levels.
+        """How the runs that had ended when a job was submitted are spread over the levels."""
+        window = self._recent.window(submission)
+        bins = self.bins(window)
+        return bins, known_at(self._recent.columns, window, self._history)
+
+    def bins(self, window: Window) -> Bins:
+        """The runs that had ended in time, counted by their ranks.
 
         Of a cluster with fewer runs than would correct anything nothing is counted: a count takes
         more room than all of its runs.
+
+        Args:
+            window: first row, end of the rows, and the time by which a run must have ended.
         """
-        if len(self._recent) < ENOUGH:
-            return NOTHING, _ALL
+        first, stop, time, _ = window
+        if time < self._newest or self._recent.changed_from != UNCHANGED:
+            if stop - first < ENOUGH:
+                return NOTHING
+            ends = self._recent.columns[0][END]
+            self._count(first, rows_until(ends, first, stop, time))
+        self._is_asked = True
+        return self._counts
+
+    def observed(self) -> None:
+        """Rank the run that has just been put into the table, before anybody asks.
+
+        A run that follows others about which nobody asked waits with them until somebody does.
+        """
+        if self._is_asked:
+            self._is_asked = False
+            self._count(self._recent.first, self._recent.first + len(self._recent))
+
+    def _count(self, first: int, stop: int) -> None:
+        """Rank and count the rows from ``first`` on and before ``stop``."""
         if self._counts is NOTHING:
             self._counts = NOTHING.copy()
         self._forget_changes()
         table = self._recent
-        first, stop, time, newest = table.window(submission)
-        stop = rows_until(table.columns[0][END], first, stop, time)
         self._rank_rows(max(first, stop - LONGEST_WINDOW), stop)
-        for window, length in enumerate(WINDOWS):
-            wanted = (max(first, stop - length), stop)
-            counted = self._counted[window]
-            before = (counted[0] - table.moved, counted[1] - table.moved)
-            if wanted != before:
-                recount(self._counts[:, :, window], table.columns[0], before, wanted)
-                self._counted[window] = (wanted[0] + table.moved, stop + table.moved)
-        return self._counts, known(table.columns, (max(first, stop - self._history), stop), newest)
+        before, moved = self._counted, table.moved
+        self._counted = recount(self._counts, table.columns[0], before, (first, stop, moved))
+        is_whole = stop == table.first + len(table)
+        self._newest = float(table.columns[0][END, stop - 1]) if is_whole else inf
 
     def _forget_changes(self) -> None:
         """Take back what a run that was put before others has made wrong."""
-        changed, self._recent.changed_from = self._recent.changed_from, 1 << 62
+        changed, self._recent.changed_from = self._recent.changed_from, UNCHANGED
         low, high = self._ranked
         self._ranked = (low, min(high, changed)) if changed > low else (0, 0)
-        for window, (_, stop) in enumerate(self._counted):
-            if changed < stop:
-                self._counts[:, :, window] = 0
-                self._counted[window] = (0, 0)
+        if changed < self._counted[0][1]:
+            self._counts[:] = 0
+            self._counted = _UNCOUNTED
 
     def _rank_rows(self, first: int, stop: int) -> None:
         """Rank those of the rows that are not ranked yet."""
@@ -142,6 +179,14 @@ class Calibration:
                 self._rank(begin, end)
                 note_known(self._recent.columns, (self._recent.first, begin, end), self._history)
         self._ranked = (min(first, low) + moved, max(stop, high) + moved)
+
+
+@compiled
+def known_at(columns: Columns, window: Window, history: int) -> int:
+    """How much the last ``history`` rows that had ended in time say of the window's user."""
+    first, stop, time, newest = window
+    stop = rows_until(columns[0][END], first, stop, time)
+    return known(columns, (max(first, stop - history), stop), newest)
 
 
 @compiled
@@ -173,12 +218,31 @@ def note_known(columns: Columns, rows: tuple[int, int, int], history: int) -> No
 
 
 @compiled
-def recount(
+def recount(bins: Bins, numbers: Floats, before: Counted, now: tuple[int, int, int]) -> Counted:
+    """Count the last rows in each window in place of those ``before``, and tell which they are.
+
+    Args:
+        bins: in which they are counted.
+        numbers: of the runs.
+        before: what is counted, in numbers that stay the same.
+        now: the first row, the end of the rows, and by how much rows were moved.
+    """
+    first, stop, moved = now
+    shorter = (max(first, stop - WINDOWS[0]), stop)
+    longer = (max(first, stop - WINDOWS[1]), stop)
+    count_in(bins[:, :, 0], numbers, (before[0][0] - moved, before[0][1] - moved), shorter)
+    count_in(bins[:, :, 1], numbers, (before[1][0] - moved, before[1][1] - moved), longer)
+    return (shorter[0] + moved, stop + moved), (longer[0] + moved, stop + moved)
+
+
+@compiled
+def count_in(
     counts: Bins, numbers: Floats, before: tuple[int, int], wanted: tuple[int, int]
 ) -> None:
-    """Count the rows ``wanted`` in place of those ``before``."""
+    """Count the rows ``wanted`` in place of those ``before``, in one window."""
     first, stop = before
-    if first >= stop or wanted[0] < first or wanted[1] < stop or wanted[0] > stop:
+    is_near = 0 <= first <= wanted[0] <= stop <= wanted[1]
+    if not is_near or first == stop:
         counts[:] = 0
         first = stop = wanted[0]
     for row in range(first, wanted[0]):
@@ -222,17 +286,22 @@ def corrected(counts: Counts, kind: int, share: float) -> float:
         kind: 0 for levels, 1 for spreads.
         share: less than 1; of n runs and the next one it is the share (n + 1) / n.
     """
-    whole = ranked(counts)
-    wanted = min(1.0 - 1e-9, share * (whole + 1) / whole)
-    weights = _weights(counts)
-    passed, place = 0.0, 0
+    return corrected_by(counts, shares_of(counts), kind, share)
+
+
+@compiled
+def corrected_by(counts: Counts, shares: Shares, kind: int, share: float) -> float:
+    """The same, where ``shares_of`` the counts are at hand."""
+    whole = shares[0]
+    wanted = min(1.0 - 1e-9, share * (whole + 1.0) / whole)
+    level, place = 0.0, 0
     for begin, _ in _LAYERS:
         place *= _STEP
         for _ in range(_STEP - 1):
-            here = _weight(counts, kind, begin + place, weights)
-            if passed + here >= wanted:
+            here = _share_in(counts, shares, kind, begin + place)
+            if level + here >= wanted:
                 break
-            passed += here
+            level += here
             place += 1
     return (place + 1) / _BINS
 
@@ -241,33 +310,41 @@ def corrected(counts: Counts, kind: int, share: float) -> float:
 def share_within(counts: Counts, level: float) -> float:
     """The share of the last runs whose LEVEL is up to ``level``."""
     end = min(_BINS, int(level * _BINS))
-    weights = _weights(counts)
-    passed, done = 0.0, 0
+    shares = shares_of(counts)
+    found, done = 0.0, 0
     for begin, width in _LAYERS:
         while done + width <= end:
-            passed += _weight(counts, 0, begin + done // width, weights)
+            found += _share_in(counts, shares, 0, begin + done // width)
             done += width
-    return passed
+    return found
 
 
 @compiled
-def _weights(counts: Counts) -> Floats:
-    """What each run of the job's group, and each of all runs, counts for, by window."""
+def shares_of(counts: Counts) -> Shares:
+    """How many runs are ranked; then what a run of the job's group, and any run, counts for.
+
+    Once for the shorter window, and once for the longer.
+    """
     bins, group = counts
-    weights = np.empty((2, len(WINDOWS)))
-    for window in range(len(WINDOWS)):
-        like = _ranked_in(bins, group, window)
-        everybody = max(1, _ranked_in(bins, _ALL, window))
-        weights[0, window] = 1.0 / len(WINDOWS) / (like + BORROWED)
-        weights[1, window] = weights[0, window] * BORROWED / everybody
-    return weights
+    everybody = (_ranked_in(bins, _ALL, 0), _ranked_in(bins, _ALL, 1))
+    shorter = 0.5 / (_ranked_in(bins, group, 0) + BORROWED)
+    longer = 0.5 / (_ranked_in(bins, group, 1) + BORROWED)
+    return (
+        float(everybody[1]),
+        shorter,
+        shorter * BORROWED / max(1, everybody[0]),
+        longer,
+        longer * BORROWED / max(1, everybody[1]),
+    )
 
 
 @compiled
-def _weight(counts: Counts, kind: int, place: int, weights: Floats) -> float:
+def _share_in(counts: Counts, shares: Shares, kind: int, place: int) -> float:
     bins, group = counts
-    weight = 0.0
-    for window in range(len(WINDOWS)):
-        weight += weights[0, window] * bins[group, kind, window, place]
-        weight += weights[1, window] * bins[_ALL, kind, window, place]
-    return weight
+    _, shorter, shorter_of_all, longer, longer_of_all = shares
+    return (
+        shorter * bins[group, kind, 0, place]
+        + shorter_of_all * bins[_ALL, kind, 0, place]
+        + longer * bins[group, kind, 1, place]
+        + longer_of_all * bins[_ALL, kind, 1, place]
+    )

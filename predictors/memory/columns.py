@@ -17,6 +17,10 @@ Ids = NDArray[np.int32]
 Columns = tuple[Floats, Ids, Floats]
 """Numbers by row, ids by row, and the bounds of the features by block of rows."""
 
+Window = tuple[int, int, float, int]
+"""The first row, the end of the rows, the time by which a run must have ended to count, and the
+last row of the user."""
+
 Features = tuple[float, float, float]
 """Processors, request and memory of a job, NaN where unknown."""
 

@@ -13,7 +13,7 @@ KEPT = 500
 class RecentErrors:
     """Ratios of runtime to prediction of the jobs that ended last."""
 
-    memory = Memory(latest_jobs=KEPT)
+    memory = Memory(latest_jobs=10 * KEPT)  # of some methods not every run is asked about
 
     def __init__(self) -> None:
         self._ratios: deque[float] = deque(maxlen=KEPT)

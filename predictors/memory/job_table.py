@@ -27,6 +27,9 @@ LATE_JOBS = 1_000
 TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 """The attributes that a template may contain (Xu et al. 2019, section 1), in column order."""
 
+UNCHANGED = 1 << 62
+"""More than the number of any row, for those who watch a table."""
+
 UNKNOWN = -1
 """The id of an attribute that a job does not have."""
 

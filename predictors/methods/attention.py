@@ -2,21 +2,25 @@
 
 import math
 import re
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from predictors.base import COLD_START, SHORTEST_ESTIMATE, Memory, capped, request_of
-from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.columns import Floats
+from predictors.base import Question as Asked
+from predictors.jobs import Completion, PastRun, Prediction, Submission
+from predictors.memory.calibration import LONGEST_WINDOW, Calibration
+from predictors.memory.columns import USER, Floats
 from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
 from predictors.methods import attention_search
-from predictors.methods.attention_atoms import FEATURES, Names, Question, Rows, Singles
+from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.least_cost_search import SCALING
 from predictors.parameters import number, whole_number
+from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of
 
 _DIGITS = re.compile(r"\d+")
 
@@ -44,7 +48,9 @@ class Attention:
     values, each 30 s more, and the request, whose expected cost is least, as in least-cost; the
     price means the same.
 
-    A job of an unknown user gets the request.
+    A job of an unknown user gets the request. Median and interval are quantiles of the same
+    distribution, at levels that are corrected as those of least-cost are. Other weights rank the
+    runs that end from then on; those that were ranked before keep their ranks.
 
     Args:
         price: of an underestimate, in mean runtimes of the cluster (0 to 1000).
@@ -67,7 +73,9 @@ class Attention:
         self._price = number("price", price, 0, 1000)
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._weights = weights or shipped()
-        self._recent = JobTable(self._history + LATE_JOBS)
+        kept = self._history + LONGEST_WINDOW + 2 * LATE_JOBS
+        self._recent = JobTable(kept, names_jobs=True)
+        self._calibration = Calibration(self._recent, self._rank)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -78,6 +86,11 @@ class Attention:
     def memory(self) -> Memory:
         """The latest runs of the cluster."""
         return Memory(latest_jobs=self._recent.kept)
+
+    @property
+    def price(self) -> float:
+        """Of an underestimate, in mean runtimes."""
+        return self._price
 
     @property
     def weights(self) -> Weights:
@@ -98,8 +111,17 @@ class Attention:
             )
         if not own + others:
             return request_of(submission, method=self.name, basis=COLD_START)
-        basis = Basis(jobs=own, reason="history") if own else Basis(jobs=others, reason="others")
-        return capped(seconds, submission, method=self.name, basis=basis)
+        return capped(seconds, submission, method=self.name, basis=basis_of(own, others))
+
+    def ask(self, submission: Submission, question: Asked) -> Prediction:
+        """The same with median and interval; the request and what can be where nothing is known."""
+        return answered(self._weighed(submission), submission, question, method=self.name)
+
+    def quantiles(
+        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
+    ) -> list[float] | None:
+        """The runtimes that shares of jobs like this one do not exceed."""
+        return quantiles_of(self._weighed(submission), submission, shares, elapsed)
 
     def observe(self, completion: Completion) -> None:
         """Keep the run among the recent ones."""
@@ -133,13 +155,7 @@ class Attention:
         """
         if submission.user is None:
             return np.empty(0), np.empty(0), np.empty(0, np.int64)
-        return attention_search.distribution(
-            self._recent.columns,
-            self._recent.window(submission),
-            self._history,
-            self._question(submission),
-            self._weights.layers,
-        )
+        return self._distribution(submission)[:3]
 
     def atoms(self, submission: Submission) -> tuple[Singles, Floats, Singles]:
         """Features by atom, values, and the context: what the network is shown of a job."""
@@ -152,15 +168,60 @@ class Attention:
             self._question(submission),
         )
 
-    def reweighed(self, weights: Weights) -> "Attention":
+    def reweighed(self, weights: Weights, *, price: float | None = None) -> "Attention":
         """A predictor with other weights that shares what this one has learned and will learn.
 
-        Only one of the two may go on observing.
+        Only one of the two may go on observing. Without a price it has that of this one.
         """
         other = Attention.__new__(Attention)
-        other._price, other._history = self._price, self._history  # noqa: SLF001
-        other._weights, other._recent = weights, self._recent  # noqa: SLF001
+        other._price = self._price if price is None else number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
+        other._history, other._weights = self._history, weights  # noqa: SLF001
+        other._recent = self._recent  # noqa: SLF001
+        other._calibration = self._calibration.ranked_by(other._rank)  # noqa: SLF001
         return other
+
+    def _weighed(self, submission: Submission) -> Weighed | None:
+        """What past runs say of a job; None if none says anything."""
+        if submission.user is None:
+            return None
+        values, weights, rows, (own, others, mean) = self._distribution(submission)
+        if not len(values):
+            return None
+        return Weighed(
+            values=values,
+            weights=weights,
+            price=self._price * mean,
+            basis=basis_of(own, others),
+            counts=self._calibration.at(submission),
+            runs=partial(self._runs, submission, rows, weights),
+        )
+
+    def _runs(
+        self, submission: Submission, rows: Rows, weights: Floats
+    ) -> list[tuple[PastRun, float]]:
+        """The user's runs, each with all the weight of its atoms."""
+        user = self._recent.ids_of(submission)[0]
+        owners = self._recent.columns[1][USER]
+        total: dict[int, float] = {}
+        for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):
+            if row >= 0 and owners[row] == user:
+                total[row] = total.get(row, 0.0) + weight
+        return [(self._recent.run_at(row), weight) for row, weight in total.items()]
+
+    def _distribution(
+        self, submission: Submission
+    ) -> tuple[Floats, Floats, Rows, tuple[int, int, float]]:
+        return attention_search.distribution(
+            self._recent.columns,
+            self._recent.window(submission),
+            self._history,
+            self._question(submission),
+            self._weights.layers,
+        )
+
+    def _rank(self, begin: int, end: int) -> None:
+        rows = (self._recent.first, begin, end)
+        attention_search.rank(self._recent.columns, rows, self._history, self._weights.layers)
 
     def _question(self, submission: Submission) -> tuple[Names, Question]:
         submission = recognised(submission)

@@ -10,7 +10,7 @@ import numpy as np
 
 from predictors.compiled import compiled
 from predictors.memory.columns import Floats
-from predictors.methods.attention_atoms import Rows, Singles
+from predictors.methods.attention_features import Rows, Singles
 
 Layers = tuple[Singles, Singles, Singles, Singles, Singles, Singles, Singles]
 """First layer for features and for the context and its bias, second layer and its bias, what its

@@ -3,18 +3,32 @@
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.distribution import cheapest
-from predictors.memory.columns import Columns, Floats
-from predictors.methods.attention_atoms import (
-    ATOMS,
-    CONTEXT,
+from predictors.distribution import cheapest, levels
+from predictors.memory.columns import (
+    APPLICATION,
+    GROUP,
+    LEVEL,
+    MEMORY,
+    PREVIOUS,
+    QUEUE,
+    REQUEST,
+    RUNTIME,
+    SPREAD,
+    SUBMIT,
+    USER,
+    Columns,
+    Floats,
+)
+from predictors.methods.attention_atoms import ATOMS, gather
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import (
     FEATURES,
     Atoms,
     Names,
     Question,
     Rows,
     Singles,
-    gather,
+    width,
 )
 from predictors.methods.attention_network import Layers, weigh
 
@@ -87,14 +101,57 @@ def distribution(
     history: int,
     job: tuple[Names, Question],
     layers: Layers,
-) -> tuple[Floats, Floats, Rows]:
-    """Values, weights and rows of the runs; none of them where nothing is known of the job."""
+) -> tuple[Floats, Floats, Rows, tuple[int, int, float]]:
+    """Values, weights and rows of the runs; none of them where nothing is known of the job.
+
+    And how many runs of the user and of others there are, and the mean runtime of the cluster.
+    """
     atoms = room()
-    count, _, _, _ = gather(columns, window, history, job, atoms)
+    count, own, others, scale = gather(columns, window, history, job, atoms)
+    counts = (own, others, scale)
     if count == 1:
         count = 0
-        return np.empty(count), np.empty(count), np.empty(count, np.int64)
-    return in_order(atoms, count, layers)
+        return np.empty(count), np.empty(count), np.empty(count, np.int64), counts
+    values, weights, rows = in_order(atoms, count, layers)
+    return values, weights, rows, counts
+
+
+@compiled
+def rank(columns: Columns, rows: tuple[int, int, int], history: int, layers: Layers) -> None:
+    """Rank each of the rows in the distribution that was predicted for it at its submission.
+
+    Only the ``history`` rows before it are looked at, so that the rank never rests on more than
+    is remembered.
+
+    Args:
+        columns: the runs.
+        rows: the first of all, and those to rank: from one on and before another.
+        history: among how many of the last runs like ones are sought.
+        layers: the weights of the network.
+    """
+    oldest, begin, end = rows
+    numbers, attributes, _ = columns
+    atoms = room()
+    for row in range(begin, end):
+        numbers[LEVEL, row] = numbers[SPREAD, row] = -1.0
+        if attributes[USER, row] < 0:
+            continue
+        request = numbers[REQUEST, row]
+        names = (
+            attributes[USER, row],
+            attributes[GROUP, row],
+            attributes[QUEUE, row],
+            attributes[APPLICATION, row],
+        )
+        question = (request, width(numbers, row), numbers[MEMORY, row], numbers[SUBMIT, row])
+        window = (max(oldest, row - history), row, numbers[SUBMIT, row], attributes[PREVIOUS, row])
+        count, _, _, _ = gather(columns, window, history, (names, question), atoms)
+        if count == 1:
+            continue
+        values, weights, _ = in_order(atoms, count, layers)
+        lowest, highest = levels(values, weights, count, request, numbers[RUNTIME, row])
+        numbers[LEVEL, row] = lowest
+        numbers[SPREAD, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
 
 
 @compiled

@@ -11,7 +11,8 @@ from zipfile import BadZipFile
 import numpy as np
 from msgspec import Struct
 
-from predictors.methods.attention_atoms import CONTEXT, FEATURES, VERSION
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import FEATURES, VERSION
 from predictors.methods.attention_network import Layers
 
 ARRAYS = ("features", "context", "bias", "second", "second_bias", "units", "direct")

@@ -10,7 +10,7 @@ from predictors.memory.calibration import LONGEST_WINDOW, Calibration
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import least_cost_search
 from predictors.parameters import number, whole_number
-from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of
+from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 
 
 class LeastCost:
@@ -75,6 +75,11 @@ class LeastCost:
         return {"price": self._price, "window": self._window, "history": self._history}
 
     @property
+    def price(self) -> float:
+        """Of an underestimate, in mean runtimes."""
+        return self._price
+
+    @property
     def memory(self) -> Memory:
         """The latest runs of the cluster."""
         return Memory(latest_jobs=self._recent.kept)
@@ -93,7 +98,21 @@ class LeastCost:
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
         """The same with median and interval; the request and what can be where nothing is known."""
-        return answered(self._weighed(submission), submission, question, method=self.name)
+        if question.explain:
+            return answered(self._weighed(submission), submission, question, method=self.name)
+        own = others = 0
+        if submission.user is not None:
+            job = self._job(submission)
+            own, others, found = least_cost_search.certain(
+                job,
+                (self._price, self._window, self._history),
+                self._calibration.bins(job[1]),
+                wanted(question),
+            )
+        if not own + others:
+            return unknown(submission, question, method=self.name)
+        basis = basis_of(own, others)
+        return told(found, submission, question, method=self.name, basis=basis)
 
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
@@ -109,12 +128,13 @@ class LeastCost:
         other = LeastCost.__new__(LeastCost)
         other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
         other._window, other._history = self._window, self._history  # noqa: SLF001
-        other._recent = self._recent  # noqa: SLF001
+        other._recent, other._calibration = self._recent, self._calibration  # noqa: SLF001
         return other
 
     def observe(self, completion: Completion) -> None:
         """Keep the run among the recent ones."""
         self._recent.add(completion)
+        self._calibration.observed()
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """What past runs say of a job; None if none says anything."""

@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from predictors.compiled import compiled
 from predictors.distribution import cheapest, levels
 from predictors.jobs import usage_of
+from predictors.memory import calibration
+from predictors.memory.calibration import Bins
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -21,9 +23,11 @@ from predictors.memory.columns import (
     USER,
     Columns,
     Floats,
+    Window,
     admit,
     rows_until,
 )
+from predictors.uncertainty import Bounds, Wanted, bounds
 
 SCALING = 1000
 """Number of the cluster's last runs whose mean runtime is the unit of the price."""
@@ -37,10 +41,9 @@ _OTHER_APPLICATION = 0.25
 _WEIGHT_OF_OTHERS = 0.1
 
 Rows = NDArray[np.int64]
-Window = tuple[int, int, float, int]
 Sorted = tuple[Floats, Floats]
 Job = tuple[Columns, Window, tuple[int, int], tuple[float, float]]
-"""The first arguments of every function that asks about a job."""
+"""The first arguments of the functions that ask about a job."""
 
 usage = compiled(usage_of)
 
@@ -69,6 +72,29 @@ def least_cost(
     own, others = weigh(columns, (first, stop, row), alike, job, (most, room))
     scale = mean_seconds(columns[0], max(first, stop - SCALING), stop)
     return own, others, cheapest(room[0], room[1], own + others, job[0], price * scale)
+
+
+@compiled
+def certain(
+    about: Job, settings: tuple[float, int, int], bins: Bins, asked: Wanted
+) -> tuple[int, int, Bounds]:
+    """What ``least_cost`` answers, with ``bounds`` in place of the estimate.
+
+    Args:
+        about: the other arguments of ``least_cost``.
+        settings: as ``least_cost`` takes them.
+        bins: of the calibration.
+        asked: as ``bounds`` takes it.
+    """
+    columns, window, alike, job = about
+    price, most, history = settings
+    first, stop, row = known(columns, window, history)
+    room = (np.empty(most + OTHERS), np.empty(most + OTHERS))
+    own, others = weigh(columns, (first, stop, row), alike, job, (most, room))
+    values, weights = room[0][: own + others], room[1][: own + others]
+    scale = mean_seconds(columns[0], max(first, stop - SCALING), stop)
+    counts = (bins, calibration.known(columns, (first, stop), row))
+    return own, others, bounds(values, weights, (job[0], price * scale), counts, asked)
 
 
 @compiled

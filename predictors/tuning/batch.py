@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from predictors.base import SHORTEST_ESTIMATE
 from predictors.jobs import Completion
@@ -30,6 +31,8 @@ class Batch:
     Attributes:
         requests: requests of the trial jobs, in seconds.
         runtimes: runtimes of the trial jobs, in seconds.
+        users: whose they were.
+        ends: when they ended, Unix seconds.
         usable_attributes: attributes that any trial job has; a template with another one matches
             nothing.
         longest_history: the largest N that can be asked for.
@@ -41,6 +44,8 @@ class Batch:
 
     requests: Floats
     runtimes: Floats
+    users: NDArray[np.str_]
+    ends: Floats
     usable_attributes: tuple[str, ...]
     longest_history: int
     unsearched: KnnParameters
@@ -57,6 +62,8 @@ class Batch:
             self,
             requests=self.requests[chosen],
             runtimes=self.runtimes[chosen],
+            users=self.users[chosen],
+            ends=self.ends[chosen],
             lists=(rows, begins[chosen], stops[chosen]),
         )
 
@@ -116,6 +123,8 @@ def batch_of(
     return Batch(
         requests=np.array([job.requested_walltime for job in submissions], dtype=np.float64),
         runtimes=np.array([trial.runtime for trial in trials], dtype=np.float64),
+        users=np.array([job.user or "" for job in submissions]),
+        ends=np.array([trial.end_time for trial in trials], dtype=np.float64),
         usable_attributes=tuple(TEMPLATE_ATTRIBUTES[column] for column in usable),
         longest_history=longest_history,
         unsearched=unsearched,

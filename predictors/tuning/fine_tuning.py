@@ -1,6 +1,6 @@
 """Fine-tunes attention's weights on a cluster's own runs, and judges the result by later ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +9,10 @@ from msgspec import Struct
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
-from predictors.methods.attention_atoms import Singles
+from predictors.methods.attention_features import Singles
 from predictors.methods.attention_network import Layers, add_gradient, job_loss
 from predictors.methods.attention_weights import Weights
+from predictors.tuning.verdict import Demand, Verdict, compare
 
 _FIRST_MOMENT, _SECOND_MOMENT, _SMALL = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2015)
 
@@ -37,7 +38,7 @@ class Case(NamedTuple):
 
 
 class FineTuning(Struct, frozen=True, kw_only=True):
-    """How weights are fine-tuned and judged.
+    """How weights are fine-tuned.
 
     Attributes:
         rate: Adam's learning rate at the first step; it falls to 0 as a cosine does.
@@ -45,8 +46,6 @@ class FineTuning(Struct, frozen=True, kw_only=True):
         batch: cases in a step.
         pull: weight of the squared distance to where the weights started.
         longest_gradient: a longer one is shortened to that.
-        least_gain: a smaller relative gain is none.
-        errors: a gain must be this many standard errors.
         seed: of the order of the cases.
     """
 
@@ -55,27 +54,7 @@ class FineTuning(Struct, frozen=True, kw_only=True):
     batch: int = 128
     pull: float = 1e-3
     longest_gradient: float = 1.0
-    least_gain: float = 0.002
-    errors: float = 2.0
     seed: int = 1
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """What weights gained over others on runs that neither was learned from.
-
-    Attributes:
-        cases: how many runs there were.
-        gain: relative, of the mean loss; negative where they lose.
-        error: the standard error of the gain.
-        wins: the gain is above what counts as one, and above its noise.
-        loses: it is as far below zero.
-    """
-
-    cases: int
-    gain: float
-    error: float
-    wins: bool
-    loses: bool
 
 
 def case_of(attention: Attention, run: Completion) -> Case | None:
@@ -91,8 +70,16 @@ def case_of(attention: Attention, run: Completion) -> Case | None:
     return Case(features, values, context, runtime, job.requested_walltime, job.user)
 
 
-def adapt(start: Weights, cases: Sequence[Case], plan: FineTuning) -> Weights:
-    """The weights after some steps of Adam on the cases, held near where they started."""
+def adapt(
+    start: Weights,
+    cases: Sequence[Case],
+    plan: FineTuning,
+    alive: Callable[[], object] = lambda: None,
+) -> Weights:
+    """The weights after some steps of Adam on the cases, held near where they started.
+
+    ``alive`` is called after every step.
+    """
     layers = copy_of(start.layers)
     first, second = zeros_like(layers), zeros_like(layers)
     random = np.random.default_rng(plan.seed)
@@ -108,6 +95,7 @@ def adapt(start: Weights, cases: Sequence[Case], plan: FineTuning) -> Weights:
             np.add(each, np.float32(2 * plan.pull) * (now - begun), out=each)
         rate = plan.rate * (1 + np.cos(np.pi * step / (plan.passes * batches))) / 2
         move(layers, slope, (first, second), rate, step + 1)
+        alive()
     return Weights(layers=layers, origin={**start.origin, "fine_tuned_on": len(cases)})
 
 
@@ -157,35 +145,10 @@ def losses(weights: Weights, cases: Sequence[Case]) -> Floats:
     )
 
 
-def judge(old: Weights, new: Weights, later: Sequence[Case], plan: FineTuning) -> Verdict:
-    """What the new weights gain on later runs, none of which they were learned from.
-
-    Runs of one user are alike and count as one observation: a burst of a thousand identical jobs
-    is no proof. So the standard error is that of sums by user.
-    """
-    if not later:
-        return Verdict(cases=0, gain=0.0, error=0.0, wins=False, loses=False)
-    before = losses(old, later)
-    gains = before - losses(new, later)
-    mean = max(float(before.mean()), 1e-12)
-    gain = float(gains.mean()) / mean
-    error = standard_error(gains, [case.user for case in later]) / mean
-    return Verdict(
-        cases=len(later),
-        gain=gain,
-        error=error,
-        wins=gain > max(plan.least_gain, plan.errors * error),
-        loses=-gain > max(plan.least_gain, plan.errors * error),
-    )
-
-
-def standard_error(gains: Floats, users: Sequence[str]) -> float:
-    """Of the mean of gains that depend on each other within a user."""
-    _, owners = np.unique(np.array(users), return_inverse=True)
-    sums = np.bincount(owners, weights=gains - gains.mean())
-    if len(sums) < 2:
-        return float("inf")
-    return float(np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(gains))
+def judge(old: Weights, new: Weights, later: Sequence[Case], demand: Demand) -> Verdict:
+    """What the new weights gain on later runs, none of which they were learned from."""
+    before, after = losses(old, later), losses(new, later)
+    return compare(before, after, [case.user for case in later], demand)
 
 
 def copy_of(layers: Layers) -> Layers:

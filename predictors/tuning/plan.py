@@ -9,11 +9,15 @@ from predictors.methods.knn import DISTANCES, EQUAL, KnnParameters, check_weight
 from predictors.parameters import choice, number, whole_number
 from predictors.tuning.objective import FITNESSES
 from predictors.tuning.search import has_genetic
+from predictors.tuning.verdict import Demand
 
 GENERATIONS = 100
 POPULATION = 50
 """Of the genetic search. The paper stops after 100 generations and does not name its population in
 our copy."""
+
+SUBJECTS = ("knn", "attention", "price", "auto")
+"""What a round can make proposals about, in the order in which it does."""
 
 FEWEST_JOBS = 1_000
 """Fewest completions that are tuned on."""
@@ -53,6 +57,13 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         seed: of the genetic search.
         distance: of the features of knn, which the search leaves as it is.
         weights: of the features in it.
+        subjects: what the round proposes: ``knn``: its parameters; ``attention``: its weights;
+            ``price``: the one that reaches ``underestimation_rate``; ``auto``: who answers.
+        learned: newest jobs before the test jobs on which weights, price and method are proposed.
+        underestimation_rate: share of jobs that the site wants underestimated; None leaves the
+            price as it is.
+        errors: by how many standard errors a proposal has to win, and what was adopted to lose
+            before it is dropped.
     """
 
     history: int = 5_000
@@ -66,6 +77,10 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     seed: int = 0
     distance: Literal["euclidean", "manhattan"] = "euclidean"
     weights: tuple[float, float, float] = EQUAL
+    subjects: tuple[str, ...] = SUBJECTS
+    learned: int = 8_000
+    underestimation_rate: float | None = None
+    errors: float = 2.0
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense; the message names the parameter."""
@@ -80,10 +95,31 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         choice("distance", self.distance, DISTANCES)
         check_weights(self.weights)
         whole_number("seed", self.seed, 0, 2**32 - 1)
+        for subject in self.subjects:
+            choice("subjects", subject, SUBJECTS)
+        whole_number("learned", self.learned, 100, 100_000)
+        if self.underestimation_rate is not None:
+            number("underestimation_rate", self.underestimation_rate, 0.001, 0.5)
+        number("errors", self.errors, 0, 100)
 
     def unsearched(self, in_force: KnnParameters) -> KnnParameters:
         """What the search leaves as it is: the scale in force, the distance of the plan."""
         return replace(in_force, distance=self.distance, weights=self.weights)
+
+    @property
+    def seeks_price(self) -> bool:
+        """Whether a round looks for a price."""
+        return "price" in self.subjects and self.underestimation_rate is not None
+
+    @property
+    def demand(self) -> Demand:
+        """What counts as a gain."""
+        return Demand(errors=self.errors)
+
+    @property
+    def demand_of_a_choice(self) -> Demand:
+        """The same for a choice between methods: there are few, so that little is won by chance."""
+        return Demand(errors=self.errors / 2)
 
     @property
     def jobs(self) -> int:

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 CARD = {"EstimatesAct": "Estimates act on"}
 """Names of rules that the page says otherwise."""
 
+SELDOM = {"auto": "auto:every=10000"}
+"""Rounds cost seconds each, and are held anew in every repetition."""
+
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
 
@@ -102,8 +105,8 @@ def backtest(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Queues with processors of their own: sinfo --json, pbsnodes -F json, or lines "
-            "such as: batch 4096.",
+            help="Queues with processors of their own: what sinfo --json or pbsnodes -F json "
+            "printed, lines such as batch 4096, or the word queues: by the log itself.",
         ),
     ] = None,
     cores_per_node: Annotated[
@@ -134,6 +137,7 @@ def backtest(
         walltimed backtest log.swf.gz --policy conservative -m last-two
         walltimed backtest sacct.txt --processors 4096 -o site.html
         walltimed backtest sacct.txt --partitions sinfo.json --json
+        walltimed backtest log.swf.gz --partitions queues
     """
     need("matplotlib")
     from simulator.reports.backtest.backtest_page import write_page
@@ -151,6 +155,8 @@ def backtest(
         log, semantics, processors=processors, cores_per_node=cores_per_node,
         partitions=partitions, limit=limit,
     )  # fmt: skip
+    malformed = len(log.trace.rejects)
+    del log  # a large one takes hundreds of megabytes
     if not any(map(len, site.workloads())):
         raise CommandError(f"{name_of(file)} has no job that can be simulated.", ExitCode.USAGE)
     with progress_bar("plays", quiet=as_json) as progress:
@@ -163,12 +169,12 @@ def backtest(
             progress=lambda done: progress.advance(task, done),
         )
     tested = backtest_of(site, plays, in_force, profile)
-    write_page(tested, output, Path(name_of(file)).name, facts_of(tested, log))
+    write_page(tested, output, Path(name_of(file)).name, facts_of(tested, malformed))
     if as_json:
         print_json(as_document(tested))
     else:
         show(tested, output)
-    if log.trace.rejects:
+    if malformed:
         raise typer.Exit(ExitCode.PARTIAL)
 
 
@@ -178,7 +184,7 @@ def in_force_of(settings: "Settings") -> str:
 
     given = settings.predictors.get(settings.method, {})
     if not given:
-        return WITHOUT_PROJECTS.get(settings.method, settings.method)
+        return (WITHOUT_PROJECTS | SELDOM).get(settings.method, settings.method)
     pairs = (
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in given.items()
@@ -202,7 +208,8 @@ def methods_of(in_force: str, wanted: "Sequence[str] | None") -> list[str]:
             "predicts, for example WALLTIMED_METHOD=max-usage.",
             ExitCode.USAGE,
         )
-    methods = [name for name in (in_force, *(wanted or usual_methods())) if name not in KNOWN]
+    named = (in_force, *(wanted or usual_methods()))
+    methods = [SELDOM.get(name, name) for name in named if name not in KNOWN]
     for name in methods:
         MethodSpec.parse(name).predictor()
     return list(dict.fromkeys(methods))
@@ -223,12 +230,16 @@ def site_of(
         groupings_of,
         machines_of,
         names_of_queues,
+        without_unused,
     )
     from simulator.scheduling.workload import first_jobs
-    from simulator.traces.partitions import read_partitions
+    from simulator.traces.partitions import FROM_LOG, partitions_of_log, read_partitions
 
     queues = {**names_of_queues(log.trace), **log.queues}
-    found = read_partitions(partitions) if partitions else []
+    if partitions == FROM_LOG:
+        found = partitions_of_log(log.trace, queues)
+    else:
+        found = read_partitions(partitions) if partitions else []
     size = sum(each.processors for each in found) or processors
     trace = first_jobs(log.trace, limit, processors=size)
     accounts = log.accounts_of_jobs
@@ -240,7 +251,7 @@ def site_of(
             ExitCode.USAGE,
         )
     return Site(
-        trace=replace(trace, comments=(), rejects=()),
+        trace=without_unused(trace),
         semantics=semantics,
         processors=processors,
         cores_per_node=cores_per_node,
@@ -256,7 +267,7 @@ def site_of(
     )
 
 
-def facts_of(tested: "Backtest", log: "RecordedLog") -> dict[str, str]:
+def facts_of(tested: "Backtest", malformed: int) -> dict[str, str]:
     """What belongs under "How this was computed" beside the figures of the log."""
     from simulator.reports.words import big
 
@@ -272,8 +283,8 @@ def facts_of(tested: "Backtest", log: "RecordedLog") -> dict[str, str]:
     }
     if site.cores_per_node:
         facts["Nodes"] = f"{site.cores_per_node} cores, whole nodes to a job"
-    if log.trace.rejects:
-        facts["Malformed lines"] = f"{big(len(log.trace.rejects))} skipped"
+    if malformed:
+        facts["Malformed lines"] = f"{big(malformed)} skipped"
     return {
         **facts,
         "Computed": f"{datetime.fromtimestamp(time.time(), UTC):%-d %b %Y}, "

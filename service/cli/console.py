@@ -52,6 +52,13 @@ class CommandError(Exception):
         self.code = code
 
 
+def print_tables(text: str, *, wide: bool = False, end: str = "") -> None:
+    """Print text with tables, in 80 columns or as wide as it is; everybody prints tables here."""
+    from simulator.reports.tables import fitted
+
+    out.print(text if wide else fitted(text), soft_wrap=True, markup=False, end=end)
+
+
 SCHEMA = 1
 """Version of the JSON that commands print; docs/schemas has one file for each command."""
 

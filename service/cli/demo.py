@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from predictors.base import DEFAULT_METHOD
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import Limit, out, progress_bar
+from service.cli.console import Limit, out, print_tables, progress_bar
 from service.cli.importing import OnError
 from service.cli.players import private_settings
 from service.cli.private_service import PrivateService, private_service
@@ -45,9 +46,6 @@ Jobs go on coming, as on a busy day of a small cluster. Look at it in a browser:
   {url}/\
 """
 
-METHOD = "least-cost"
-"""The method that answers, so that the pages show ranges and the runs behind a prediction."""
-
 
 def demo(
     *,
@@ -76,7 +74,7 @@ def demo(
         private_service(
             "--port",
             str(free_port()),
-            settings={**private_settings(specs, directory), "WALLTIMED_METHOD": METHOD},
+            settings=private_settings(specs, directory),
         ) as service,
         Client(service.url) as client,
     ):
@@ -85,11 +83,9 @@ def demo(
         played = play(log, client, specs)
         order = [spec.label for spec in specs]
         summaries = sorted(summarise(played), key=lambda each: order.index(each.method))
-        out.print(
+        print_tables(
             f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
-            f"({played.seconds:.1f} s):\n\n{narrow_table(summaries)}\n{NARROW_LEGEND}",
-            soft_wrap=True,
-            end="",
+            f"({played.seconds:.1f} s):\n\n{narrow_table(summaries)}\n{NARROW_LEGEND}"
         )
         if not leave:
             serve_on(service, log.runs)
@@ -109,7 +105,7 @@ def play(log: "PlayedLog", client: "Client", specs: "list[MethodSpec]") -> "Repl
     from simulator.replay.remote import RemotePlayer
     from simulator.replay.trace_replay import replay
 
-    answering_first = sorted(specs, key=lambda spec: spec.name != METHOD)
+    answering_first = sorted(specs, key=lambda spec: spec.name != DEFAULT_METHOD)
     player = RemotePlayer(client, {spec.label: spec.name for spec in answering_first})
     with progress_bar("jobs") as progress:
         task = progress.add_task(log.name, total=len(log.runs))

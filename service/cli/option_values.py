@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable
 from importlib.resources import files
 
-METHODS = tuple(
-    re.findall(
+METHODS = (
+    *re.findall(
         r'^    "([a-z-]+)": ', (files("predictors") / "registry.py").read_text(), re.MULTILINE
-    )
+    ),
+    "auto",
 )
 """The names in the registry, read as text: importing it would load the compiler."""
 

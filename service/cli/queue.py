@@ -74,7 +74,7 @@ def queue(
         if watch and not as_json:
             out.clear()
         if as_json:
-            print_json(told if jobs else shown)
+            print_json({"jobs": told} if jobs else shown)
         elif jobs:
             for detail in told:
                 tell(detail)

@@ -121,10 +121,10 @@ def replay(
 
 def default_methods(url: str | None) -> list[str]:
     """All usual methods; without parameters for a running service, which has its own."""
-    from predictors.registry import PREDICTORS
+    from predictors.registry import METHODS
     from simulator.replay.method_spec import usual_methods
 
-    return list(PREDICTORS) if url else usual_methods()
+    return list(METHODS) if url else usual_methods()
 
 
 def cluster_of(url: str | None, cluster: str | None) -> str:

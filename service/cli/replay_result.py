@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from predictors.jobs import Completion
-from service.cli.console import out
+from service.cli.console import print_tables
 from service.cli.importing import LISTED
 from simulator.replay.percentile_schemes import Swept, as_records
 from simulator.replay.trace_replay import Replay
@@ -16,6 +14,7 @@ from simulator.reports.method_summary import (
     LEGEND,
     NARROW_LEGEND,
     MethodSummary,
+    narrow_sweep_table,
     narrow_table,
     summary_table,
     sweep_table,
@@ -68,13 +67,13 @@ class ReplayResult:
 
     def show(self, *, wide: bool) -> None:
         """Print the facts and the tables; ``wide`` has all columns, in seconds."""
-        for name, fact in self.facts.items():
-            out.print(escape(f"{name}: {fact}"), soft_wrap=True)
+        facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
         table = summary_table(self.summaries) if wide else narrow_table(self.summaries)
         legend = LEGEND if wide else NARROW_LEGEND
-        out.print(f"\n{escape(table)}\n{legend}", soft_wrap=True)
+        print_tables(f"{facts}\n{table}\n{legend}", wide=wide, end="\n")
         if self.swept:
-            out.print(escape(sweep_table(self.swept)), soft_wrap=True)
+            swept = sweep_table(self.swept) if wide else narrow_sweep_table(self.swept)
+            print_tables(swept, wide=wide, end="\n")
 
     def as_data(self) -> dict[str, Any]:
         """The result as a JSON object."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from predictors.base import DEFAULT_METHOD
 from service.cli import option_values as values
 from service.cli.console import (
     AsJson,
@@ -20,8 +21,8 @@ from service.cli.console import (
     Limit,
     Wide,
     err,
-    out,
     print_json,
+    print_tables,
     progress_bar,
 )
 from service.cli.extras import need
@@ -175,7 +176,7 @@ def simulate(
         typer.Option(
             help="Method of --estimates service.", autocompletion=values.one_of(values.METHODS)
         ),
-    ] = "max-usage",
+    ] = DEFAULT_METHOD,
     output: Annotated[
         str | None,
         typer.Option(
@@ -258,9 +259,9 @@ def simulate(
     if as_json:
         print_json(as_data(log, workload, outcomes))
     elif output != "-":
-        for name, fact in facts_of(log, workload, outcomes).items():
-            out.print(escape(f"{name}: {fact}"), soft_wrap=True)
-        out.print(escape(f"\n{tables(outcomes, wide=wide)}"), soft_wrap=True, end="")
+        facts = facts_of(log, workload, outcomes)
+        listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
+        print_tables(f"{listed}\n{tables(outcomes, wide=wide)}", wide=wide)
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
 

@@ -17,6 +17,10 @@ def synth(
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Interactive jobs arrive as well.")
     ] = False,
+    load: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=2, help="How full the machine is; default: as the model."),
+    ] = None,
     output: Annotated[
         str,
         typer.Option("--output", "-o", help="Compressed if it ends in .gz or .xz; - is stdout."),
@@ -32,6 +36,7 @@ def synth(
 
         walltimed synth --jobs 10000 --seed 7 -o synthetic.swf.gz
         walltimed synth --jobs 1000 | walltimed replay - --in-process
+        walltimed synth --jobs 20000 --load 0.8 -o busy.swf.gz
     """
     from simulator.traces.files import STANDARD_INPUT
     from simulator.traces.swf import write_swf
@@ -43,8 +48,9 @@ def synth(
         )
     check_file(output)
     workload = SyntheticLog(
-        jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive
-    )
+        jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive,
+        load=load,
+    )  # fmt: skip
     trace = synthesise(workload)
     write_swf(trace, output)
     days = float(trace.submit[-1]) / 86400

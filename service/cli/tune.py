@@ -1,4 +1,4 @@
-"""``walltimed tune``: runs rounds of tuning of knn's parameters in this process."""
+"""``walltimed tune``: runs rounds of tuning in this process."""
 
 import os
 import signal
@@ -17,6 +17,8 @@ from service.cli.options import ConfigFile, DatabaseUrl, check_plan, load_settin
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
+    from predictors.tuning.adopting import Change
+    from predictors.tuning.cluster_round import ClusterRound
     from predictors.tuning.plan import TuningPlan
     from predictors.tuning.round import Round, Trial
     from predictors.tuning.search import Progress as SearchProgress
@@ -67,11 +69,13 @@ def tune(
     file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tune the parameters of knn on the history in the store.
+    """Tune methods on the history in the store.
 
-    The search does not see the newest jobs. If the found parameters beat those in force on the
-    newest jobs, every running service uses them within seconds. With --follow this process runs
-    the rounds of all clusters, on the service's machine or on another. The service's setting
+    A round proposes parameters of knn, weights of attention, the price that reaches the site's
+    underestimation rate, and the method that auto answers with. It does not see the newest jobs
+    meanwhile. What beats what is in force on the newest jobs by more than noise is used by every
+    running service within seconds; what loses there later is dropped. With --follow this process
+    runs the rounds of all clusters, on the service's machine or on another. The service's setting
     `tuning` is then `elsewhere`.
 
     For example:
@@ -105,9 +109,13 @@ def tune(
         tuning = taken(store, cluster, plan)
         found = run_shown(store, settings, tuning, quiet=as_json)
     if as_json:
-        print_json(found)
-    else:
-        show(found)
+        print_json(found.as_dict())
+        return
+    if found.knn is not None:
+        show(found.knn)
+    for change in found.changes:
+        if change.subject != "knn":
+            out.print(sentence(change), soft_wrap=True)
 
 
 def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool) -> None:
@@ -172,7 +180,9 @@ def taken(store: "Store", cluster: str, plan: "TuningPlan") -> "Tuning":
     return tuning
 
 
-def run_shown(store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: bool) -> "Round":
+def run_shown(
+    store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: bool
+) -> "ClusterRound":
     """Run a round with a progress bar; give an interrupted round back."""
     from service.worker.tuning.rounds import run_round
 
@@ -225,6 +235,30 @@ def show(found: "Round") -> None:
         f"{verdict}; {found.evaluations:,} sets of parameters on {found.training_jobs:,} jobs, "
         f"tested on {found.test_jobs:,} later ones"
     )
+
+
+def sentence(change: "Change") -> str:
+    """What a round did about one subject besides knn."""
+    if change.action == "dropped" and change.review is not None:
+        return (
+            f"{change.subject}: dropped, {told(change.before)} has lost {-change.review.gain:.1%} "
+            f"on {change.review.cases:,} jobs since; {told(change.after)} is back"
+        )
+    if change.verdict is None:
+        return f"{change.subject}: {told(change.before)} kept, nothing better is known"
+    verdict = change.verdict
+    noise = "" if verdict.error is None else f" ± {verdict.error:.1%}"
+    return (
+        f"{change.subject}: {told(change.after)} {change.action.replace('kept', 'not adopted')}, "
+        f"{verdict.gain:+.1%}{noise} on {verdict.cases:,} later jobs"
+    )
+
+
+def told(content: Any) -> str:
+    """What is in force, or was proposed, in a word."""
+    if isinstance(content, dict):
+        return f"weights {content['weights']}"
+    return f"{content}"
 
 
 def cells(trial: "Trial") -> list[str]:

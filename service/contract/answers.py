@@ -237,6 +237,37 @@ class TrialAnswer:
 
 
 @dataclass(slots=True)
+class VerdictAnswer:
+    """What a change gains on runs that it was not made on."""
+
+    jobs: int
+    gain: Annotated[float, Field(description="Relative, of the mean cost; less than 0: a loss.")]
+    error: Annotated[float | None, Field(description="Its standard error, where there is one.")]
+
+
+@dataclass(slots=True)
+class ChangeAnswer:
+    """What a round did about one thing that is learned of a cluster."""
+
+    subject: Annotated[
+        Literal["knn", "attention", "price", "auto"],
+        Field(description="Parameters, weights, the price for a rate, or who answers for auto."),
+    ]
+    action: Annotated[
+        Literal["adopted", "kept", "dropped"],
+        Field(description="dropped: what an earlier round had adopted has lost, and is replaced."),
+    ]
+    before: Annotated[Any, Field(description="What was in force.")]
+    after: Annotated[Any, Field(description="What was proposed, or what is back in force.")]
+    verdict: Annotated[
+        VerdictAnswer | None, Field(description="Of the proposal, on later jobs, if there was one.")
+    ]
+    review: Annotated[
+        VerdictAnswer | None, Field(description="Of what was adopted before, on the jobs since.")
+    ]
+
+
+@dataclass(slots=True)
 class TuningAnswer:
     """One round of tuning."""
 
@@ -264,7 +295,11 @@ class TuningAnswer:
     after: Annotated[TrialAnswer | None, Field(description="Parameters that the search found.")]
     adopted: Annotated[
         bool | None,
-        Field(description="Whether the found parameters won on the test jobs and are in force."),
+        Field(description="Whether the parameters of knn won on the test jobs and are in force."),
+    ]
+    changes: Annotated[
+        list[ChangeAnswer],
+        Field(description="What the round did about each subject; empty before its end."),
     ]
     error: Annotated[str | None, Field(description="Why the round failed.")]
 

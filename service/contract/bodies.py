@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
-from predictors.registry import PREDICTORS
+from predictors.registry import METHODS
 from predictors.tuning.plan import TuningPlan
 from service.contract.fields import (
     LONGEST,
@@ -272,6 +272,18 @@ class TuningRequest(RequestBody):
     seed: Annotated[int, Whole(0, 2**32 - 1)] | None = Field(
         None, description="Seed of the genetic search."
     )
+    subjects: tuple[Literal["knn", "attention", "price", "auto"], ...] | None = Field(
+        None, description="What to make proposals about."
+    )
+    learned: Annotated[int, Whole(100, 100_000)] | None = Field(
+        None, description="Jobs on which weights, the price and the method are proposed."
+    )
+    underestimation_rate: Annotated[float, Field(ge=0.01, le=0.5, allow_inf_nan=False)] | None = (
+        Field(None, description="Share of jobs that the price is to let be underestimated.")
+    )
+    errors: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = Field(
+        None, description="Standard errors by which a proposal has to win."
+    )
 
     def plan(self, usual: TuningPlan) -> TuningPlan:
         """The domain's word for it."""
@@ -295,8 +307,8 @@ def method_of(body: NamesMethod, default: str) -> str:
     """
     if body.method is None:
         return default
-    if body.method not in PREDICTORS:
-        methods = ", ".join(sorted(PREDICTORS))
+    if body.method not in METHODS:
+        methods = ", ".join(sorted(METHODS))
         raise InvalidFieldError(f"There is no such method; there are {methods}.", "method")
     return body.method
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from predictors.registry import PREDICTORS
+from predictors.registry import METHODS
 
 LONGEST = 1e9
 """Longest duration taken, in seconds: 31 years."""
@@ -73,7 +73,7 @@ JobId = Annotated[
     Text | Annotated[int, Whole(0, 2**53 - 1)],
     UnionMessage("Input should be a string of 1 to 256 printable characters or a whole number"),
 ]
-Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(PREDICTORS)})]
+Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(METHODS)})]
 Duration = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
 PositiveDuration = Annotated[float, Field(gt=0, le=LONGEST, allow_inf_nan=False)]
 Coverage = Annotated[float, Field(ge=0.5, le=0.99, allow_inf_nan=False)]

@@ -1,6 +1,6 @@
 """The application: settings in, ASGI out."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -18,6 +18,7 @@ from service.http.peers import Vouching
 from service.http.route_rehearsal import fitting
 from service.http.routes import (
     adapters,
+    api_page,
     applications,
     completions,
     forecasts,
@@ -83,7 +84,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         await worker.start()
         try:
-            yield {REFUSED: worker.metrics.refused}
+            yield {REFUSED: worker.metrics.requests.refused}
         finally:
             await worker.stop()
 
@@ -139,12 +140,15 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     tunings.add(app.router, rounds_of(worker))
     health.add(app.router, reporting, worker.health)
 
+    document = partial(openapi.describe, app)
     if worker.settings.page:
-        pages.add(app.router, site_of(worker, showing), visitors_of(worker))
+        pages.add(app.router, site_of(worker, showing, document), visitors_of(worker))
+    else:
+        api_page.add(app.router, document)
 
     @app.get("/openapi.json", include_in_schema=False)
-    async def document(_request: Request) -> Response:
-        return Response(to_json(openapi.describe(app)), media_type="application/json")
+    async def for_machines(_request: Request) -> Response:
+        return Response(to_json(document()), media_type="application/json")
 
 
 def predicting_of(worker: Worker) -> Predicting:
@@ -249,7 +253,9 @@ def rounds_of(worker: Worker) -> TuningRounds:
     return TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
 
 
-def site_of(worker: Worker, showing: ShowingQueues) -> Site:
+def site_of(
+    worker: Worker, showing: ShowingQueues, document: Callable[[], Mapping[str, Any]]
+) -> Site:
     """The pages for people."""
     return Site(
         worker,
@@ -258,6 +264,7 @@ def site_of(worker: Worker, showing: ShowingQueues) -> Site:
         ranking=ranking_of(worker),
         reporting=reporting_requests_of(worker),
         rounds=rounds_of(worker),
+        document=document,
     )
 
 

@@ -108,7 +108,7 @@ class Gate:
             is_open=False,
             is_for_filters=False,
             scopes=(),
-            metrics=metrics.route("none"),
+            metrics=metrics.requests.route("none"),
         )
         for route in routes:
             if isinstance(route, APIRoute):
@@ -121,7 +121,7 @@ class Gate:
             is_open=not security,
             is_for_filters=route.path_format == FILTERS_PATH,
             scopes=tuple(scope for way in security for scope in way[SCHEME]),
-            metrics=self._metrics.route(route.path_format),
+            metrics=self._metrics.requests.route(route.path_format),
         )
         if route.param_convertors:
             self._templates.append((route, endpoint))
@@ -156,7 +156,7 @@ class Gate:
         if not endpoint.is_open:
             connection[CALLER] = await self._admitted(connection, headers, endpoint)
         if endpoint.is_for_filters and host == FILTERS_HOST:
-            self._metrics.asked_by(headers.get(b"user-agent", b""))
+            self._metrics.requests.asked_by(headers.get(b"user-agent", b""))
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
             raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
 

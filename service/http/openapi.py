@@ -8,6 +8,7 @@ from fastapi.openapi.utils import get_openapi
 
 from service.errors import DESCRIPTIONS, documented_body
 from service.http.gate import SCHEME
+from service.http.openapi_prose import explain
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -50,5 +51,6 @@ def describe(app: FastAPI) -> dict[str, Any]:
             "description": "A token of `walltimed token issue`. Needed beyond loopback, and on "
             "loopback once one has been issued.",
         }
+        explain(document)
         app.openapi_schema = document
     return app.openapi_schema

@@ -103,8 +103,9 @@ class Forecasting:
             estimates = await self._estimates(body, method, now)
             jobs = await self._dedicated(body, now, estimates)
         self._note_nodes(body, now, jobs)
+        answering = self._follower.state_of(body.cluster).resolved(method)
         return ForecastAnswer(
-            cluster=body.cluster, now=now, policy=body.policy, method=method, jobs=jobs
+            cluster=body.cluster, now=now, policy=body.policy, method=answering, jobs=jobs
         )
 
     def _check_size(self, body: ForecastRequest) -> None:

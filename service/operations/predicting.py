@@ -13,7 +13,7 @@ from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Prediction, Submission
 from predictors.methods.least_cost import LeastCost
-from predictors.registry import UNCERTAIN
+from predictors.registry import AUTO, UNCERTAIN
 from service.contract.answers import (
     BasisAnswer,
     ExtensionAnswer,
@@ -127,7 +127,7 @@ class Predicting:
 
     def _left(self, state: ClusterState, submission: Submission, elapsed: float) -> float | None:
         """The runtime that most jobs that ran as long do not exceed, if the method can tell."""
-        usual = self._settings.method
+        usual = state.resolved(self._settings.method)
         method = usual if usual in UNCERTAIN else LeastCost.name
         found = state.quantiles(method, submission, (SHARE,), elapsed)
         if found is None:
@@ -143,9 +143,10 @@ class Predicting:
         rate = body.underestimation_rate
         if body.coverage is None and rate is None and not body.explain:
             return self._usual
-        if rate is not None and method not in UNCERTAIN:
+        able = {AUTO, *UNCERTAIN}
+        if rate is not None and method not in able:
             raise InvalidFieldError(
-                f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can be asked.",
+                f"{method} gives no intervals; {', '.join(sorted(able))} can be asked.",
                 "underestimation_rate",
             )
         coverage = self._usual.coverage if body.coverage is None else body.coverage

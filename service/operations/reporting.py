@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import structlog
 
+from predictors.registry import AUTO
 from service.contract.answers import (
     MethodAnswer,
     MethodsAnswer,
@@ -51,17 +52,19 @@ class Reporting:
             StoreUnavailableError: the scores cannot be read now.
         """
         scores = await asyncio.to_thread(self._scores, cluster)
-        predictors = self._live.of(cluster).predictors
+        state = self._live.of(cluster)
+        parameters = {name: each.parameters for name, each in state.predictors.items()}
+        parameters[AUTO] = {"answers": state.chosen}
         return MethodsAnswer(
             cluster=cluster,
             default=self._settings.method,
             methods=[
                 MethodAnswer(
                     name=name,
-                    parameters=predictor.parameters,
+                    parameters=in_force,
                     score=_score(*scores.get(name, (None, None))),
                 )
-                for name, predictor in predictors.items()
+                for name, in_force in parameters.items()
             ],
         )
 
@@ -72,14 +75,14 @@ class Reporting:
             await asyncio.to_thread(self._read_scores)
         except StoreError as error:
             log.warning("live scores cannot be read", reason=str(error))
-        return await asyncio.to_thread(self._metrics.exposition)
+        return await asyncio.to_thread(self._metrics.registry.exposition)
 
     def _read_scores(self) -> None:
         for cluster in self._live.clusters[:REPORTED_CLUSTERS]:
-            self._metrics.scored(cluster, self._scores(cluster).values())
+            self._metrics.scores.scored(cluster, self._scores(cluster).values())
         for cluster in sorted(self._store.queues.versions())[:REPORTED_CLUSTERS]:
             for score in together(self._store.queues.scores(cluster)):
-                self._metrics.scored_waits(cluster, score.made, asdict(score))
+                self._metrics.queues.scored(cluster, score.made, asdict(score))
 
     def _scores(self, cluster: str) -> dict[str, Scores]:
         """Scores of all time and recent ones, by method.

@@ -6,7 +6,13 @@ from typing import Any
 
 import msgspec
 
-from service.contract.answers import TrialAnswer, TuningAnswer, TuningsAnswer
+from service.contract.answers import (
+    ChangeAnswer,
+    TrialAnswer,
+    TuningAnswer,
+    TuningsAnswer,
+    VerdictAnswer,
+)
 from service.contract.bodies import TuningRequest
 from service.errors import UnknownTuningError
 from service.store import Tuning, Tunings
@@ -74,8 +80,28 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
         before=trial_of(outcome.get("before")),
         after=after,
         adopted=outcome.get("adopted"),
+        changes=[change_of(change) for change in outcome.get("changes", ())],
         error=tuning.error,
     )
+
+
+def change_of(change: dict[str, Any]) -> ChangeAnswer:
+    """What a round did about one subject."""
+    return ChangeAnswer(
+        subject=change["subject"],
+        action=change["action"],
+        before=change["before"],
+        after=change["after"],
+        verdict=verdict_of(change["verdict"]),
+        review=verdict_of(change["review"]),
+    )
+
+
+def verdict_of(verdict: dict[str, Any] | None) -> VerdictAnswer | None:
+    """A gain, and what it is worth."""
+    if verdict is None:
+        return None
+    return VerdictAnswer(jobs=verdict["cases"], gain=verdict["gain"], error=verdict["error"])
 
 
 def trial_of(trial: dict[str, Any] | None) -> TrialAnswer | None:

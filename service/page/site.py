@@ -1,6 +1,9 @@
 """All pages of the service, rendered for one visitor."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.contract.queue_bodies import QueueQuery
@@ -10,6 +13,7 @@ from service.operations.ranking import Ranking
 from service.operations.requests import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.page.accuracy_page import AccuracyPage
+from service.page.api_page import ApiPage
 from service.page.assets import Assets
 from service.page.frame import Frame, Visitor
 from service.page.now_page import NowPage
@@ -35,6 +39,7 @@ class Site:
         ranking: knows the accuracy of users' requests.
         reporting: compares requests with runtimes.
         rounds: tells of rounds of tuning.
+        document: makes the OpenAPI document.
     """
 
     def __init__(  # noqa: PLR0913 - each is an operation, named where it is handed over
@@ -46,8 +51,10 @@ class Site:
         ranking: Ranking,
         reporting: ReportingRequests,
         rounds: TuningRounds,
+        document: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._worker = worker
+        self._document = document
         self.assets = Assets()
         self._renderer = Renderer(self.assets)
         remembered = Remembered()
@@ -66,6 +73,15 @@ class Site:
             remembered=remembered,
         )
         self._rounds = RoundsPage(rounds)
+
+    @cached_property
+    def _api(self) -> ApiPage:
+        return ApiPage(self._renderer, self._document())
+
+    async def api(self, visitor: Visitor, url: str) -> str:
+        """Every call of the service, in words."""
+        frame = self._frame(visitor, "/docs", None)
+        return await asyncio.to_thread(lambda: self._api.show(visitor, url, frame))
 
     async def now(self, visitor: Visitor, url: str) -> str:
         """What there is to see at this moment."""

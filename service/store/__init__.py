@@ -20,9 +20,11 @@ from service.store.store_errors import (
 )
 from service.store.tuning_records import Tunings
 from service.store.types import (
+    Adoption,
     Characterisation,
     ClusterHistory,
     DailyScore,
+    InForce,
     Ingested,
     MethodScore,
     Promise,
@@ -36,6 +38,7 @@ from service.store.types import (
 )
 
 __all__ = [
+    "Adoption",
     "Characterisation",
     "ClusterHistory",
     "ClusterSigns",
@@ -43,6 +46,7 @@ __all__ = [
     "Erased",
     "Erasure",
     "ForeignDatabaseError",
+    "InForce",
     "Ingested",
     "LogReader",
     "MethodScore",

@@ -299,15 +299,19 @@ characterisations = Table(
     PrimaryKeyConstraint("cluster", "application", "tasks"),
 )
 
-# What tuning put in force: the latest version of a cluster counts.
+# What rounds put in force: of each subject the latest version of a cluster counts.
 parameters = Table(
     "parameters",
     metadata,
     Column("version", BigInteger().with_variant(Integer, "sqlite"), Identity()),
     Column("cluster", Text, nullable=False),
     Column("tuning_id", Text, nullable=False),
-    Column("parameters", Text, nullable=False),  # JSON
+    Column("parameters", Text, nullable=False),  # JSON; null: what the settings say
     Column("since", Double, nullable=False),
+    Column("subject", Text, nullable=False, server_default="knn"),
+    Column("content", LargeBinary),  # what is no JSON: weights
+    Column("replaced", BigInteger),  # the version before it; NULL where it replaced the settings'
+    Column("made_until", Double),  # end of the last run it was made on; NULL: not to be reviewed
     PrimaryKeyConstraint("version"),
     Index("ix_parameters_cluster", "cluster", "version"),
 )

@@ -1,4 +1,4 @@
-"""Rounds of tuning and the parameters that they put in force.
+"""Rounds of tuning and what they put in force.
 
 A round is asked for, taken by a process, and ends. Of one cluster at most one round is open, which
 an index holds, so it does not matter how many workers ask at once. A process that takes a round
@@ -6,7 +6,7 @@ says now and then that it is alive; a round of which nothing was heard for long 
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from service.store.database import Database
 from service.store.rows import COMPLETION, completion_of
 from service.store.store_errors import TuningLostError
 from service.store.tables import completions, parameters, tunings
-from service.store.types import Tuning, TuningState
+from service.store.types import Adoption, InForce, Tuning, TuningState
 
 MOST_ATTEMPTS = 3
 """A round whose processes died so often has failed."""
@@ -77,10 +77,10 @@ class Tunings:
         self,
         tuning: Tuning,
         outcome: Mapping[str, Any],
-        adopted: Mapping[str, Any] | None,
+        adopted: Sequence[Adoption],
         now: float,
     ) -> None:
-        """End a round, and put the parameters that it adopted in force; both or neither.
+        """End a round, and put what it adopted in force; both or neither.
 
         Raises:
             TuningLostError: it is not this process's any more.
@@ -93,15 +93,8 @@ class Tunings:
                 finished_at=now,
                 outcome=_json(outcome),
             )
-            if adopted is not None:
-                connection.execute(
-                    parameters.insert().values(
-                        cluster=tuning.cluster,
-                        tuning_id=tuning.tuning_id,
-                        parameters=_json(adopted),
-                        since=now,
-                    )
-                )
+            for adoption in adopted:
+                _adopt(connection, tuning, adoption, now)
 
     def fail(self, tuning: Tuning, error: str, now: float) -> None:
         """End a round that cannot be brought to a good end.
@@ -156,13 +149,42 @@ class Tunings:
             rows = connection.execute(newest, {"cluster": cluster, "count": count})
             return [completion_of(tuple(row)) for row in rows]
 
-    def in_force(self) -> dict[str, dict[str, Any]]:
-        """The parameters that tuning last adopted, by cluster."""
-        last = select(func.max(parameters.c.version)).group_by(parameters.c.cluster)
-        chosen = select(parameters).where(parameters.c.version.in_(last))
+    def version(self) -> int:
+        """A number that grows with everything that is put in force."""
         with self._database.reading() as connection:
-            rows = connection.execute(chosen).all()
-        return {row.cluster: msgspec.json.decode(row.parameters) for row in rows}
+            return connection.execute(select(func.max(parameters.c.version))).scalar() or 0
+
+    def in_force(self) -> dict[str, dict[str, InForce]]:
+        """What rounds put in force last, by cluster and subject."""
+        last = select(func.max(parameters.c.version)).group_by(
+            parameters.c.cluster, parameters.c.subject
+        )
+        before = parameters.alias()
+        found: dict[str, dict[str, InForce]] = {}
+        chosen = (
+            select(parameters, before.c.parameters, before.c.content)
+            .outerjoin(before, before.c.version == parameters.c.replaced)
+            .where(parameters.c.version.in_(last))
+        )
+        with self._database.reading() as connection:
+            for row in connection.execute(chosen).all():
+                values = tuple(row)
+                adoption = Adoption(
+                    subject=row.subject,
+                    parameters=msgspec.json.decode(row.parameters),
+                    content=row.content,
+                    made_until=row.made_until,
+                )
+                replaced = None
+                if values[-2] is not None:
+                    replaced = Adoption(
+                        subject=row.subject,
+                        parameters=msgspec.json.decode(values[-2]),
+                        content=values[-1],
+                    )
+                by_subject = found.setdefault(row.cluster, {})
+                by_subject[row.subject] = InForce(adoption=adoption, replaced=replaced)
+        return found
 
     def of_cluster(self, cluster: str) -> list[Tuning]:
         """The latest rounds, newest first."""
@@ -196,6 +218,25 @@ def _insert(
     connection.execute(
         text(f"INSERT INTO tunings ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"),  # noqa: S608
         row,
+    )
+
+
+def _adopt(connection: Connection, tuning: Tuning, adoption: Adoption, now: float) -> None:
+    """Put something in force that replaces what was adopted last about the same subject."""
+    last = select(func.max(parameters.c.version)).where(
+        parameters.c.cluster == tuning.cluster, parameters.c.subject == adoption.subject
+    )
+    connection.execute(
+        parameters.insert().values(
+            cluster=tuning.cluster,
+            tuning_id=tuning.tuning_id,
+            parameters=_json(adoption.parameters),
+            since=now,
+            subject=adoption.subject,
+            content=adoption.content,
+            replaced=connection.execute(last).scalar(),
+            made_until=adoption.made_until,
+        )
     )
 
 

@@ -215,6 +215,35 @@ class Token(Struct, frozen=True, kw_only=True):
         return self.revoked_at is None and bool(self.scopes & {scope, "admin"})
 
 
+class Adoption(Struct, frozen=True, kw_only=True):
+    """What a round puts in force.
+
+    Attributes:
+        subject: what it is about: ``knn``, ``attention``, ``price`` or ``auto``.
+        parameters: as JSON; None: what the settings say.
+        content: what is no JSON.
+        made_until: when the last of the runs ended that it was made on; None where a later round
+            is not to ask whether it has lost.
+    """
+
+    subject: str
+    parameters: Any
+    content: bytes | None = None
+    made_until: float | None = None
+
+
+class InForce(Struct, frozen=True, kw_only=True):
+    """What rounds put in force.
+
+    Attributes:
+        adoption: the last one of its cluster and subject.
+        replaced: the one before it; None where that was what the settings say.
+    """
+
+    adoption: Adoption
+    replaced: Adoption | None = None
+
+
 class TuningState(StrEnum):
     """The states of a round."""
 

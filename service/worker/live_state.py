@@ -21,14 +21,28 @@ from predictors.correction_by_history import Survivors
 from predictors.jobs import Basis, Completion, Prediction, Status, Submission
 from predictors.memory.calibration import ENOUGH
 from predictors.memory.error_ratios import RecentErrors
-from predictors.methods.knn import Knn, KnnParameters
+from predictors.methods.attention import Attention
+from predictors.methods.knn import Knn
 from predictors.methods.least_cost import LeastCost
 from predictors.methods.requested import Requested
-from predictors.registry import PREDICTORS, UNCERTAIN, UnknownMethodError, create
+from predictors.registry import (
+    AUTO,
+    METHODS,
+    PREDICTORS,
+    UNCERTAIN,
+    UnknownMethodError,
+    create,
+)
+from predictors.tuning.cluster_round import Standing
+from predictors.tuning.subjects import FIRST
 from service.metrics import Metrics
 from service.settings import Settings
 
 log = structlog.get_logger()
+
+ASKED_SELDOM = 7
+"""Of so many runs one is asked about where asking takes as long as learning from ten: a start and
+an import learn from many."""
 
 FAILED = Basis(jobs=0, reason="failure")
 """The basis of the answer that takes the place of a method that failed."""
@@ -46,14 +60,33 @@ class ClusterState:
         self.errors = RecentErrors()
         self.windowed = [name for name, each in self.predictors.items() if _has_window(each)]
         self.unwindowed = [name for name in self.predictors if name not in self.windowed]
+        self.chosen = FIRST
         self._answering = settings.method
         self._metrics = metrics
+        self._prices = {
+            name: float(self.predictors[name].parameters["price"])
+            for name in (Attention.name, LeastCost.name)
+        }
 
-    def retune(self, parameters: KnnParameters) -> None:
-        """Let knn answer by other parameters from now on."""
+    def retune(self, standing: Standing) -> None:
+        """Let methods answer by what is in force from now on; costs nothing if they do."""
         knn = self.predictors[Knn.name]
-        if isinstance(knn, Knn) and knn.given != parameters:
-            self.predictors[Knn.name] = knn.retuned(parameters)
+        if isinstance(knn, Knn) and knn.given != standing.knn.now:
+            self.predictors[Knn.name] = knn.retuned(standing.knn.now)
+        weights, adopted = standing.attention.now, standing.price.before is not None
+        attention, least_cost = self.predictors[Attention.name], self.predictors[LeastCost.name]
+        if isinstance(attention, Attention) and isinstance(least_cost, LeastCost):
+            of_attention = standing.price.now if adopted else self._prices[Attention.name]
+            of_least_cost = standing.price.now if adopted else self._prices[LeastCost.name]
+            if (attention.weights, attention.price) != (weights, of_attention):
+                self.predictors[Attention.name] = attention.reweighed(weights, price=of_attention)
+            if least_cost.price != of_least_cost:
+                self.predictors[LeastCost.name] = least_cost.repriced(of_least_cost)
+        self.chosen = standing.auto.now
+
+    def resolved(self, method: str) -> str:
+        """The method that answers for a name."""
+        return self.chosen if method == AUTO else method
 
     def settle(self) -> None:
         """Rank the folded runs now, so that no request has to wait for it."""
@@ -75,12 +108,13 @@ class ClusterState:
         service asks one.
 
         Args:
-            method: a name of the registry.
+            method: a name of the registry; ``auto`` is whom the last round has chosen.
             submission: without names of people.
             question: what else is asked, of a method that knows how sure it is.
             phase: in which a failure is counted: ``answer``, ``shadow`` or ``observe``.
         """
         try:
+            method = self.resolved(method)
             if question is not None and method in UNCERTAIN:
                 return cast("UncertainPredictor", self.predictors[method]).ask(submission, question)
             return self.predictors[method].predict(submission)
@@ -99,6 +133,7 @@ class ClusterState:
         elapsed: float | None = None,
     ) -> list[float] | None:
         """The runtimes that ``shares`` of jobs do not exceed; None if the method cannot tell."""
+        method = self.resolved(method)
         if method not in UNCERTAIN:
             return None
         try:
@@ -115,9 +150,12 @@ class ClusterState:
         Before that the service's own method, if it is among them, is asked about the job: the ratio
         of runtime to prediction is what forecasts vary runtimes by. ``service/store/scoring.py``
         scores the predictions that were recorded; this one needs no record, so it is a fold of the
-        log.
+        log. Methods that know how sure they are are asked about the runs that ended in every
+        seventh second only.
         """
-        if self._answering in methods:
+        answering = self.resolved(self._answering)
+        is_asked = answering not in UNCERTAIN or not int(completion.end_time) % ASKED_SELDOM
+        if answering in methods and is_asked:
             would_be = self.ask(self._answering, completion.submission, phase="observe")
             self.errors.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:
@@ -192,13 +230,13 @@ class LiveState:
         """Take over all that the other has learned."""
         self._clusters = other._clusters  # noqa: SLF001 - it is one of us
 
-    def retune(self, parameters: Mapping[str, KnnParameters]) -> None:
-        """Put parameters of knn in force, by cluster; other clusters keep theirs."""
-        for cluster in parameters.keys() & self._clusters.keys():
+    def retune(self, standing: Mapping[str, Standing]) -> None:
+        """Put in force what rounds have adopted, by cluster; other clusters keep what they have."""
+        for cluster in standing.keys() & self._clusters.keys():
             try:
-                self._clusters[cluster].retune(parameters[cluster])
+                self._clusters[cluster].retune(standing[cluster])
             except ValueError as error:
-                log.warning("tuned parameters do not fit", cluster=cluster, reason=str(error))
+                log.warning("what was adopted does not fit", cluster=cluster, reason=str(error))
 
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
@@ -255,7 +293,7 @@ class LiveState:
 def check_methods(settings: Settings) -> None:
     """Refuse settings about methods that do not exist, instead of ignoring them."""
     for name in (settings.method, *settings.predictors):
-        if name not in PREDICTORS:
+        if name not in METHODS or (name == AUTO and name in settings.predictors):
             raise UnknownMethodError(
-                f"There is no method {name!r}; there are {', '.join(sorted(PREDICTORS))}."
+                f"There is no method {name!r}; there are {', '.join(sorted(METHODS))}."
             )

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from predictors.base import Question
 from predictors.jobs import Prediction, Submission
+from predictors.registry import AUTO
 from service.store import RecordedPrediction
 from service.worker.live_state import FAILED, ClusterState
 
@@ -89,6 +90,9 @@ class PredictionRecorder:
         answered = self._waiting.popleft()
         prediction, question = answered.prediction, answered.question
         predictions = {prediction.method: prediction} | self._shadows(answered)
+        chosen = answered.state.chosen
+        if chosen in predictions:
+            predictions[AUTO] = predictions[chosen]
         self._record(
             RecordedPrediction(
                 prediction_id=answered.prediction_id,

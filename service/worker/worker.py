@@ -310,7 +310,7 @@ class Worker:
         served = self._served_clusters()
         reader, (recent, windows) = self.store.warm_start(live.memories, self.clock(), served)
         live.remember(recent, windows)
-        live.retune(in_force.from_store(self.store))
+        live.retune(in_force.from_store(self.store, self.settings))
         return live, reader
 
     def _served_clusters(self) -> list[str]:

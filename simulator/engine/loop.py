@@ -144,7 +144,7 @@ def _pass(state: State) -> None:
     queue_orders.arrange(state)
     policies.decide(state)
     _close_gaps(state)
-    state.clock[0].completions = 0
+    state.clock[0].ended = 0
 
 
 @inlined

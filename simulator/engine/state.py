@@ -98,7 +98,7 @@ CLOCK = _record(
     next_planned=np.int64,
     last_planned=np.int64,  # where the plan ends, of policies that only go on at its end
     disturbed=np.int64,  # a job ended before its expected end, or an estimate was prolonged
-    completions=np.int64,  # jobs ended since the last pass
+    ended=np.int64,  # whether jobs have ended since the last pass
     groups=np.int64,  # of nodes
 )
 """The time, and how much of each array is in use."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from predictors.base import Predictor
-from predictors.registry import PREDICTORS, UnknownMethodError, create
+from predictors.registry import METHODS, UnknownMethodError, create
 
 WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
 """Specs of methods whose default needs a project, which SWF logs do not have."""
@@ -15,7 +15,7 @@ WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
 
 def usual_methods() -> list[str]:
     """The specs of all registered methods for a log without projects."""
-    return [WITHOUT_PROJECTS.get(name, name) for name in PREDICTORS]
+    return [WITHOUT_PROJECTS.get(name, name) for name in METHODS]
 
 
 SYNONYMS = {"threshold": "lower_bound"}

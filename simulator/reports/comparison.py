@@ -128,9 +128,10 @@ NARROW_NAME = 18
 """Longest name of an estimate in 80 columns."""
 
 NARROW_LEGEND = """\
-wait, median: mean and median wait; bounded: bounded slowdown (10 s); backfilled: jobs
-that passed a waiting one; used: processor time of the makespan; outlived: jobs that
-outlived an estimate. All columns, in seconds: --wide.
+wait, median: mean and median wait; bounded: bounded slowdown (10 s);
+backfilled: jobs that passed a waiting one; used: processor time of the
+makespan; outlived: jobs that outlived an estimate. All columns, in seconds:
+--wide.
 """
 
 
@@ -193,6 +194,76 @@ def predictability_table(outcomes: Sequence[Outcome]) -> str:
     return text_table(heads, lines) if lines else ""
 
 
+def narrow_predictability_table(outcomes: Sequence[Outcome]) -> str:
+    """The same in 80 columns, with times as people say them."""
+    heads = ("policy", "estimates", "error", "median", "deviation", "in gap", "known", "share")
+    lines = [
+        (
+            each.schedule.semantics.policy,
+            each.schedule.estimates[:NARROW_NAME],
+            _duration(each.measures.wait_error),
+            _duration(each.measures.median_wait_error),
+            _number(each.measures.turnaround_deviation, "{:,.0f} %"),
+            _number(each.measures.planned_into_gap, "{:.1%}"),
+            _duration(each.measures.node_notice),
+            _number(each.measures.node_notice_share, "{:.1%}"),
+        )
+        for each in outcomes
+        if each.measures.wait_error is not None
+    ]
+    return text_table(heads, lines) if lines else ""
+
+
+NARROW_PREDICTABILITY_LEGEND = """\
+error: of the wait predicted at arrival, mean and median; deviation: of the
+turnaround predicted then; in gap: jobs planned at arrival before the planned
+start of another waiting job; known: how long before its start a job's nodes
+were known, and for which share of the jobs.
+"""
+
+
+def _duration(seconds: float | None) -> str:
+    return "-" if seconds is None else duration(seconds)
+
+
+SHORT = {"bounded_slowdown": "bounded", "weighted_wait": "weighted", "utilisation": "used"}
+"""Names of measures as in the head of the narrow table."""
+
+
+def narrow_noise_table(outcomes: Sequence[Outcome]) -> str:
+    """A line for each measure of every combination in 80 columns."""
+    heads = ("policy", "estimates", "measure", "mean", "least", "most", "differs")
+    return text_table(
+        heads,
+        [_narrow_noise_line(each, outcomes[0], name) for each in outcomes for name in COMPARED],
+    )
+
+
+def _narrow_noise_line(each: Outcome, first: Outcome, name: str) -> tuple[str, ...]:
+    spread = each.spread(name)
+    differs = "no" if spread.overlaps(first.spread(name)) else "yes"
+    return (
+        each.schedule.semantics.policy,
+        each.schedule.estimates[:NARROW_NAME],
+        SHORT.get(name, name),
+        *(_said(name, value) for value in (spread.mean, spread.least, spread.greatest)),
+        "-" if each is first else differs,
+    )
+
+
+def _said(name: str, value: float) -> str:
+    """A measure as people say it."""
+    if name == "utilisation":
+        return f"{value:.1%}"
+    return duration(value) if name == "wait" else f"{value:,.{0 if value >= 1000 else 2}f}"
+
+
+NARROW_NOISE_LEGEND = """\
+Mean, least and most of the repetitions; differs: from the first combination in
+every repetition, which is more than noise.
+"""
+
+
 def noise_table(outcomes: Sequence[Outcome]) -> str:
     """Mean and range over the shaken workloads, and the differences that are more than noise."""
     heads = ("policy", "estimates", *(f"{name} [range]" for name in COMPARED), "against the first")
@@ -221,9 +292,20 @@ def _number(value: float | None, form: str) -> str:
 
 def tables(outcomes: Sequence[Outcome], *, wide: bool = True) -> str:
     """All tables that are not empty, with their legends; narrow ones fit 80 columns."""
-    parts = [table(outcomes), LEGEND] if wide else [narrow_table(outcomes), NARROW_LEGEND]
+    return "\n".join(_all_columns(outcomes) if wide else _narrow(outcomes))
+
+
+def _all_columns(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield from (table(outcomes), LEGEND)
     if predictability := predictability_table(outcomes):
-        parts += [predictability, PREDICTABILITY_LEGEND]
+        yield from (predictability, PREDICTABILITY_LEGEND)
     if outcomes[0].shaken:
-        parts.append(noise_table(outcomes))
-    return "\n".join(parts)
+        yield noise_table(outcomes)
+
+
+def _narrow(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield from (narrow_table(outcomes), NARROW_LEGEND)
+    if predictability := narrow_predictability_table(outcomes):
+        yield from (predictability, NARROW_PREDICTABILITY_LEGEND)
+    if outcomes[0].shaken:
+        yield from (narrow_noise_table(outcomes), NARROW_NOISE_LEGEND)

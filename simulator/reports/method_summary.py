@@ -22,8 +22,9 @@ NARROW_HEADS = ("method", "mean error", "median", "accuracy", "under", "pred/s")
 """What fits 80 columns; ``HEADS`` are all."""
 
 NARROW_LEGEND = """\
-mean error, median: of |predicted - actual|. accuracy: 1 is perfect, 0.5 means off by
-a factor of two. under: jobs that ran longer than predicted. All columns: --wide.
+mean error, median: of |predicted - actual|. accuracy: 1 is perfect, 0.5 means
+off by a factor of two. under: jobs that ran longer than predicted. All columns:
+--wide.
 """
 
 LEGEND = """\
@@ -180,6 +181,34 @@ def sweep_table(swept: Swept) -> str:
         for scheme, measures in swept.items()
     ]
     return text_table((*heads, "BE"), rows)
+
+
+def narrow_sweep_table(swept: Swept) -> str:
+    """A line for each scheme in 80 columns."""
+    heads = ("key", "days", "bound", "min", "perc", "accuracy", "NA", "OE", "UE", "BE")
+    rows = [
+        [
+            scheme.key,
+            "all" if scheme.window_days is None else f"{scheme.window_days:g}",
+            f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
+            str(scheme.min_jobs),
+            f"{scheme.percentile:g}",
+            f"{measures.accuracy:.3f}",
+            f"{measures.not_adjusted:.0%}",
+            f"{measures.overestimated:.0%}",
+            f"{measures.underestimated:.0%}",
+            f"{measures.badly_underestimated:.0%}",
+        ]
+        for scheme, measures in swept.items()
+    ]
+    return f"{text_table(heads, rows)}\n{NARROW_SWEEP_LEGEND}"
+
+
+NARROW_SWEEP_LEGEND = """\
+days: window; min: fewest similar jobs; perc: percentile; accuracy: 1 is perfect.
+NA: prediction is the request; OE: below it and not below the runtime; UE, BE: below
+the runtime by up to, by more than 30 minutes. All columns: --wide.
+"""
 
 
 def user_numbers(played: Replay) -> tuple[NDArray[np.int64], int]:

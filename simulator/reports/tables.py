@@ -1,6 +1,16 @@
 """Tables of plain text, for the terminal and for files beside results."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from textwrap import fill, wrap
+from typing import NamedTuple
+
+TERMINAL = 80
+"""Columns of a terminal that nobody has made wider."""
+
+_GAP = "  "
+_RULE = re.compile(r"-+(  -+)+")
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -16,4 +26,121 @@ def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
         cell.rjust(width) if column else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(line, widths, strict=True))
     )
-    return "  ".join([first, *others]).rstrip()
+    return _GAP.join([first, *others]).rstrip()
+
+
+def fitted(text: str, width: int = TERMINAL) -> str:
+    """Text in ``width`` columns: sentences are wrapped, tables are made narrower or continued.
+
+    A table that ``text_table`` made gets heads of several lines. Where that is not enough it goes
+    on below itself, each time after the columns that tell its rows apart: nothing is left out.
+    """
+    lines, fitting, place = text.split("\n"), [], 0
+    while place < len(lines):
+        if place + 1 < len(lines) and _RULE.fullmatch(lines[place + 1]):
+            end = next((n for n in range(place, len(lines)) if not lines[n].strip()), len(lines))
+            fitting += _fitted_table(lines[place:end], width)
+            place = end
+        else:
+            fitting.append(_fitted_line(lines[place], width))
+            place += 1
+    return "\n".join(fitting)
+
+
+def _fitted_line(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    return fill(line, width, initial_indent="", subsequent_indent=indent, break_on_hyphens=False)
+
+
+class _Column(NamedTuple):
+    """A column of a table, with its width once heads take several lines."""
+
+    head: str
+    cells: Sequence[str]
+
+    @property
+    def width(self) -> int:
+        return max(*map(len, self.head.split() or [""]), *map(len, self.cells), 1)
+
+
+def _fitted_table(lines: Sequence[str], width: int) -> list[str]:
+    """The lines of a table, none longer than ``width``."""
+    if max(map(len, lines)) <= width:
+        return list(lines)
+    spans = [found.span() for found in re.finditer("-+", lines[1])]
+    rows = [[line[begin:end].strip() for begin, end in spans] for line in (lines[0], *lines[2:])]
+    columns = [_Column(cells[0], cells[1:]) for cells in zip(*rows, strict=True)]
+    keys = _keys(columns)
+    key_width = min(_width(columns[:keys]), width * 2 // 3)
+    found: list[str] = []
+    for part in _parts(columns[keys:], width - key_width - len(_GAP)):
+        shown = [*columns[:keys], *part]
+        limits = [each.width for each in shown]
+        _shrink(limits, keys, width)
+        found += ["", *_table_lines(shown, limits)] if found else _table_lines(shown, limits)
+    return found
+
+
+def _keys(columns: Sequence[_Column]) -> int:
+    """The fewest first columns that tell the rows apart; one if none do.
+
+    A row without a name belongs to the row above.
+    """
+    rows = [row for row in zip(*(each.cells for each in columns), strict=True) if row[0]]
+    for count in range(1, len(columns) - 1):
+        if len({row[:count] for row in rows}) == len(rows):
+            return count
+    return 1
+
+
+def _width(columns: Sequence[_Column]) -> int:
+    return sum(each.width for each in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def _parts(columns: Sequence[_Column], room: int) -> Iterator[Sequence[_Column]]:
+    """As many columns at a time as there is room for, and at least one."""
+    part: list[_Column] = []
+    for column in columns:
+        if part and _width([*part, column]) > room:
+            yield part
+            part = []
+        part.append(column)
+    yield part
+
+
+def _shrink(limits: list[int], keys: int, width: int) -> None:
+    """Take what is too much from the widest of the first columns, then from the widest of all."""
+    for among in (range(keys), range(len(limits))):
+        while (more := sum(limits) + len(_GAP) * (len(limits) - 1) - width) > 0:
+            widest = max(among, key=lambda place: limits[place])
+            if limits[widest] <= _NARROWEST:
+                break
+            limits[widest] = max(_NARROWEST, limits[widest] - more)
+
+
+_NARROWEST = 8
+"""Columns are not made narrower than this."""
+
+
+def _table_lines(columns: Sequence[_Column], limits: Sequence[int]) -> list[str]:
+    """The lines of a table whose cells are wrapped at the limits of their columns."""
+    heads = [_wrapped(each.head, limit) for each, limit in zip(columns, limits, strict=True)]
+    rows = zip(*(each.cells for each in columns), strict=True)
+    lines = [_aligned(line, limits) for line in _beside([list(reversed(each)) for each in heads])]
+    lines.reverse()
+    lines.append(_aligned(["-" * limit for limit in limits], limits))
+    for row in rows:
+        cells = [_wrapped(cell, limit) for cell, limit in zip(row, limits, strict=True)]
+        lines += [_aligned(line, limits) for line in _beside(cells)]
+    return lines
+
+
+def _beside(cells: Sequence[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Cells of several lines, line by line."""
+    return zip_longest(*cells, fillvalue="")
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    return wrap(cell, width, break_on_hyphens=False) or [""]

@@ -218,7 +218,7 @@ def report(played: Played) -> str:
 
 def records(played: Played) -> dict[str, Any]:
     """What was asked and got, by log."""
-    return {part.trace: found.as_dict() for part, found in played}
+    return {"logs": {part.trace: found.as_dict() for part, found in played}}
 
 
 def write(directory: Path, title: str, text: str, played: Played) -> None:

@@ -158,7 +158,7 @@ def report(played: Played) -> str:
 
 def records(played: Played) -> dict[str, Any]:
     """The comparisons by log."""
-    return {part.trace: found.as_dict() for part, found in played}
+    return {"logs": {part.trace: found.as_dict() for part, found in played}}
 
 
 STUDY = Study(

@@ -1,7 +1,12 @@
-"""Is learned likeness better on unseen logs? Each log is played with what the others taught."""
+"""Is learned likeness better on unseen logs? Each log is played with what the others taught.
+
+Attention is played twice: with the weights left as they are (frozen), and with rounds that
+fine-tune them as a service would (adapted). ``auto`` answers with adapted attention or with
+least-cost, as the rounds before have chosen.
+"""
 
 import atexit
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -16,6 +21,9 @@ from predictors.measures import Seconds
 from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost import LeastCost
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.simulated import SimulatedRounds
+from predictors.tuning.subjects import FIRST
 from simulator.learning.examples import Examples, examples_of, together
 from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import steps
@@ -32,6 +40,9 @@ PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 
 REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Of least-cost: close enough to interpolate between."""
+
+KINDS = ("frozen", "adapted", "auto")
+"""What is made of learned weights."""
 
 PUBLISHED = (
     "last-two",
@@ -52,7 +63,11 @@ class Likeness:
     Attributes:
         name: of the log.
         jobs: how many there are, the first ones included.
-        attention: at PRICES, in their order.
+        attention: frozen, at PRICES, in their order.
+        adapted: the same with rounds.
+        auto: what auto answers, at the same prices.
+        rounds: how many fine-tunings were adopted, and dropped, of how many.
+        mean_runtime: seconds; the unit of the prices.
         reference: least-cost.
         published: methods of the papers, at one or more settings each.
     """
@@ -60,21 +75,51 @@ class Likeness:
     name: str
     jobs: int
     attention: Sequence[Point]
+    adapted: Sequence[Point]
+    auto: Sequence[Point]
+    rounds: tuple[int, int, int]
+    mean_runtime: float
     reference: Curve
     published: Sequence[Point]
 
-    @property
-    def gains(self) -> Sequence[float]:
-        """By price, attention's error over that of least-cost where it underestimates as often."""
+    def gains(self, points: Sequence[Point]) -> Sequence[float]:
+        """By price, a point's error over that of least-cost where it underestimates as often."""
         return [
             point.error / self.reference.error_at(point.underestimation_rate) - 1
-            for point in self.attention
+            for point in points
         ]
 
     def over(self, other: Point) -> float:
-        """Its error over another's, where it underestimates as often; NaN where it never does."""
-        curve = curve_of("attention", self.attention)
+        """Adapted attention's error over another's at its rate; NaN where it never has that."""
+        curve = curve_of("attention", self.adapted)
         return curve.error_at(other.underestimation_rate) / other.error - 1
+
+    def cost(self, point: Point, price: float) -> float:
+        """Mean cost of an answer: its error, and the price where it is too short."""
+        return point.error + price * self.mean_runtime * point.underestimation_rate
+
+    def regrets(self) -> Sequence[tuple[float, str]]:
+        """By price, auto's cost over that of the best single method in hindsight, and which it is.
+
+        Of attention and least-cost the one at the same price counts, of the methods of the papers
+        any that was played.
+        """
+        found = []
+        for place, price in enumerate(PRICES):
+            same = _label("least-cost", price)
+            single = [
+                ("frozen", self.attention[place]),
+                ("adapted", self.adapted[place]),
+                (
+                    "least-cost",
+                    next(each for each in self.reference.points if each.setting == same),
+                ),
+                *((each.setting, each) for each in self.published),
+            ]
+            best = min(single, key=lambda each: self.cost(each[1], price))
+            ratio = self.cost(self.auto[place], price) / self.cost(best[1], price)
+            found.append((ratio - 1, best[0]))
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -145,47 +190,72 @@ def play(part: Part) -> Likeness:
 
 def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness:
     """Play a log to attention, least-cost and the methods of the papers."""
-    predicted = estimates_of(log, weights)
+    rounds = SimulatedRounds(
+        Attention(weights=weights), first=FIRST, prices=PRICES, plan=TuningPlan()
+    )
+    predicted = estimates_of(log, rounds, weights)
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])
     points = {label: point_of(label, seconds, actual) for label, seconds in predicted.items()}
-    ours = [_label("attention", price) for price in PRICES]
+    ours = {kind: [_label(kind, price) for price in PRICES] for kind in KINDS}
     reference = [_label("least-cost", price) for price in REFERENCE_PRICES]
+    known = {*reference, *(label for labels in ours.values() for label in labels)}
+    actions = [change.action for _, change in rounds.changes if change.subject == "attention"]
     return Likeness(
         name=name,
         jobs=len(log),
-        attention=[points[label] for label in ours],
+        attention=[points[label] for label in ours["frozen"]],
+        adapted=[points[label] for label in ours["adapted"]],
+        auto=[points[label] for label in ours["auto"]],
+        rounds=(actions.count("adopted"), actions.count("dropped"), len(actions)),
+        mean_runtime=float(actual.mean()),
         reference=curve_of("least-cost", [points[label] for label in reference]),
-        published=[points[label] for label in points if label not in {*ours, *reference}],
+        published=[point for label, point in points.items() if label not in known],
     )
 
 
-def estimates_of(log: Sequence[Completion], weights: Weights) -> Mapping[str, Seconds]:
+def estimates_of(
+    log: Sequence[Completion], rounds: SimulatedRounds, weights: Weights
+) -> Mapping[str, Seconds]:
     """What each method says of every job, from the runs that had ended when it was submitted.
 
     A whole distribution is made once for all prices: there are a million jobs.
     """
-    attention = Attention(weights=weights)
+    frozen = rounds.attention.reweighed(weights)
     cheap = LeastCost(price=REFERENCE_PRICES[0])
     priced = {_label("least-cost", price): cheap.repriced(price) for price in REFERENCE_PRICES}
     methods = published_methods()
     published = {label: methods[label] for label in PUBLISHED}
-    learning: list[Predictor] = [attention, cheap, *published.values()]
+    learning: list[Predictor] = [cheap, *published.values()]
     asked: dict[str, Predictor] = {**priced, **published}
     said = {label: np.empty(len(log)) for label in asked}
-    estimates = np.empty((len(PRICES), len(log)))
+    ours = {kind: np.empty((len(PRICES), len(log))) for kind in KINDS}
     prices = np.array(PRICES)
+    same = [_label("least-cost", price) for price in PRICES]
     submit = np.array([run.submission.submit_time for run in log], dtype=float)
     end = np.array([run.end_time for run in log], dtype=float)
     for step in steps(submit, end):
         for job in step.ended:
+            least = np.array([said[label][job] for label in same])
+            answers = {Attention.name: ours["adapted"][:, job].copy(), LeastCost.name: least}
+            rounds.observe(log[job], answers)
             for each in learning:
                 each.observe(log[job])
         for job in step.submitted:
             submission = log[job].submission
-            estimates[:, job] = attention.estimates(submission, prices)
             for label, method in asked.items():
                 said[label][job] = method.predict(submission).predicted_walltime
-    said |= {_label("attention", price): estimates[place] for place, price in enumerate(PRICES)}
+            ours["frozen"][:, job] = frozen.estimates(submission, prices)
+            adapted = rounds.attention.estimates(submission, prices)
+            ours["adapted"][:, job] = adapted
+            for place, chosen in enumerate(rounds.methods):
+                is_attention = chosen == Attention.name
+                answer = adapted[place] if is_attention else said[same[place]][job]
+                ours["auto"][place, job] = answer
+    said |= {
+        _label(kind, price): ours[kind][place]
+        for kind in KINDS
+        for place, price in enumerate(PRICES)
+    }
     return said
 
 
@@ -196,38 +266,73 @@ def _label(method: str, price: float) -> str:
 def tables(found: Sequence[Likeness]) -> str:
     """The study as tables of text; in each the median and the worst log are the last lines."""
     found = sorted(found, key=lambda each: each.name)
-    gains = np.array([each.gains for each in found])
-    lines = [(each.name, f"{each.jobs:,}", *map(_percent, each.gains)) for each in found]
+    return "\n\n".join(
+        [
+            gains_table("frozen attention against least-cost", found, lambda log: log.attention),
+            gains_table("adapted attention against least-cost", found, lambda log: log.adapted),
+            regrets_table(found),
+            published_table(found),
+            details(found),
+        ]
+    )
+
+
+def gains_table(
+    title: str, found: Sequence[Likeness], chosen: Callable[[Likeness], Sequence[Point]]
+) -> str:
+    """Errors against those of least-cost at equal underestimation rates."""
+    gains = np.array([each.gains(chosen(each)) for each in found])
+    lines = [
+        (each.name, f"{each.jobs:,}", *map(_percent, row))
+        for each, row in zip(found, gains, strict=True)
+    ]
     lines += [
         (name, "", *map(_percent, summary(gains, axis=0)))
         for name, summary in (("median", np.nanmedian), ("worst", np.nanmax))
     ]
-    heads = ("attention against least-cost", "jobs", *(f"price {price:g}" for price in PRICES))
-    return "\n\n".join([text_table(heads, lines), published_table(found), details(found)])
+    return text_table((title, "jobs", *(f"price {price:g}" for price in PRICES)), lines)
+
+
+def regrets_table(found: Sequence[Likeness]) -> str:
+    """The cost of auto against that of the best single method in hindsight."""
+    lines = [
+        (
+            each.name,
+            "{} - {} / {}".format(*each.rounds),
+            *(f"{_percent(share)} {best}" for share, best in each.regrets()),
+        )
+        for each in found
+    ]
+    heads = (
+        "auto's cost over the best in hindsight",
+        "adopted - dropped / rounds",
+        *(f"price {price:g}" for price in PRICES),
+    )
+    return text_table(heads, lines)
 
 
 def published_table(found: Sequence[Likeness]) -> str:
-    """Attention against the methods of the papers, each at its own underestimation rate."""
+    """Adapted attention against the methods of the papers, each at its own rate."""
     names = [point.setting for point in found[0].published]
     ratios = np.array([[each.over(point) for point in each.published] for each in found])
     lines = [
         (name, *map(_percent, ratios[:, place]), _percent(np.nanmedian(ratios[:, place])))
         for place, name in enumerate(names)
     ]
-    heads = ("attention against", *(_short(each.name) for each in found), "median")
+    heads = ("adapted against", *(_short(each.name) for each in found), "median")
     return text_table(heads, lines)
 
 
 def details(found: Sequence[Likeness]) -> str:
-    """What attention underestimates, and its errors."""
+    """What adapted attention underestimates, and its errors."""
     lines = [
         (
             each.name,
-            *(f"{point.underestimation_rate:.1%} {point.error:,.0f}" for point in each.attention),
+            *(f"{point.underestimation_rate:.1%} {point.error:,.0f}" for point in each.adapted),
         )
         for each in found
     ]
-    heads = ("underestimated, error in s", *(f"price {price:g}" for price in PRICES))
+    heads = ("adapted: underestimated, error in s", *(f"price {price:g}" for price in PRICES))
     return text_table(heads, lines)
 
 
@@ -247,11 +352,11 @@ def report(played: Played) -> str:
 
 def records(played: Played) -> dict[str, Any]:
     """The comparisons by log."""
-    return {part.trace: found.as_dict() for part, found in played}
+    return {"logs": {part.trace: found.as_dict() for part, found in played}}
 
 
 STUDY = Study(
-    title="attention, learned from the other logs and frozen, beside least-cost and the papers",
+    title="attention, learned from the other logs, frozen and adapted, and auto",
     takes=Takes.TRACES,
     runs=runs,
     play=play,

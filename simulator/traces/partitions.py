@@ -3,21 +3,31 @@
 Queues that share a node share a machine, so that no node is counted twice: they become one
 partition with the processors of all their nodes. What is read: ``sinfo --json``, ``scontrol show
 nodes --json``, ``pbsnodes -F json``, or lines such as ``batch 4096``. Nodes that are down now are
-counted too, because they were up for most of the log.
+counted too, because they were up for most of the log. Where nothing but the log is known, a queue
+has as many processors as its jobs ever held at once.
 """
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from simulator.traces.files import read_bytes
+from simulator.traces.trace import Trace
 
 OTHER_QUEUES = "(other queues)"
 """Stands for all queues that have no nodes of their own."""
+
+FROM_LOG = "queues"
+"""Stands for a file: the partitions are the queues of the log."""
+
+BEYOND_MACHINE = 1.05
+"""Queues that held more processors in all than this part of the machine share nodes."""
 
 LARGEST_FILE = 256 << 20
 """Bytes."""
@@ -81,6 +91,44 @@ def read_partitions(path: str | Path) -> list[Partition]:
     return sorted(found, key=lambda each: (-each.processors, each.name))
 
 
+def partitions_of_log(trace: Trace, names: Mapping[int, str]) -> list[Partition]:
+    """The queues of a log, each with the most processors that its jobs held at once.
+
+    Args:
+        trace: the log.
+        names: names of the queues by their numbers, where they are known.
+
+    Raises:
+        PartitionsError: the log has one queue, does not say when jobs started, or its queues
+            share nodes.
+    """
+    started = (trace.wait >= 0) & (trace.run > 0) & (trace.processors > 0)
+    held = {
+        names.get(number, str(number)): most_held(trace.select(started & (trace.queue == number)))
+        for number in np.unique(trace.queue).tolist()
+    }
+    if not trace.wait.any() or not any(held.values()):
+        raise PartitionsError("The log does not say when jobs started, nor how much queues hold.")
+    if len(held) == 1:
+        raise PartitionsError("All jobs of the log are in one queue.")
+    size = trace.max_processors
+    if size is not None and sum(held.values()) > BEYOND_MACHINE * size:
+        raise PartitionsError(
+            f"The queues of the log held up to {sum(held.values()):,} processors in all, and the "
+            f"machine has {size:,}: queues share nodes. Name a file that says which."
+        )
+    found = [Partition(frozenset({name}), most) for name, most in held.items() if most]
+    return sorted(found, key=lambda each: (-each.processors, each.name))
+
+
+def most_held(jobs: Trace) -> int:
+    """The most processors that jobs held at once; who starts when another ends takes its place."""
+    start = jobs.submit + jobs.wait
+    times = np.concatenate([start + jobs.run, start])
+    changes = np.concatenate([-jobs.processors, jobs.processors])
+    return int(np.cumsum(changes[np.lexsort((changes, times))]).max(initial=0))
+
+
 def _from_lines(text: str) -> list[Partition]:
     """Lines of a queue's name and its number of processors."""
     found = []
@@ -112,12 +160,16 @@ def _sinfo_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterator[Node]:
         names = [name for text in row["nodes"]["nodes"] for name in host_names(text)]
         partition = row["partition"]
         queue = partition if isinstance(partition, str) else partition["name"]
-        for name in names:
-            yield Node(name, _processors_of_row(row["cpus"], len(names)), frozenset({queue}))
+        for name, processors in zip(
+            names, _processors_of_row(row["cpus"], len(names)), strict=True
+        ):
+            yield Node(name, processors, frozenset({queue}))
 
 
-def _processors_of_row(cpus: Mapping[str, Any], nodes: int) -> int:
-    return int(cpus.get("maximum") or cpus["total"] // max(1, nodes))
+def _processors_of_row(cpus: Mapping[str, Any], nodes: int) -> Sequence[int]:
+    """Those of each node; a row may have nodes of several sizes, of which only the sum is known."""
+    total = int(cpus.get("total") or nodes * int(cpus["maximum"]))
+    return [total * (place + 1) // nodes - total * place // nodes for place in range(nodes)]
 
 
 def _slurm_node(node: Mapping[str, Any]) -> Node:

@@ -39,7 +39,7 @@ def test_the_demo_prints_a_table_serves_on_and_leaves_nothing_behind(tmp_path, n
         assert line, process.stderr.read()
         printed += line
     url = printed.split()[3].rstrip(",")
-    for method in ("requested", "max-usage", "percentile", "knn", "last-two"):
+    for method in ("requested", "max-usage", "percentile", "knn", "last-two", "auto"):
         assert f"\n{method}" in printed
     assert f"curl -s {url}/v1/predictions" in printed
     methods = httpx.get(f"{url}/v1/methods").json()["methods"]

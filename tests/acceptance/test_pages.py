@@ -30,6 +30,7 @@ PAGES = (
     "/users",
     "/user?name=ada",
     "/rounds",
+    "/docs",
 )
 
 

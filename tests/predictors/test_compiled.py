@@ -4,7 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from predictors import compiled
+from predictors import compiled, distribution
+from predictors.memory import calibration, columns
+from predictors.methods import least_cost_search
 from simulator.engine import corrections, loop
 from simulator.engine.compiled import PARTS
 
@@ -59,6 +61,17 @@ def test_the_digest_of_the_scheduling_loop_changes_with_a_constant_of_a_part(mon
     assert compiled.source_digest(loop.run) == before
     monkeypatch.setattr(corrections, "_STEPS", (60, 120))
     assert compiled.source_digest(loop.run) != before
+
+
+def test_the_digest_of_an_interval_covers_weights_quantiles_and_corrected_levels(monkeypatch):
+    asked = least_cost_search.certain
+    covered = set(compiled.parts_of(asked))
+    parts = (least_cost_search.weigh, distribution.quantile_at, calibration.corrected_by)
+    for part in (*parts, calibration.known, columns.admit):
+        assert part.py_func in covered
+    before = compiled.source_digest(asked)
+    monkeypatch.setattr(calibration, "BORROWED", 999)
+    assert compiled.source_digest(asked) != before
 
 
 def test_the_digest_tells_nothing_of_one_process():

@@ -1,5 +1,7 @@
 """What is taken from a distribution, by hand and by properties."""
 
+from math import expm1, log1p
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,3 +81,39 @@ def test_the_lowest_level_of_a_runtime_just_reaches_it(distribution, runtime):
     lowest, highest = distribution.levels(runtime)
     assert 0 <= lowest <= highest + 1e-12 <= 1 + 1e-9
     assert distribution.quantile(lowest) == pytest.approx(min(runtime, 3600), rel=1e-6, abs=1e-6)
+
+
+def knots(distribution: Distribution) -> list[tuple[float, float]]:
+    """The points between which the distribution function is drawn, by the module's definition."""
+    found, passed = [(0.0, 0.0)], TAIL
+    for value, weight in zip(distribution.values, distribution.weights, strict=True):
+        found.append((float(value), passed + weight / 2))
+        passed += weight
+    whole = passed + TAIL
+    return [(time, weight / whole) for time, weight in [*found, (distribution.request, whole)]]
+
+
+def on_the_way(before: float, after: float, share: float) -> float:
+    return before if after <= before else before + share * (after - before)
+
+
+@given(distribution=distributions, level=st.floats(0.001, 0.999))
+def test_a_quantile_is_the_one_that_is_found_knot_by_knot(distribution, level):
+    points = knots(distribution)
+    place = next(place for place, (_, reached) in enumerate(points) if place and reached >= level)
+    (before, low), (after, high) = points[place - 1], points[place]
+    share = (level - low) / (high - low)
+    slowly = expm1(on_the_way(log1p(before), log1p(after), share))
+    assert distribution.quantile(level) == pytest.approx(slowly, rel=1e-9, abs=1e-6)
+
+
+@given(distribution=distributions, runtime=st.integers(0, 4000))
+def test_levels_are_those_that_are_found_knot_by_knot(distribution, runtime):
+    points, runtime = knots(distribution), min(float(runtime), 3600.0)
+    at_runtime = [reached for time, reached in points if time == runtime]
+    if not at_runtime:
+        place = next(place for place, (time, _) in enumerate(points) if time > runtime)
+        (before, low), (after, high) = points[place - 1], points[place]
+        share = (log1p(runtime) - log1p(before)) / (log1p(after) - log1p(before))
+        at_runtime = [on_the_way(low, high, share)]
+    assert distribution.levels(runtime) == pytest.approx((at_runtime[0], at_runtime[-1]))

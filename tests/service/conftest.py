@@ -1,18 +1,18 @@
 """Services and commands inside the test process."""
 
-import json
 import logging
+import re
 import shutil
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
-import jsonschema_rs
 import pytest
 import structlog
 from asgi_client import InProcess
+from command_schemas import check_printed
 
 from service.cli import main
+from simulator.reports.tables import TERMINAL
 
 
 @pytest.fixture
@@ -50,21 +50,16 @@ def own_logging():
     structlog.reset_defaults()
 
 
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+RULE = re.compile(r"-+(  +-+)+")
 
 
-def check_schema(arguments, code, printed):
-    """What a command prints is as its schema says."""
-    words = [str(each) for each in arguments]
-    names = ("-".join(words[:2]), words[0])
-    files = [SCHEMAS / f"{name}.json" for name in names]
-    document = json.loads(printed)
-    file = next((each for each in files if each.exists()), None)
-    if "error" in document and code not in {0, 3}:
-        file = SCHEMAS / "error.json"
-    if file is not None:
-        jsonschema_rs.validate(json.loads(file.read_text()), document)
-    assert next(iter(document)) == "schema"
+def check_tables(printed):
+    """Tables of text fit a terminal."""
+    lines = printed.splitlines()
+    for place, line in enumerate(lines):
+        if RULE.fullmatch(line):
+            end = next((n for n in range(place, len(lines)) if not lines[n].strip()), len(lines))
+            assert max(map(len, lines[max(0, place - 1) : end])) <= TERMINAL
 
 
 @pytest.fixture
@@ -81,7 +76,9 @@ def walltimed(monkeypatch, capsys, tmp_path):
         printed = capsys.readouterr()
         code = end.value.code or 0
         if "--json" in arguments and printed.out:
-            check_schema(arguments, code, printed.out)
+            check_printed(arguments, code, printed.out)
+        if "--wide" not in arguments:
+            check_tables(printed.out)
         return code, printed.out, printed.err
 
     return run

@@ -11,6 +11,9 @@ from service.settings import Settings
 
 NOW = 1_700_000_000.0
 
+METHOD = "max-usage"
+"""The method that answers: one that can be worked out by hand."""
+
 
 class InProcess:
     """The application on an event loop of its own; calls are made from the test's thread.
@@ -23,6 +26,7 @@ class InProcess:
     def __init__(self, url, **options):
         # Here the first forecast waits for its process, which else starts with the service.
         options.setdefault("forecast_seconds", 60.0)
+        options.setdefault("method", METHOD)
         self.app = create_app(Settings(database_url=url, **options))
         self.worker = self.app.state.worker
         self.token = None

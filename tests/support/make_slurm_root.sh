@@ -21,6 +21,7 @@ unshare --mount --propagation private bash -euc '
     export DEBIAN_FRONTEND=noninteractive
     chroot "$1" apt-get update --quiet=2
     chroot "$1" apt-get install --quiet=2 --yes --no-install-recommends \
-        slurmctld slurmd slurm-client munge slurm-wlm-elasticsearch-plugin lua-socket
+        slurmctld slurmd slurm-client munge slurm-wlm-elasticsearch-plugin lua-socket \
+        slurmdbd slurm-wlm-mysql-plugin
 ' make-slurm-root "$root"
 chroot "$root" dpkg-query --show slurmctld

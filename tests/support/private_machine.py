@@ -88,6 +88,9 @@ class PrivateMachine:
 
     def __exit__(self, *exception: object) -> None:
         """End process 1, and so every process there is."""
+        for process in self.processes.values():
+            # nsenter stops itself when its child is stopped, and reaps no more.
+            process.send_signal(signal.SIGCONT)
         if self._holder is not None:
             if self._pid:
                 with contextlib.suppress(ProcessLookupError):

@@ -15,9 +15,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Self
 
+import slurm_accounting
 from running_service import eventually
 
 ROOT = Path(os.environ.get("WALLTIMED_TEST_SLURM_ROOT", "/"))
@@ -32,7 +34,7 @@ exec chroot "$0" "$@"
 
 DAEMONS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged")
 PLUGINS = ("job_submit_lua.so", "cli_filter_lua.so", "jobcomp_elasticsearch.so")
-COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "sprio", "squeue")
+COMMANDS = ("sacct", "sbatch", "scancel", "scontrol", "sinfo", "sprio", "squeue")
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 CONF = """\
@@ -102,6 +104,7 @@ class PrivateSlurm:
         settings: of slurm.conf, instead of those above; None leaves one out.
         cluster: its name.
         prefix: what comes before every command of Slurm's.
+        keeps_accounts: whether it has a slurmdbd, for sacct.
 
     Attributes:
         environment: in which programs of a test find this cluster and its commands.
@@ -116,12 +119,15 @@ class PrivateSlurm:
         *,
         cluster: str = "private",
         prefix: list[str] | None = None,
+        keeps_accounts: bool = False,
     ) -> None:
         self.prefix = within(ROOT) if prefix is None else prefix
         self.cluster = cluster
         self.directory = Path(tempfile.mkdtemp(prefix="slurm-"))
         self.directory.chmod(0o755)  # munged refuses a socket below a closed directory
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._accounts = free_ports(2) if keeps_accounts else None
+        self._database: slurm_accounting.MariaDB | None = None
         for part in ("etc", "munge", "log", "state", "run", *(f"spool/n{i}" for i in range(nodes))):
             (self.directory / part).mkdir(parents=True, mode=0o755)
         for script in scripts:
@@ -134,6 +140,9 @@ class PrivateSlurm:
             if line.partition("=")[0] not in (settings or {})
         ]
         lines += [f"{name}={value}" for name, value in (settings or {}).items() if value]
+        if self._accounts:
+            port, _ = self._accounts
+            lines.append(slurm_accounting.SLURM_CONF.format(directory=self.directory, port=port))
         self.conf.write_text("\n".join(lines) + "\n")
         commands = self._make_commands()
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH"))}
@@ -192,14 +201,27 @@ class PrivateSlurm:
             f"--log-file={munge / 'log'}", f"--seed-file={munge / 'seed'}",
         )  # fmt: skip
         eventually((munge / "socket").exists)
+        if self._accounts:
+            self._start_accounts(*self._accounts)
         self.start_controller()
         for i in range(self.nodes):
             self._spawn(f"n{i}", "/usr/sbin/slurmd", "-D", "-f", str(self.conf), "-N", f"n{i}")
         eventually(self._is_idle, seconds=60)
 
-    def start_controller(self) -> None:
+    def _start_accounts(self, port: int, sql_port: int) -> None:
+        self._database = slurm_accounting.MariaDB(self.directory, sql_port)
+        conf = self.conf.with_name("slurmdbd.conf")
+        conf.touch(mode=0o600)
+        user = pwd.getpwuid(os.getuid()).pw_name
+        ports = {"port": port, "sql_port": sql_port}
+        conf.write_text(slurm_accounting.slurmdbd_conf(self.directory, user=user, **ports))
+        self._spawn("slurmdbd", "/usr/sbin/slurmdbd", "-D")
+        add = ("sacctmgr", "-i", "add", "cluster", self.cluster)
+        eventually(lambda: "Adding" in self.run(*add, check=False), seconds=120)
+
+    def start_controller(self, *options: str) -> None:
         """Start slurmctld; Debian's links need this name, which slurmctld looks at."""
-        self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", "-f", str(self.conf))
+        self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", *options, "-f", str(self.conf))
         eventually(lambda: "UP" in self.run("scontrol", "ping", check=False), seconds=60)
         # Slurm 22.05 else holds the events of its first 30 s: its thread waits for a signal.
         os.kill(self._pid("slurmctld"), signal.SIGUSR2)
@@ -209,6 +231,17 @@ class PrivateSlurm:
         os.kill(self._pid("slurmctld"), signal.SIGTERM)
         self.daemons["slurmctld"].wait(30)
         self.start_controller()
+
+    def lose_controller(self) -> None:
+        """Kill slurmctld, with all documents that it has not sent, and start it again.
+
+        What it knows of its jobs is saved before; else it would run the last ones again.
+        """
+        now = time.time()
+        eventually(lambda: (self.directory / "state" / "job_state").stat().st_mtime > now)
+        os.kill(self._pid("slurmctld"), signal.SIGKILL)
+        self.daemons["slurmctld"].wait(30)
+        self.start_controller("-i")  # 26.05 saves its shares after minutes, and misses them
 
     def _pid(self, name: str) -> int:
         """The number of a daemon, which may be the child of what entered its machine."""
@@ -243,6 +276,8 @@ class PrivateSlurm:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+        if self._database is not None:
+            self._database.close()
         self._kill_orphans()
         shutil.rmtree(self.directory, ignore_errors=True)
 

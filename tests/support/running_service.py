@@ -1,5 +1,6 @@
 """Real `walltimed serve` processes for tests, reached through a Unix socket."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,8 @@ def eventually(condition, *, seconds=20.0):
 class Service:
     """One service in processes of its own; use it in a ``with`` block.
 
+    Its method is max-usage, whose answers can be worked out by hand.
+
     Args:
         url: its history store.
         options: of `walltimed serve`.
@@ -47,6 +50,7 @@ class Service:
                  "--unix-socket", str(self.socket), *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
                 cwd=self.directory, start_new_session=True, text=True,
+                env={"WALLTIMED_METHOD": "max-usage", **os.environ},
             )  # fmt: skip
         self.client = self._new_client()
 

@@ -30,6 +30,7 @@ class SlurmSite:
     Args:
         slurm_settings: of slurm.conf.
         hides_names: whether the service has a key for pseudonyms.
+        keeps_accounts: whether Slurm has a slurmdbd.
         forwards: whether completions go through the forwarder, and every call needs a token.
         config: of walltimed.lua.
     """
@@ -40,6 +41,7 @@ class SlurmSite:
         slurm_settings: dict[str, str | None] | None = None,
         hides_names: bool = False,
         forwards: bool = False,
+        keeps_accounts: bool = False,
         **config,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="walltimed-"))
@@ -74,6 +76,7 @@ class SlurmSite:
             f"{base}/v1/adapters/slurm/jobcomp?cluster={CLUSTER}",
             settings=slurm_settings,
             cluster=CLUSTER,
+            keeps_accounts=keeps_accounts,
         )
 
     def _token(self, scope: str) -> str:
@@ -114,7 +117,7 @@ class SlurmSite:
             self.process = subprocess.Popen(
                 [WALLTIMED, "serve", "--port", str(self.port), "--database-url", self.url],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                cwd=self.directory, env=self.environment,
+                cwd=self.directory, env=self.environment | {"WALLTIMED_METHOD": "max-usage"},
             )  # fmt: skip
         eventually(self._is_ready, seconds=60)
 

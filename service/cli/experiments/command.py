@@ -15,9 +15,10 @@ from service.cli.console import (
     CommandError,
     ExitCode,
     Limit,
+    Wide,
     err,
-    out,
     print_json,
+    print_tables,
     progress_bar,
 )
 from service.cli.experiments import exhibits
@@ -49,6 +50,7 @@ COMMON = {
         ],
         None,
     ),
+    "wide": (Wide, False),
     "as_json": (AsJson, False),
 }
 """Options of every study: annotation and default by parameter."""
@@ -96,6 +98,7 @@ def run(
     limit: int | None,
     processes: int | None,
     dask: str | None,
+    wide: bool,
     as_json: bool,
 ) -> None:
     """Run every part of a study, print the tables, and write tables and pictures."""
@@ -124,7 +127,7 @@ def run(
         found = records if isinstance(records, dict) else {"records": records}
         print_json({"study": name, **found})
     else:
-        out.print(f"{study.title}\n\n{text}", soft_wrap=True, end="", markup=False)
+        print_tables(f"{study.title}\n\n{text}", wide=wide)
     if output:
         study.write(output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played)
         err.print(f"The report is {output / 'index.html'}.", soft_wrap=True, markup=False)
@@ -140,6 +143,7 @@ def make_exhibits(
     limit: int | None,
     processes: int | None,
     dask: str | None,
+    wide: bool,
     as_json: bool,
 ) -> None:
     """Make figures and tables of a study's paper, as PNG and CSV in ``output`` or here."""
@@ -153,7 +157,7 @@ def make_exhibits(
     with executor_of(processes, dask) as executor:
         found = [path.resolve() if dask else path for path in paths]
         sources = Sources(paths=found, limit=limit, executor=executor, options=options)
-        exhibits.make(name, study, names, sources, output or Path())
+        exhibits.make(name, study, names, sources, output or Path(), wide=wide)
 
 
 def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.console import CommandError, ExitCode, err, out, progress_bar
+from service.cli.console import CommandError, ExitCode, err, print_tables, progress_bar
 
 if TYPE_CHECKING:
     from simulator.studies.exhibits import Sources
@@ -55,7 +55,13 @@ def wanted_of(study: "Study", figures: Sequence[str], tables: Sequence[str]) -> 
 
 
 def make(
-    name: str, study: "Study", wanted: Sequence[str], sources: "Sources", directory: Path
+    name: str,
+    study: "Study",
+    wanted: Sequence[str],
+    sources: "Sources",
+    directory: Path,
+    *,
+    wide: bool,
 ) -> None:
     """Print exhibits, and write each as PNG and CSV."""
     from simulator.reports.exhibit_pictures import draw
@@ -73,6 +79,6 @@ def make(
             path = directory / f"{name}-{each.replace(' ', '-')}.png"
             draw(exhibit, path)
             exhibit.write_csv(path.with_suffix(".csv"))
-            out.print(exhibit.text(), soft_wrap=True, markup=False)
+            print_tables(exhibit.text(), wide=wide, end="\n")
             err.print(f"The picture is {path}, its numbers are beside it.", markup=False)
             progress.advance(task)

@@ -42,7 +42,7 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         openapi_extra=needs(Scope.INGEST) | body("application/json", {"type": "object"}),
     )
     async def jobcomp(request: Request, cluster: Cluster = None) -> RecordsAnswer:
-        """Report a run as Slurm's jobcomp/elasticsearch plugin does.
+        """Report a run as Slurm's jobcomp/elasticsearch plugin sends it.
 
         Every document is answered 200 as soon as its run is stored durably, also a document
         without a usable run. Only if the store is unavailable the answer is 503, and Slurm sends

@@ -40,7 +40,7 @@ def add(router: APIRouter, characterising: Characterising) -> None:
         openapi_extra=needs(Scope.PREDICT, Scope.READ),
     )
     async def known(of: Annotated[ClusterQuery, Query()]) -> CharacterisationsAnswer:
-        """How the applications of a cluster run alone: posted, or from runs with a CPU time."""
+        """Show how applications run alone, as posted, or by runs with a CPU time."""
         return await characterising.known(of.cluster)
 
     @router.delete(

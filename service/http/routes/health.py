@@ -17,7 +17,7 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
 
     @router.get("/health/live", tags=["health"], openapi_extra=open_to_all())
     async def live() -> LivenessAnswer:
-        """Whether the process answers."""
+        """Say whether the process answers."""
         return LivenessAnswer(status="live")
 
     @router.get(
@@ -28,7 +28,7 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
         openapi_extra=open_to_all(),
     )
     async def ready() -> Response:
-        """Whether the service has read its history, and how far behind its predictions are.
+        """Say whether the service has read its history, and how far behind its predictions are.
 
         A service whose store is away is ready, but stale: it predicts from memory. One whose store
         is locked by another program, or full, is read-only: it predicts, and stores no completion.
@@ -51,5 +51,5 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
         openapi_extra=needs(),
     )
     async def metrics() -> Response:
-        """All metrics, for Prometheus."""
+        """Show all metrics, for Prometheus."""
         return Response(await reporting.metrics(), media_type=CONTENT_TYPE_LATEST)

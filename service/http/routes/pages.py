@@ -13,7 +13,7 @@ from service.errors import STATUSES, NotFoundError, status_of
 from service.http.gate import open_to_all
 from service.http.page_forms import own_path, read_form
 from service.http.visitors import Visitors, check_own_page
-from service.page.assets import PLACE
+from service.page.assets import PLACE, Assets
 from service.page.frame import Visitor
 from service.page.queue_page import ROWS
 from service.page.site import Site
@@ -108,6 +108,7 @@ def add(router: APIRouter, site: Site, visitors: Visitors) -> None:
 
 def add_doors(router: APIRouter, pages: Pages) -> None:
     """Add logging in and out, and what the pages link to."""
+    add_assets(router, pages.site.assets)
     router.post("/login", **HIDDEN)(pages.log_in)
     router.post("/logout", **HIDDEN)(pages.log_out)
 
@@ -115,9 +116,13 @@ def add_doors(router: APIRouter, pages: Pages) -> None:
     async def login(to: Annotated[str, Query(max_length=2048)] = "/") -> Response:
         return html(pages.site.login(to=own_path(to), refused=None))
 
+
+def add_assets(router: APIRouter, assets: Assets) -> None:
+    """Add the files that pages link to."""
+
     @router.get(PLACE + "/{tag}/{name}", **HIDDEN)
     async def asset(tag: str, name: str) -> Response:
-        found = pages.site.assets.find(tag, name)
+        found = assets.find(tag, name)
         if found is None:
             raise NotFoundError("There is nothing at this path.")
         return Response(found.content, media_type=found.kind, headers=FOR_EVER)
@@ -129,6 +134,10 @@ def add_overviews(router: APIRouter, pages: Pages) -> None:
     @router.get("/", **HIDDEN)
     async def now(request: Request) -> Response:
         return await pages.shown(request, pages.site.now)
+
+    @router.get("/docs", **HIDDEN)
+    async def api(request: Request) -> Response:
+        return await pages.shown(request, pages.site.api)
 
     @router.get("/accuracy", **HIDDEN)
     async def accuracy(

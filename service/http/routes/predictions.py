@@ -52,7 +52,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         max_body_size=about_one,
     )
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
-        """The next estimate of a job that has outlived its prediction.
+        """Give the next estimate of a job that has outlived its prediction.
 
         With a submission it is what three quarters of the jobs like it that ran as long do not
         exceed; in a young cluster, the user's runs are asked. Without it, or with too few of them,

@@ -110,7 +110,7 @@ def add(
 
     @router.get("/v1/queues", tags=["queues"], responses=refusals(), openapi_extra=needs(*SEEN))
     async def queues() -> QueuesAnswer:
-        """The queues that were handed over, without their jobs."""
+        """List the queues that were handed over, without their jobs."""
         return showing.queues()
 
     @router.get(
@@ -122,7 +122,7 @@ def add(
     async def queue(
         cluster: Cluster, query: Annotated[QueueQuery, Query()], caller: Asking
     ) -> QueueAnswer:
-        """A queue and when its jobs will start and end.
+        """Show a queue and when its jobs will start and end.
 
         A caller with scope self sees their own jobs, and totals of all.
         """
@@ -137,7 +137,7 @@ def add(
     async def job(
         cluster: Cluster, job_id: Annotated[Text, Path()], caller: Asking
     ) -> LiveJobDetailAnswer:
-        """One job: how its forecast moved, and the runs that its prediction rests on."""
+        """Show one job: how its forecast moved, and the runs that its prediction rests on."""
         return showing.job(cluster, job_id, caller)
 
     @router.post(
@@ -147,7 +147,7 @@ def add(
         openapi_extra=needs(*SEEN),
     )
     async def ask(cluster: Cluster, body: WhatIfRequest, caller: Asking) -> WhatIfAnswer:
-        """When a job that is not in the queue would start and end, by what is asked for it.
+        """Say when a job that is not in the queue would start and end, by what is asked for it.
 
         The job is played at the end of the queue. Nothing is recorded or submitted.
         """
@@ -157,5 +157,5 @@ def add(
         "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*SEEN)
     )
     async def waits(of: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
-        """How far off forecast waits were, of the jobs that have started."""
+        """Show how far off forecast waits were, of the jobs that have started."""
         return await scoring.of(of.cluster)

@@ -21,7 +21,7 @@ def add(router: APIRouter, reporting: ReportingRequests) -> None:
     async def requests(
         query: Annotated[RequestsQuery, Query()], caller: Asking
     ) -> RequestsReportAnswer:
-        """How requests compared with runtimes, by job name, those with most to gain first.
+        """Show how requests compared with runtimes, by job name, those with most to gain first.
 
         A caller with scope self is told of their own runs, and the totals of all.
         """
@@ -29,7 +29,7 @@ def add(router: APIRouter, reporting: ReportingRequests) -> None:
 
     @router.get("/v1/reports/users", tags=["reports"], responses=responses, openapi_extra=extra)
     async def users(query: Annotated[UsersQuery, Query()], caller: Asking) -> UsersReportAnswer:
-        """Users by what they have to gain.
+        """Show users by what they have to gain.
 
         A caller with scope self is told of their own runs, and the totals of all.
         """

@@ -38,7 +38,7 @@ def add(router: APIRouter, rounds: TuningRounds) -> None:
         openapi_extra=needs(Scope.PREDICT, Scope.READ, Scope.SELF),
     )
     async def of_cluster(of: Annotated[ClusterQuery, Query()]) -> TuningsAnswer:
-        """The latest rounds of a cluster with their progress and results."""
+        """List the latest rounds of a cluster with their progress and results."""
         return await rounds.of_cluster(of.cluster)
 
     @router.get(
@@ -48,5 +48,5 @@ def add(router: APIRouter, rounds: TuningRounds) -> None:
         openapi_extra=needs(Scope.PREDICT, Scope.READ, Scope.SELF),
     )
     async def one(tuning_id: Annotated[Text, Path()]) -> TuningAnswer:
-        """One round."""
+        """Show one round of tuning: its progress, and what it found."""
         return await rounds.one(tuning_id)

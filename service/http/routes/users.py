@@ -23,7 +23,7 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
 
     @router.get("/v1/methods", tags=["methods"], responses=refusals(422, 503), openapi_extra=of_one)
     async def methods(of: Of) -> MethodsAnswer:
-        """The methods with their parameters and their scores on jobs that have ended."""
+        """Show the methods with their parameters and their scores on jobs that have ended."""
         return await reporting.methods(of.cluster)
 
     # A user's name may contain slashes, hence the converter.
@@ -34,7 +34,7 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
         openapi_extra=of_one,
     )
     async def accuracy(user: Annotated[Text, Path()], of: Of, caller: Asking) -> UserAnswer:
-        """The accuracy of a user's requests: the share that the last ten jobs used.
+        """Show the accuracy of a user's requests: the share that the last ten jobs used.
 
         A caller with scope self may ask about no user but their own.
         """
@@ -44,7 +44,7 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
         "/v1/accuracy-groups", tags=["accuracy"], responses=refusals(422), openapi_extra=of_one
     )
     async def groups(of: Of) -> GroupsAnswer:
-        """The accuracy groups g1 to g10 and the users of each."""
+        """Show the accuracy groups g1 to g10 and the users of each."""
         return ranking.groups(of.cluster)
 
     @router.post(

@@ -131,7 +131,8 @@ class WhatIf:
         self, state: ClusterState, method: str, submission: Submission
     ) -> Sequence[float] | None:
         """What so many percent of jobs like it do not exceed, by a method that can tell."""
-        able = method if method in UNCERTAIN else LeastCost.name
+        answering = state.resolved(method)
+        able = answering if answering in UNCERTAIN else LeastCost.name
         return state.quantiles(able, submission, PERCENTS)
 
     async def _variants(

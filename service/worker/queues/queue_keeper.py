@@ -84,7 +84,7 @@ class QueueKeeper:
     def take(self, snapshot: QueueSnapshot, now: float) -> None:
         """Put a queue in the place of the one before, and forecast it soon."""
         self._pending[snapshot.cluster] = (snapshot, now)
-        self._metrics.queue_jobs(snapshot.cluster, counts_of(snapshot))
+        self._metrics.queues.counted(snapshot.cluster, counts_of(snapshot))
         self._handed_over.set()
 
     def of(self, cluster: str) -> LiveQueue | None:
@@ -201,7 +201,7 @@ class QueueKeeper:
             outlooks_of, snapshot, estimates, pools, forecasts, before.outlooks
         )
         queue.forecast_at = snapshot.taken_at
-        self._metrics.queue_forecast(snapshot.cluster, time.perf_counter() - began)
+        self._metrics.queues.forecast_made(snapshot.cluster, time.perf_counter() - began)
         return Kept(queue=queue, version=version + 1, pools=pools), started
 
     async def _left(
@@ -234,7 +234,7 @@ class QueueKeeper:
         names = {name for pool in queue.snapshot.pools for name in pool.queues}
         for each in started:
             name = each.job.submission.queue
-            self._metrics.waited(
+            self._metrics.queues.waited(
                 queue.snapshot.cluster,
                 name if name in names else None,
                 come=each.start_time - each.job.submission.submit_time,
@@ -245,7 +245,7 @@ class QueueKeeper:
         """Show in the metrics how old the queues are."""
         now = self._clock()
         for queue in self.all:
-            self._metrics.queue_age(queue.snapshot.cluster, now - queue.snapshot.taken_at)
+            self._metrics.queues.aged(queue.snapshot.cluster, now - queue.snapshot.taken_at)
 
 
 def counts_of(snapshot: QueueSnapshot) -> dict[str, int]:

@@ -1,37 +1,154 @@
-"""Which parameters of knn are in force."""
+"""What is in force for each cluster: what rounds adopted, else what the settings say."""
 
-from typing import Any
+from collections.abc import Callable
+from math import inf
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
+from predictors.methods.attention import Attention
+from predictors.methods.attention_weights import UnusableWeightsError, Weights, shipped
 from predictors.methods.knn import Knn, KnnParameters
+from predictors.tuning.adopting import Held
+from predictors.tuning.cluster_round import ClusterRound, Standing
+from predictors.tuning.subjects import CANDIDATES, FIRST, AttentionWeights
 from service.settings import Settings
-from service.store import Store
+from service.store import Adoption, InForce, Store
 
 log = structlog.get_logger()
 
-
-def from_settings(settings: Settings) -> KnnParameters:
-    """The parameters of clusters on which no round has adopted any yet."""
-    return Knn(**settings.predictors.get(Knn.name, {})).given
+Content = TypeVar("Content")
 
 
-def from_store(store: Store) -> dict[str, KnnParameters]:
-    """The parameters that rounds adopted, by cluster, except those unknown to this release."""
-    known = {}
-    for cluster, parameters in store.tunings.in_force().items():
-        try:
-            known[cluster] = parameters_of(parameters)
-        except ValueError as error:
-            log.warning("tuned parameters cannot be used", cluster=cluster, reason=str(error))
-    return known
+def from_settings(settings: Settings) -> Standing:
+    """What is in force for clusters on which no round has adopted anything yet."""
+    attention = Attention(**settings.predictors.get(Attention.name, {}))
+    return Standing(
+        knn=Held(now=Knn(**settings.predictors.get(Knn.name, {})).given),
+        attention=Held(now=shipped()),
+        price=Held(now=float(attention.parameters["price"])),
+        auto=Held(now=FIRST),
+    )
 
 
-def parameters_of(value: dict[str, Any]) -> KnnParameters:
-    """Read parameters from their JSON.
+def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
+    """What is in force for clusters with rounds that have adopted something."""
+    usual = from_settings(settings)
+    return {
+        cluster: Standing(
+            knn=held(adopted.get("knn"), usual.knn, parameters_of, cluster),
+            attention=held(adopted.get("attention"), usual.attention, weights_of, cluster),
+            price=held(adopted.get("price"), usual.price, price_of, cluster),
+            auto=held(adopted.get("auto"), usual.auto, method_of, cluster),
+        )
+        for cluster, adopted in store.tunings.in_force().items()
+    }
+
+
+def of_cluster(store: Store, settings: Settings, cluster: str) -> Standing:
+    """What is in force for one cluster."""
+    return from_store(store, settings).get(cluster) or from_settings(settings)
+
+
+def held(
+    found: InForce | None,
+    usual: Held[Content],
+    read: Callable[[Adoption], Content],
+    cluster: str,
+) -> Held[Content]:
+    """What was adopted; what the settings say where nothing was, or nothing this release knows."""
+    if found is None or found.adoption.parameters is None:
+        return usual
+    try:
+        now = read(found.adoption)
+    except ValueError as error:
+        log.warning(
+            "what was adopted cannot be used",
+            cluster=cluster,
+            subject=found.adoption.subject,
+            reason=str(error),
+        )
+        return usual
+    until = found.adoption.made_until
+    if until is None:
+        return Held(now=now)
+    try:
+        known = found.replaced is not None and found.replaced.parameters is not None
+        before = read(found.replaced) if known and found.replaced else usual.now
+    except ValueError:
+        before = usual.now
+    return Held(now=now, before=before, since=until)
+
+
+def adoptions(found: ClusterRound, before: Standing, usual: Standing) -> list[Adoption]:
+    """What a round puts in force, as it is stored.
+
+    Args:
+        found: by the round.
+        before: what was in force.
+        usual: what the settings say; who comes back to that is stored as nothing.
+    """
+    rows = []
+    for subject, write in WRITERS.items():
+        now: Held[Any] = getattr(found.standing, subject)
+        if now is getattr(before, subject):
+            continue
+        until = None if now.since == -inf else now.since
+        if now.now == getattr(usual, subject).now:
+            rows.append(Adoption(subject=subject, parameters=None, made_until=until))
+        else:
+            parameters, content = write(now.now)
+            rows.append(
+                Adoption(subject=subject, parameters=parameters, content=content, made_until=until)
+            )
+    return rows
+
+
+def parameters_of(adoption: Adoption) -> KnnParameters:
+    """Parameters of knn from their JSON.
 
     Raises:
         ValueError: the JSON holds no parameters.
     """
-    return msgspec.convert(value, KnnParameters)
+    return msgspec.convert(adoption.parameters, KnnParameters)
+
+
+def weights_of(adoption: Adoption) -> Weights:
+    """Weights from their file.
+
+    Raises:
+        ValueError: they are of another version of the network.
+    """
+    if adoption.content is None:
+        raise UnusableWeightsError("There are no weights.")
+    return Weights.from_bytes(adoption.content)
+
+
+def price_of(adoption: Adoption) -> float:
+    """A price.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return msgspec.convert(adoption.parameters, float, strict=False)
+
+
+def method_of(adoption: Adoption) -> str:
+    """The method that auto answers with.
+
+    Raises:
+        ValueError: this release does not let auto choose it.
+    """
+    if adoption.parameters not in CANDIDATES:
+        raise ValueError(f"auto does not choose {adoption.parameters!r}.")
+    return str(adoption.parameters)
+
+
+WRITERS: dict[str, Callable[[Any], tuple[Any, bytes | None]]] = {
+    "knn": lambda content: (msgspec.to_builtins(content), None),
+    "attention": lambda content: (AttentionWeights.described(content), content.to_bytes()),
+    "price": lambda content: (content, None),
+    "auto": lambda content: (content, None),
+}
+"""JSON and bytes of each subject's content."""

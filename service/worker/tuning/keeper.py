@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import structlog
 
+from predictors.tuning.cluster_round import Standing
 from predictors.tuning.plan import TuningPlan, usual_search
 from service.settings import Settings
 from service.store import Store, StoreError, Tuning
@@ -24,6 +25,9 @@ PARAMETER_SECONDS = 1.0
 
 ROUND_SECONDS = 5.0
 """Seconds between two looks for rounds that are due, waiting or silent."""
+
+NOTHING_KNOWN = -1
+"""No version has this number."""
 
 COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.process")
 """Runs the round whose id is the next argument."""
@@ -68,11 +72,19 @@ class TuningKeeper:
         self._asked.set()
 
     async def follow_parameters(self) -> None:
-        """Use the parameters that rounds of any process adopt, for ever."""
+        """Use what rounds of any process adopt, for ever."""
+        known, standing = NOTHING_KNOWN, dict[str, Standing]()
         while True:
             with suppress(StoreError):
-                self._live.retune(await asyncio.to_thread(in_force.from_store, self._store))
+                version = await asyncio.to_thread(self._store.tunings.version)
+                if version != known:
+                    standing = await asyncio.to_thread(self._standing)
+                    known = version
+                self._live.retune(standing)  # also of what was folded since
             await asyncio.sleep(PARAMETER_SECONDS)
+
+    def _standing(self) -> dict[str, Standing]:
+        return in_force.from_store(self._store, self._settings)
 
     async def run_rounds(self) -> None:
         """Run, for ever, the rounds that this process gets hold of, one after the other."""

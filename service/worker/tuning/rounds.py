@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
+from predictors.tuning.cluster_round import ClusterRound, hold
 from predictors.tuning.plan import TooShortHistoryError
-from predictors.tuning.round import Round, tune
 from predictors.tuning.search import Progress, ProgressReport, SearchUnavailableError, untold
 from service.settings import Settings
 from service.store import Store, Tuning
@@ -23,7 +24,7 @@ def run_round(
     *,
     clock: Callable[[], float] = time.time,
     report: ProgressReport = untold,
-) -> Round | None:
+) -> ClusterRound | None:
     """Run a round that this process has taken, and store what it found.
 
     Args:
@@ -40,16 +41,16 @@ def run_round(
         TuningLostError: the round was given to another process meanwhile.
         StoreError: the store cannot be used.
     """
-    before = in_force.from_store(store).get(tuning.cluster) or in_force.from_settings(settings)
+    before = in_force.of_cluster(store, settings, tuning.cluster)
     completions = store.tunings.latest_completions(tuning.cluster, tuning.plan.jobs)
     reporter = ProgressReporter(store, tuning, clock, report)
     try:
-        found = tune(completions, before, tuning.plan, reporter)
+        found = hold(completions, before, tuning.plan, reporter, reporter.tell)
     except (TooShortHistoryError, SearchUnavailableError) as error:
         store.tunings.fail(tuning, str(error), clock())
         return None
-    adopted = msgspec.to_builtins(found.parameters) if found.adopted else None
-    store.tunings.finish(tuning, msgspec.to_builtins(found), adopted, clock())
+    adopted = in_force.adoptions(found, before, in_force.from_settings(settings))
+    store.tunings.finish(tuning, found.as_dict(), adopted, clock())
     return found
 
 
@@ -64,14 +65,19 @@ class ProgressReporter:
         self._clock = clock
         self._report = report
         self._costs: list[float] = []
+        self._shown: dict[str, Any] = {}
         self._told_at = clock()
 
     def __call__(self, progress: Progress) -> None:
         """Take a report of progress; every one adds to the costs that are shown."""
         self._costs.append(progress.cost)
+        self._shown = {**msgspec.to_builtins(progress), "costs": self._costs}
         self._report(progress)
+        self.tell()
+
+    def tell(self) -> None:
+        """Say that the round is alive, unless that was said just now."""
         if self._clock() < self._told_at + TELLING_SECONDS:
             return
         self._told_at = self._clock()
-        shown = {**msgspec.to_builtins(progress), "costs": self._costs}
-        self._store.tunings.tell(self._tuning, shown, self._told_at)
+        self._store.tunings.tell(self._tuning, self._shown, self._told_at)

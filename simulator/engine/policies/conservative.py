@@ -39,7 +39,7 @@ def decide(state: State) -> None:
     """Compress the plan if it has room, plan the new jobs, and start the jobs that are due."""
     clock = state.clock[0]
     compression = state.rules[0].compression
-    if compression == KEEP and (clock.completions > 0 or clock.disturbed):
+    if compression == KEEP and (clock.ended or clock.disturbed):
         _put_back(state)
     elif compression != KEEP and clock.disturbed:
         _plan_again(state, compression)

@@ -1,7 +1,7 @@
 """The site of a backtest: its log, its machines, and the groups whose gains are compared."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -75,6 +75,16 @@ class Site:
         """The place in the log of every job of the workloads, one workload after the other."""
         lines = np.concatenate([workload.trace.line for workload in workloads])
         return np.searchsorted(self.trace.line, lines)
+
+
+UNUSED = ("cpu_time", "used_memory", "partition", "preceding_job", "think_time")
+"""What neither a simulation nor a method asks of a log."""
+
+
+def without_unused(trace: Trace) -> Trace:
+    """The trace without what is not used: a million jobs are 40 MB smaller in every process."""
+    unknown = dict.fromkeys(UNUSED, np.full(len(trace), -1, np.int8))
+    return replace(trace, comments=(), rejects=(), **unknown)
 
 
 def names_of_queues(trace: Trace) -> Mapping[int, str]:

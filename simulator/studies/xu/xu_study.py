@@ -33,7 +33,7 @@ def _tables(part: Part, found: TuningComparison | PublishedComparison) -> str:
 
 def records(played: Played) -> dict[str, Any]:
     """The comparisons by log."""
-    return {_name(part): found.as_dict() for part, found in played}
+    return {"logs": {_name(part): found.as_dict() for part, found in played}}
 
 
 def write(directory: Path, title: str, text: str, played: Played) -> None:

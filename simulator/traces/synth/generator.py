@@ -38,6 +38,9 @@ class SyntheticLog:
         users: number of users; they submit unequally often.
         interactive: whether interactive jobs arrive as well. By the model they are four of five
             jobs, and half of them last less than half a minute.
+        load: processor time of the jobs as a share of what the machine has until the last of them
+            is submitted: arrivals are moved together or apart by one factor. None leaves them as
+            the model has them, which is about a tenth.
     """
 
     jobs: int
@@ -45,6 +48,7 @@ class SyntheticLog:
     processors: int = 128
     users: int = 60
     interactive: bool = False
+    load: float | None = None
 
     @property
     def kinds(self) -> tuple[lublin.Kind, ...]:
@@ -56,7 +60,8 @@ class SyntheticLog:
         """The command that makes the same trace again."""
         options = f"--processors {self.processors} --users {self.users}"
         interactive = " --interactive" if self.interactive else ""
-        return f"walltimed synth --jobs {self.jobs} --seed {self.seed} {options}{interactive}"
+        load = "" if self.load is None else f" --load {self.load:g}"
+        return f"walltimed synth --jobs {self.jobs} --seed {self.seed} {options}{interactive}{load}"
 
     def __post_init__(self) -> None:
         for name in ("jobs", "processors", "users"):
@@ -64,6 +69,8 @@ class SyntheticLog:
                 raise ValueError(f"{name} must be at least 1.")
         if self.seed < 0:
             raise ValueError("seed must not be negative.")
+        if self.load is not None and self.load <= 0:
+            raise ValueError("load must be positive.")
 
 
 def synthesise(log: SyntheticLog) -> Trace:
@@ -121,17 +128,26 @@ def _processors(usual: int, machine: int, random: Generator) -> int:
 
 
 def _trace(columns: dict[str, list[float]], log: SyntheticLog) -> Trace:
-    comments = _comments(log, int(columns["submit"][-1]))
     arrays: dict[str, Any] = {
         name: np.array(column, dtype=np.float64 if name in REAL_FIELDS else np.int64)
         for name, column in columns.items()
     }
+    if log.load is not None:
+        arrays["submit"] = _moved(arrays, log.load * log.processors)
+    comments = _comments(log, int(arrays["submit"][-1]))
     return Trace(
         **arrays,
         line=len(comments) + np.arange(1, log.jobs + 1),
         header=parse_header(comments),
         comments=comments,
     )
+
+
+def _moved(columns: dict[str, Any], processors: float) -> Any:
+    """The arrivals moved by one factor, so that the jobs fill `processors` until the last."""
+    work = float(np.sum(columns["run"] * columns["allocated_processors"]))
+    until = max(1, int(columns["submit"][-1]))
+    return np.floor(columns["submit"] * (work / (processors * until))).astype(np.int64)
 
 
 def _comments(log: SyntheticLog, last_submit: int) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from predictors.base import Question
+from predictors.distribution import Distribution
 from predictors.jobs import Completion, Submission
 from predictors.memory import calibration, columns
 from predictors.memory.job_table import JobTable
@@ -177,6 +178,77 @@ def test_an_unknown_user_gets_the_request_and_the_interval_of_all_that_can_be():
     assert answer.basis.reason == "cold-start"
 
 
+def one_by_one(method: LeastCost, submission: Submission, question: Question) -> tuple:
+    """Prediction, interval and median, each taken from the distribution by its own definition."""
+    weighed = method._weighed(submission)
+    request, elapsed = submission.requested_walltime, question.elapsed
+    whole = Distribution(values=weighed.values, weights=weighed.weights, request=request)
+
+    def up_to(share: float) -> float:
+        if elapsed is None:
+            return whole.quantile(calibration.corrected(weighed.counts, 0, share))
+        ended = calibration.share_within(weighed.counts, whole.levels(elapsed)[1])
+        level = calibration.corrected(weighed.counts, 0, ended + share * (1 - ended))
+        return max(min(elapsed, request), whole.quantile(level))
+
+    if elapsed is None:
+        spread = calibration.corrected(weighed.counts, 1, question.coverage)
+        lower, upper = whole.quantile(0.5 - spread / 2), whole.quantile(0.5 + spread / 2)
+    else:
+        lower, upper = (up_to(0.5 + side * question.coverage / 2) for side in (-1, 1))
+    if question.underestimation_rate:
+        seconds = up_to(1 - question.underestimation_rate)
+    else:
+        rest = whole if elapsed is None else whole.left(elapsed)
+        seconds = rest.estimate(weighed.price) if len(rest.values) else request
+    return min(request, max(1.0, seconds)), lower, upper, min(upper, max(lower, up_to(0.5)))
+
+
+LONG_LOG = log(1500)
+
+
+@pytest.fixture(scope="module")
+def grown() -> LeastCost:
+    return told(LONG_LOG)
+
+
+questions = st.builds(
+    Question,
+    coverage=st.floats(0.5, 0.99),
+    underestimation_rate=st.none() | st.floats(0.01, 0.5),
+    elapsed=st.none() | st.floats(0, 8000),
+)
+
+
+@given(place=st.integers(700, 1499), delay=st.floats(-9000, 9000), question=questions)
+def test_an_answer_in_one_call_is_the_one_of_every_definition_by_itself(
+    grown, place, delay, question
+):
+    run = LONG_LOG[place]
+    job = replace(run.submission, submit_time=run.end_time + delay)
+    answer = grown.ask(job, question)
+    found = (
+        answer.predicted_walltime,
+        answer.interval.lower,
+        answer.interval.upper,
+        answer.median,
+    )
+    assert found == pytest.approx(one_by_one(grown, job, question), rel=1e-9)
+    if question.elapsed is None and question.underestimation_rate is None:
+        assert answer.predicted_walltime == grown.predict(job).predicted_walltime
+    explained = grown.ask(job, replace(question, explain=True))
+    assert replace(explained, explanation=None) == answer
+
+
+def test_ranks_made_when_runs_are_observed_are_those_made_when_somebody_asks():
+    job = Submission(requested_walltime=7200, submit_time=2e6, user="user1")
+    early = told([])
+    for run in LONG_LOG:
+        early.observe(run)
+        early.ask(job, Question())
+    assert asked(early, job) == asked(told(LONG_LOG), job)
+
+
 def counted(ranks: dict[int, list[float]]) -> calibration.Bins:
     """Runs with these levels, by how much was known of their users."""
     bins = calibration.NOTHING.copy()
@@ -185,7 +257,7 @@ def counted(ranks: dict[int, list[float]]) -> calibration.Bins:
     for row, (group, level) in enumerate(rows):
         numbers[columns.KNOWN, row], numbers[columns.LEVEL, row] = group, level
     for window in range(len(calibration.WINDOWS)):
-        calibration.recount(bins[:, :, window], numbers, (0, 0), (0, len(rows)))
+        calibration.count_in(bins[:, :, window], numbers, (0, 0), (0, len(rows)))
     return bins
 
 

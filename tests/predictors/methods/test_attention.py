@@ -8,14 +8,9 @@ from hypothesis import strategies as st
 
 from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention, without_digits
-from predictors.methods.attention_atoms import (
-    ATOMS,
-    CONTEXT,
-    FEATURES,
-    LIKE,
-    RECENT,
-    SAME_APPLICATION,
-)
+from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_weights import Weights, shapes_of, shipped
 
 HOUR = 3600.0

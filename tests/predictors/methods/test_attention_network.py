@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from predictors.methods.attention_atoms import CONTEXT, FEATURES
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_network import (
     add_gradient,
     job_loss,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from predictors.methods.attention import Attention
-from predictors.methods.attention_atoms import CONTEXT, FEATURES
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_weights import Weights, shapes_of
 from predictors.tuning.fine_tuning import (
     Case,
@@ -13,8 +14,8 @@ from predictors.tuning.fine_tuning import (
     case_of,
     judge,
     losses,
-    standard_error,
 )
+from predictors.tuning.verdict import Demand, noise, standard_error
 
 TELLING = FEATURES.index("scaled")
 
@@ -41,16 +42,17 @@ def cases(count, seed=1, users=40):
 
 
 PLAN = FineTuning(rate=1e-2, passes=5, batch=50)
+DEMAND = Demand()
 
 
 def test_it_learns_a_rule_and_is_found_to_win_on_later_runs():
     start = weights()
     tuned = adapt(start, cases(500), PLAN)
-    verdict = judge(start, tuned, cases(200, seed=2), PLAN)
+    verdict = judge(start, tuned, cases(200, seed=2), DEMAND)
     assert verdict.wins
     assert verdict.gain > 0.15
     assert not verdict.loses
-    back = judge(tuned, start, cases(200, seed=2), PLAN)
+    back = judge(tuned, start, cases(200, seed=2), DEMAND)
     assert back.loses
     assert not back.wins
     assert tuned.origin == {"logs": ["public"], "fine_tuned_on": 500}
@@ -79,28 +81,30 @@ def test_noise_wins_nothing():
         case._replace(runtime=float(random.choice(case.values))) for case in cases(400, seed=4)
     ]
     tuned = adapt(weights(), blind[:200], PLAN)
-    assert not judge(weights(), tuned, blind[200:], PLAN).wins
+    assert not judge(weights(), tuned, blind[200:], DEMAND).wins
 
 
 def test_a_burst_of_one_user_is_no_proof():
-    """All later runs are of one user: their gain has no error that could be known."""
-    start = weights()
-    tuned = adapt(start, cases(500), PLAN)
-    verdict = judge(start, tuned, cases(200, seed=2, users=1), PLAN)
-    assert verdict.gain > 0.15
-    assert not verdict.wins
+    """One user gains much in one moment, all others nothing: that is one observation."""
+    users = [f"u{place}" for place in range(100)] * 2
+    gains = np.zeros(200)
+    gains[120:140], users[120:140] = 1.0, ["burst"] * 20
+    assert noise(gains, users) > 0.9 * gains.mean()
+    spread = np.zeros(200)
+    spread[::10] = 1.0
+    assert noise(spread, users) < 0.3 * spread.mean()
 
 
-def test_the_standard_error_counts_users_not_runs():
+def test_the_standard_error_counts_groups_not_runs():
     """Two users, gains of 1 and -1: as sure of their mean as of two numbers, however many runs."""
     gains = np.array([1.0] * 50 + [-1.0] * 50)
-    assert standard_error(gains, ["a"] * 50 + ["b"] * 50) == pytest.approx(1.0)
-    assert standard_error(gains, [f"u{i}" for i in range(100)]) == pytest.approx(0.1, rel=0.01)
-    assert standard_error(gains, ["a"] * 100) == float("inf")
+    assert standard_error(gains, np.repeat([0, 1], 50)) == pytest.approx(1.0)
+    assert standard_error(gains, np.arange(100)) == pytest.approx(0.1, rel=0.01)
+    assert standard_error(gains, np.zeros(100, np.int64)) == float("inf")
 
 
 def test_without_later_runs_nothing_is_adopted():
-    verdict = judge(weights(), weights(1), [], PLAN)
+    verdict = judge(weights(), weights(1), [], DEMAND)
     assert verdict.cases == 0
     assert not verdict.wins
     assert not verdict.loses

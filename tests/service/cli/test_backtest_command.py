@@ -2,8 +2,10 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from workloads import log_of
 
@@ -194,6 +196,17 @@ def test_queues_with_processors_of_their_own_are_machines_of_their_own(walltimed
     code, _, _ = walltimed("backtest", *arguments)
     page = Path("backtest.html").read_text() if code == 0 else ""
     assert "1: 96 processors; 0: 32 processors" in page
+
+
+def test_queues_of_the_log_are_machines_where_nothing_else_is_known(walltimed, tmp_path):
+    """Both queues are full at once; each runs on what its own jobs held."""
+    jobs = [(0, 4, 100, 100, 1), (1, 3, 100, 100, 1)]
+    log = replace(log_of(jobs, 8), queue=np.array([1, 2]), wait=np.array([0.0, 1.0]))
+    write_swf(log, tmp_path / "log.swf")
+    words = ("backtest", tmp_path / "log.swf", "--partitions", "queues", "-m", "last-two")
+    code, _, complaint = walltimed(*words, "--shake", 0)
+    assert code == 0, complaint
+    assert "1: 4 processors; 2: 3 processors" in Path("backtest.html").read_text()
 
 
 def test_partitions_that_no_job_knows_are_refused(walltimed, tmp_path, log):

@@ -8,7 +8,7 @@ import pytest
 from running_service import WALLTIMED
 
 from predictors.methods.knn import DISTANCES
-from predictors.registry import PREDICTORS
+from predictors.registry import METHODS
 from predictors.tuning.objective import FITNESSES
 from predictors.tuning.plan import Search
 from service.auth import Scope
@@ -44,7 +44,7 @@ def offered(line: str) -> set[str]:
 @pytest.mark.parametrize(
     ("named", "owned"),
     [
-        (values.METHODS, PREDICTORS),
+        (values.METHODS, METHODS),
         (values.POLICIES, POLICIES),
         (values.ORDERS, ORDERS),
         (values.EVENTS, EVENT_ORDERS),

@@ -43,7 +43,8 @@ def test_it_prints_what_was_found_and_puts_it_in_force(store):
     assert "adopted; " in result.stdout
     (done,) = store.tunings.of_cluster("default")
     assert (done.state, done.origin) == (TuningState.DONE, "command")
-    assert "application" in store.tunings.in_force()["default"]["template"]
+    in_force = store.tunings.in_force()["default"]["knn"].adoption
+    assert "application" in in_force.parameters["template"]
 
 
 def test_it_prints_json_for_machines_and_takes_the_plan_from_options(store):

@@ -122,6 +122,8 @@ def test_queue_tells_one_job_at_length(call):
     assert "starts" in told
     assert fits(told)
     assert call("queue", "4711")[0] == 1
+    (detail,) = json.loads(call("queue", "2", "--json")[1])["jobs"]
+    assert detail["job"]["job_id"] == "2"
 
 
 def test_queue_watches_until_it_is_stopped(call, monkeypatch):

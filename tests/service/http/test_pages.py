@@ -10,7 +10,7 @@ from asgi_client import run_of
 
 from service.page.assets import Assets
 
-PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if")
+PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if", "/docs")
 
 OWN = {"sec-fetch-site": "same-origin"}
 
@@ -84,7 +84,7 @@ def test_the_chart_library_is_the_release_that_it_says_it_is():
 
 def test_the_pages_can_be_turned_off(serve, sqlite_url):
     service = serve(sqlite_url, page=False)
-    assert service.get("/").status_code == 404
+    assert service.get("/queue").status_code == 404
     assert service.get("/login").status_code == 404
     assert service.get("/v1/methods").status_code == 200
 

@@ -2,6 +2,7 @@ import pytest
 from asgi_client import NOW, run_of
 from broken_method import BrokenMethod
 
+from predictors.base import DEFAULT_METHOD
 from predictors.registry import PREDICTORS
 
 
@@ -81,6 +82,17 @@ def test_every_method_answers_by_name(service, method):
     answer = service.predict(user="ada", method=method)
     assert answer["method"] == method
     assert 0 < answer["predicted_walltime"] <= 3600
+
+
+def test_auto_answers_unless_a_method_is_set_and_says_who_answered(serve, sqlite_url):
+    service = serve(sqlite_url, method=DEFAULT_METHOD)
+    service.complete(*(run_of(place, end_time=NOW + place) for place in range(20)))
+    answer = service.predict(user="ada", application="solver")
+    assert answer["method"] == "attention"
+    assert answer["interval"] is not None
+    methods = service.get("/v1/methods").json()
+    shown = {method["name"]: method["parameters"] for method in methods["methods"]}
+    assert (methods["default"], shown["auto"]) == ("auto", {"answers": "attention"})
 
 
 def test_every_prediction_has_an_id_of_its_own(service):

@@ -6,7 +6,7 @@ import pytest
 from runs import a_run, reported
 
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from service.store import TuningLostError, TuningState, open_store
+from service.store import Adoption, TuningLostError, TuningState, open_store
 from service.store.tuning_records import MOST_ATTEMPTS
 
 PLAN = TuningPlan(history=50, training=100, test=100)
@@ -17,6 +17,15 @@ def store(store_url):
     store = open_store(store_url)
     yield store
     store.close()
+
+
+def knn(neighbours):
+    return Adoption(subject="knn", parameters={"neighbours": neighbours})
+
+
+def neighbours(store):
+    found = store.tunings.in_force()
+    return {name: each["knn"].adoption.parameters["neighbours"] for name, each in found.items()}
 
 
 def report(store, first, last, cluster="default"):
@@ -39,11 +48,11 @@ def test_a_round_is_asked_for_taken_told_about_and_finished(store):
     assert (taken.state, taken.started_at, taken.attempts) == (TuningState.RUNNING, 2.0, 1)
     store.tunings.tell(taken, {"step": 3}, 4.0)
     assert store.tunings.find(taken.tuning_id).progress == {"step": 3}
-    store.tunings.finish(taken, {"adopted": True}, {"neighbours": 7}, 5.0)
+    store.tunings.finish(taken, {"adopted": True}, [knn(7)], 5.0)
     done = store.tunings.find(taken.tuning_id)
     assert (done.state, done.finished_at, done.outcome) == ("done", 5.0, {"adopted": True})
     assert done.error is None
-    assert store.tunings.in_force() == {"default": {"neighbours": 7}}
+    assert neighbours(store) == {"default": 7}
     assert store.tunings.of_cluster("default") == [done]
     assert store.tunings.of_cluster("other") == []
     assert store.tunings.find("none") is None
@@ -78,18 +87,41 @@ def test_clusters_have_rounds_and_parameters_of_their_own(store):
     assert first.tuning_id != second.tuning_id
     for number, tuning in enumerate((first, second)):
         taken = store.tunings.take(tuning.tuning_id, 2.0)
-        store.tunings.finish(taken, {}, {"neighbours": number + 1}, 3.0)
-    assert store.tunings.in_force() == {"default": {"neighbours": 1}, "other": {"neighbours": 2}}
+        store.tunings.finish(taken, {}, [knn(number + 1)], 3.0)
+    assert neighbours(store) == {"default": 1, "other": 2}
 
 
 def test_the_parameters_adopted_last_are_in_force(store):
     report(store, 0, 250)
-    for number, adopted in enumerate(({"neighbours": 3}, {"neighbours": 4}, None)):
+    for number, adopted in enumerate(([knn(3)], [knn(4)], [])):
         waiting = store.tunings.ask("default", PLAN, "request", float(number))
         taken = store.tunings.take(waiting.tuning_id, float(number))
         store.tunings.finish(taken, {}, adopted, float(number))
-    assert store.tunings.in_force() == {"default": {"neighbours": 4}}
+    assert neighbours(store) == {"default": 4}
     assert [one.asked_at for one in store.tunings.of_cluster("default")] == [2.0, 1.0, 0.0]
+
+
+def test_each_subject_is_in_force_with_what_it_replaced_and_may_come_back(store):
+    report(store, 0, 250)
+    weights = Adoption(
+        subject="attention", parameters={"weights": "new"}, content=b"\x00arrays", made_until=7.0
+    )
+    back = Adoption(subject="attention", parameters=None)
+    before = store.tunings.version()
+    for number, adopted in enumerate(([knn(3), weights], [knn(4)], [back])):
+        waiting = store.tunings.ask("default", PLAN, "request", float(number))
+        taken = store.tunings.take(waiting.tuning_id, float(number))
+        store.tunings.finish(taken, {}, adopted, float(number))
+        if number == 1:
+            found = store.tunings.in_force()["default"]
+            assert found["attention"].adoption == weights
+            assert found["attention"].replaced is None
+            assert found["knn"].replaced.parameters == {"neighbours": 3}
+    found = store.tunings.in_force()["default"]
+    assert found["attention"].adoption == back
+    assert found["attention"].replaced.content == b"\x00arrays"
+    assert found["knn"].adoption == knn(4)
+    assert store.tunings.version() > before
 
 
 def test_a_silent_round_is_given_back_and_its_first_process_can_write_no_more(store):
@@ -102,13 +134,13 @@ def test_a_silent_round_is_given_back_and_its_first_process_can_write_no_more(st
     assert second.attempts == 2
     for write in (
         lambda: store.tunings.tell(first, {}, 11.0),
-        lambda: store.tunings.finish(first, {}, {"neighbours": 9}, 11.0),
+        lambda: store.tunings.finish(first, {}, [knn(9)], 11.0),
         lambda: store.tunings.fail(first, "no", 11.0),
     ):
         with pytest.raises(TuningLostError):
             write()
     assert store.tunings.in_force() == {}
-    store.tunings.finish(second, {}, None, 12.0)
+    store.tunings.finish(second, {}, [], 12.0)
     assert store.tunings.find(first.tuning_id).state == TuningState.DONE
 
 
@@ -118,7 +150,7 @@ def test_a_round_is_given_back_by_the_process_that_has_it_alone(store):
     second = store.tunings.take(first.tuning_id, 4.0)
     store.tunings.give_back(first, 5.0)
     assert store.tunings.find(first.tuning_id) == second
-    store.tunings.finish(second, {}, None, 6.0)
+    store.tunings.finish(second, {}, [], 6.0)
     store.tunings.give_back(second, 7.0)
     assert store.tunings.find(first.tuning_id).state == TuningState.DONE
 
@@ -153,7 +185,7 @@ def test_a_round_is_due_after_enough_new_completions_of_the_cluster(store):
     report(store, 249, 250)
     assert store.tunings.is_due("default", PLAN)
     taken = store.tunings.take(store.tunings.ask("default", PLAN, "history", 1.0).tuning_id, 2.0)
-    store.tunings.finish(taken, {}, None, 3.0)
+    store.tunings.finish(taken, {}, [], 3.0)
     report(store, 250, 349)
     report(store, 0, 500, cluster="other")
     assert not store.tunings.is_due("default", PLAN)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from predictors.registry import PREDICTORS
+from predictors.registry import METHODS
 from simulator.reports import palette
 
 
-@pytest.mark.parametrize("method", [*PREDICTORS, "exact"])
+@pytest.mark.parametrize("method", [*METHODS, "exact"])
 def test_every_method_has_a_colour_of_its_own_in_both_themes(method):
     colour = palette.METHODS[method]
     others = [each for name, each in palette.METHODS.items() if name != method]

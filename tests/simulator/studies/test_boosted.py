@@ -73,4 +73,4 @@ def test_the_study_compares_trees_with_ours_and_says_what_they_cost(monkeypatch)
     text = boosted.report([(part, found)])
     assert "boosted trees, quantile=0.5" in text
     assert "microseconds a prediction" in text
-    assert boosted.records([(part, found)])["a.swf"]["jobs"] == 250
+    assert boosted.records([(part, found)])["logs"]["a.swf"]["jobs"] == 250

@@ -51,4 +51,4 @@ def test_the_command_prints_for_people_and_for_machines(tmp_path):
     assert printed.exit_code == 0
     assert "published method" in printed.stdout
     answer = CliRunner().invoke(app, ["experiment", "least-cost", "--json", str(trace)])
-    assert len(json.loads(answer.stdout)[str(trace)]["curve"]["points"]) == len(PRICES)
+    assert len(json.loads(answer.stdout)["logs"][str(trace)]["curve"]["points"]) == len(PRICES)

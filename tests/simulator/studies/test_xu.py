@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from command_schemas import check_printed
 from typer.testing import CliRunner
 
 from predictors.jobs import Completion, Submission
@@ -141,9 +142,10 @@ def test_the_command_prints_the_study_of_a_trace(tmp_path):
     command = ["experiment", "xu", str(trace), *options]
     result = CliRunner().invoke(app, [*command, "--json", "--pictures", str(tmp_path)])
     assert result.exit_code == 0, result.output
+    check_printed(["experiment", "xu"], 0, result.stdout)
     answer = json.loads(result.stdout)
     assert (answer.pop("schema"), answer.pop("study")) == (1, "xu")
-    (found,) = answer.values()
+    (found,) = answer["logs"].values()
     assert {curve["name"] for curve in found["curves"]} >= {"knn, tuned", "percentile"}
     for kind in ("tradeoff", "errors", "course"):
         assert "<svg" in (tmp_path / f"small-{kind}.svg").read_text()

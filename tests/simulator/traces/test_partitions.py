@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from simulator.traces.partitions import PartitionsError, host_names, read_partitions
+from simulator.traces.partitions import (
+    PartitionsError,
+    host_names,
+    partitions_of_log,
+    read_partitions,
+)
+from simulator.traces.swf import read_swf
 
 
 def partitions_of(tmp_path, content):
@@ -72,3 +78,42 @@ def test_what_is_no_description_of_partitions_is_refused(tmp_path, content, comp
 def test_an_endless_range_of_nodes_is_refused(tmp_path):
     with pytest.raises(PartitionsError, match="too long"):
         partitions_of(tmp_path, {"sinfo": [row("batch", ["n[1-99999999999]"], 1)]})
+
+
+def test_rows_of_sinfo_with_nodes_of_several_sizes_count_their_sum(tmp_path):
+    mixed = {**row("batch", ["n[1-3]"], 32), "cpus": {"minimum": 8, "maximum": 32, "total": 56}}
+    assert partitions_of(tmp_path, {"sinfo": [mixed, row("debug", ["d1"], 8)]}) == {
+        "batch": 56,
+        "debug": 8,
+    }
+
+
+def log_of(tmp_path, *jobs, processors=8):
+    """A log of jobs, each with submission, wait, run time, processors and queue."""
+    lines = [
+        f"{number} {submit} {wait} {run} {size} -1 -1 {size} 100 -1 1 1 1 1 {queue} -1 -1 -1"
+        for number, (submit, wait, run, size, queue) in enumerate(jobs, 1)
+    ]
+    header = f"; UnixStartTime: 0\n; MaxProcs: {processors}\n"
+    (tmp_path / "log.swf").write_text(header + "\n".join(lines) + "\n")
+    return read_swf(str(tmp_path / "log.swf"))
+
+
+def test_a_queue_of_the_log_has_what_its_jobs_held_at_once(tmp_path):
+    """In queue 1 jobs hold 2, then 2 + 3, then, as the first ends, 3 + 1; in queue 2 always 3."""
+    log = log_of(tmp_path, (0, 0, 10, 2, 1), (0, 5, 20, 3, 1), (2, 8, 30, 1, 1), (0, 0, 50, 3, 2))
+    found = partitions_of_log(log, {1: "batch"})
+    assert {each.name: each.processors for each in found} == {"batch": 5, "2": 3}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "complaint"),
+    [
+        ([(0, 0, 10, 6, 1), (10, 1, 10, 6, 2)], "12 processors in all, and the machine has 8"),
+        ([(0, 0, 10, 6, 1), (10, 1, 10, 6, 1)], "in one queue"),
+        ([(0, -1, 10, 2, 1), (10, -1, 10, 2, 2)], "does not say when jobs started"),
+    ],
+)
+def test_queues_of_a_log_that_are_no_machines_are_refused(tmp_path, jobs, complaint):
+    with pytest.raises(PartitionsError, match=complaint):
+        partitions_of_log(log_of(tmp_path, *jobs), {})

@@ -173,3 +173,16 @@ def test_repeated_applications_give_a_predictor_something_to_learn(trace):
 def test_impossible_workloads_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         SyntheticLog(**{"jobs": 1, "seed": 1, **wrong})
+
+
+def test_a_load_moves_arrivals_by_one_factor_and_says_so_in_the_header():
+    usual, busy = (synthesise(SyntheticLog(jobs=400, seed=3, load=load)) for load in (None, 0.8))
+    work = float((busy.run * busy.processors).sum())
+    assert work / (128 * busy.submit[-1]) == pytest.approx(0.8, rel=1e-4)
+    assert busy.run.tolist() == usual.run.tolist()
+    factor = busy.submit[-1] / usual.submit[-1]
+    assert np.abs(busy.submit - usual.submit * factor).max() <= 2
+    assert (
+        "; Note: made by: walltimed synth --jobs 400 --seed 3 --processors 128 --users 60 "
+        "--load 0.8" in busy.comments
+    )

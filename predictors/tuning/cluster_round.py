@@ -1,0 +1,141 @@
+"""A round looks at all that is learned of a cluster, and says what is to be in force."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from predictors.jobs import Completion
+from predictors.methods.attention import Attention
+from predictors.methods.attention_weights import Weights
+from predictors.methods.knn import KnnParameters
+from predictors.tuning.adopting import Change, Held, settle
+from predictors.tuning.fine_tuning import FineTuning
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.round import Round, tune
+from predictors.tuning.search import ProgressReport, untold
+from predictors.tuning.stretch import Stretch, stretch_of
+from predictors.tuning.subjects import AttentionWeights, BestMethod, TargetPrice
+
+PRICES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Among which the price is sought that reaches a rate."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """All that is in force for a cluster.
+
+    Attributes:
+        knn: parameters.
+        attention: weights.
+        price: of an underestimate, in mean runtimes, of the methods that have one.
+        auto: the method that answers.
+    """
+
+    knn: Held[KnnParameters]
+    attention: Held[Weights]
+    price: Held[float]
+    auto: Held[str]
+
+
+class ClusterRound(Struct, frozen=True, kw_only=True):
+    """What a round did.
+
+    Attributes:
+        knn: its search for parameters of knn; None where the plan leaves that out.
+        changes: what it did about each subject of its plan.
+        standing: what is in force now.
+    """
+
+    knn: Round | None
+    changes: Sequence[Change]
+    standing: Standing
+
+    @property
+    def adopted(self) -> bool:
+        """Whether anything new is in force."""
+        return any(change.action == "adopted" for change in self.changes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the search for parameters of knn, and all changes."""
+        searched = {} if self.knn is None else to_builtins(self.knn)
+        return {**searched, "changes": to_builtins(self.changes)}
+
+
+def hold(
+    completions: Sequence[Completion],
+    standing: Standing,
+    plan: TuningPlan,
+    report: ProgressReport = untold,
+    alive: Callable[[], object] = lambda: None,
+) -> ClusterRound:
+    """Look at a cluster's newest completions.
+
+    Args:
+        completions: of the cluster, in the order of their observation.
+        standing: what is in force.
+        plan: what to look at, and what to propose.
+        report: called with the progress of the search for knn's parameters.
+        alive: called now and then by all else.
+
+    Raises:
+        TooShortHistoryError: there are too few completions.
+    """
+    plan.check(len(completions))
+    knn, changes = None, []
+    if "knn" in plan.subjects:
+        knn, standing = of_knn(completions, standing, plan, report)
+        changes.append(knn.change)
+    if set(plan.subjects) - {"knn"}:
+        attention = Attention(price=standing.price.now, weights=standing.attention.now)
+        newest = completions[-plan.jobs :]
+        asked = min(len(newest), plan.learned + plan.test)
+        prices = sorted({*PRICES, standing.price.now}) if plan.seeks_price else [standing.price.now]
+        stretch = stretch_of(newest, attention, asked=asked, prices=prices, alive=alive)
+        more, standing = of_the_others(stretch, standing, plan, alive)
+        changes += more
+    return ClusterRound(knn=knn, changes=changes, standing=standing)
+
+
+def of_knn(
+    completions: Sequence[Completion], standing: Standing, plan: TuningPlan, report: ProgressReport
+) -> tuple[Round, Standing]:
+    """The parameters of knn."""
+    held = standing.knn
+    replaced = None if held.before is None else (held.before, held.since)
+    found = tune(completions, held.now, plan, report, replaced=replaced)
+    if found.dropped:
+        return found, replace(standing, knn=Held(now=found.parameters))
+    if found.adopted:
+        newest = max(run.end_time for run in completions)
+        now = Held(now=found.parameters, before=held.now, since=newest)
+        return found, replace(standing, knn=now)
+    return found, standing
+
+
+def of_the_others(
+    stretch: Stretch, standing: Standing, plan: TuningPlan, alive: Callable[[], object]
+) -> tuple[list[Change], Standing]:
+    """Weights, price and method, in this order: whoever answers at the price that is in force."""
+    older, later = stretch.divided(plan.test)
+    changes = []
+    if "attention" in plan.subjects:
+        weights = AttentionWeights(FineTuning(), plan.demand, alive)
+        change, held = settle(weights, standing.attention, older, later)
+        standing = replace(standing, attention=held)
+        changes.append(change)
+    if plan.seeks_price and plan.underestimation_rate is not None:
+        price = TargetPrice(
+            stretch.prices.tolist(), standing.auto.now, plan.underestimation_rate, plan.demand
+        )
+        change, of_price = settle(price, standing.price, older, later)
+        standing = replace(standing, price=of_price)
+        changes.append(change)
+    if "auto" in plan.subjects:
+        best = BestMethod(
+            stretch.nearest(standing.price.now), standing.price.now, plan.demand_of_a_choice
+        )
+        change, of_method = settle(best, standing.auto, older, later)
+        standing = replace(standing, auto=of_method)
+        changes.append(change)
+    return changes, standing

@@ -1,0 +1,124 @@
+"""What pages quote, count and tell people to type is what the code says, measured and takes."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from service.cli import app as command_line
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
+SOURCES = ("service/**/*.py", "predictors/**/*.py", "integrations/**/*.py", "integrations/**/*.lua")
+
+
+def named(page: Path) -> str:
+    """How a test names a page."""
+    return str(page.relative_to(ROOT))
+
+
+def links(page: Path) -> list[Path]:
+    """The files that a page links to."""
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text("utf-8"))
+    return [(page.parent / target).resolve() for target in targets]
+
+
+def test_the_index_leads_to_every_page_once():
+    listed = [page for page in links(DOCS / "index.md") if page.is_relative_to(DOCS)]
+    assert len(listed) == len(set(listed))
+    assert set(DOCS.glob("*.md")) - {DOCS / "index.md"} <= set(listed)
+
+
+def test_every_page_can_be_reached_from_the_index():
+    reached, waiting = set(), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached:
+            reached.add(page)
+            waiting += [target for target in links(page) if target.suffix == ".md"]
+    assert set(DOCS.rglob("*.md")) <= reached
+
+
+def test_the_first_page_shows_the_waits_that_backtest_printed():
+    row = re.compile(
+        r"^\| \[.+?\]\((docs/results/backtest/.+?\.txt)\), ([\d,]+) \| (.+?) \| (.+?) \| (.+?) to "
+        r"(.+?)% \| (.+?) \|$",
+        re.MULTILINE,
+    )
+    rows = row.findall((ROOT / "README.md").read_text("utf-8"))
+    assert len(rows) == len([*(DOCS / "results" / "backtest").glob("*.txt")])
+    for file, jobs, today, predicted, low, high, verdict in rows:
+        printed = (ROOT / file).read_text("utf-8")
+        assert f"--limit {jobs.replace(',', '')}\n" in printed
+        assert printed.splitlines()[1].lower().startswith(verdict)
+        assert re.search(rf"^requested +{today} ", printed, re.MULTILINE), file
+        change = re.escape(f"{low}..{high}%".replace("\N{MINUS SIGN}", "-"))
+        assert re.search(rf"^max-usage \* +{predicted} +{change} ", printed, re.MULTILINE), file
+
+
+def sources() -> str:
+    """All source text on one line, with strings that stand behind each other put together."""
+    texts = [file.read_text("utf-8") for glob in SOURCES for file in ROOT.glob(glob)]
+    return re.sub(r"\"\s*\n\s*f?\"", "", "\n".join(texts))
+
+
+def test_troubleshooting_quotes_what_the_code_says():
+    page = (DOCS / "troubleshooting.md").read_text("utf-8")
+    quoted = re.findall(r"`\"([A-Z a-z][^`\"]*[ :…][^`\"]*)\"`", page)
+    assert len(quoted) > 10
+    said = sources()
+    for message in quoted:
+        parts = map(re.escape, message.split("…"))
+        assert re.search(".{0,60}?".join(parts), said), message
+
+
+def commands() -> dict[str, set[str]]:
+    """The options of every command, by its name, such as ``token issue``."""
+    found = {}
+    for command in typer.main.get_command(command_line).commands.values():
+        inner = getattr(command, "commands", {})
+        for name, each in inner.items():
+            found[f"{command.name} {name}"] = each
+        if not inner:
+            found[command.name] = command
+    return {
+        name: {opt for param in each.params for opt in (*param.opts, *param.secondary_opts)}
+        | {"--help"}
+        for name, each in found.items()
+    }
+
+
+COMMANDS = commands()
+BLOCK = re.compile(r"^ *```\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"(?:^|[\s$(])walltimed ([a-z][^|;&#`\n]*)")
+
+
+def typed(text: str) -> list[str]:
+    """What pages tell people to type behind ``walltimed``, from code of both kinds."""
+    blocks = re.findall(r"^ *```\w*\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    spans = re.findall(
+        r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    )
+    whole = "\n".join([*blocks, *spans]).replace("\\\n", " ")
+    return TYPED.findall(whole)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_options_that_pages_name_exist(page):
+    for line in typed(page.read_text("utf-8")):
+        words = re.sub(r"[…)\"'=,]", " ", line).split()
+        name = next((n for n in (" ".join(words[:2]), words[0]) if n in COMMANDS), None)
+        if name is None:
+            continue  # a sentence, or the name of a group
+        options = {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)}
+        assert options <= COMMANDS[name], f"walltimed {line}"
+
+
+def test_commands_that_issue_tokens_name_them():
+    for page in [*PAGES, *(ROOT / "service/page/templates").glob("*.html")]:
+        for line in re.findall(r"walltimed token issue ([^`|#\n<…]*)", page.read_text("utf-8")):
+            words = shlex.split(line.split("--", 1)[0].replace("$(", " ").replace(")", " "))
+            assert words or not line.strip(), f"{page}: {line}"
