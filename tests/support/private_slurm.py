@@ -219,9 +219,9 @@ class PrivateSlurm:
         add = ("sacctmgr", "-i", "add", "cluster", self.cluster)
         eventually(lambda: "Adding" in self.run(*add, check=False), seconds=120)
 
-    def start_controller(self) -> None:
+    def start_controller(self, *options: str) -> None:
         """Start slurmctld; Debian's links need this name, which slurmctld looks at."""
-        self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", "-f", str(self.conf))
+        self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", *options, "-f", str(self.conf))
         eventually(lambda: "UP" in self.run("scontrol", "ping", check=False), seconds=60)
         # Slurm 22.05 else holds the events of its first 30 s: its thread waits for a signal.
         os.kill(self._pid("slurmctld"), signal.SIGUSR2)
@@ -241,7 +241,7 @@ class PrivateSlurm:
         eventually(lambda: (self.directory / "state" / "job_state").stat().st_mtime > now)
         os.kill(self._pid("slurmctld"), signal.SIGKILL)
         self.daemons["slurmctld"].wait(30)
-        self.start_controller()
+        self.start_controller("-i")  # 26.05 saves its shares after minutes, and misses them
 
     def _pid(self, name: str) -> int:
         """The number of a daemon, which may be the child of what entered its machine."""
