@@ -32,7 +32,8 @@ def answers_of_case(weights: Weights, case: Case, prices: Floats) -> Floats:
     """By price, in seconds: what would be answered about one case."""
     atoms = (case.features, case.values, case.context)
     found = estimates(atoms, case.request, prices, weights.layers)
-    return np.minimum(case.request, np.maximum(SHORTEST_ESTIMATE, found))
+    answers: Floats = np.minimum(case.request, np.maximum(SHORTEST_ESTIMATE, found))
+    return answers
 
 
 @compiled

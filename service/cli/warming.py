@@ -175,7 +175,7 @@ def main(*parts: str) -> None:
     from predictors.compiled import compilations
 
     for part in parts:
-        (METHODS | EVERYTHING)[part]()
+        {**METHODS, **EVERYTHING}[part]()
     sys.stdout.write(f"{compilations()}\n")
 
 
