@@ -20,7 +20,7 @@ from simulator.scheduling.ladders import LADDER, Ladder
 from simulator.scheduling.profiles import BOUND
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload
-from simulator.traces.completions import completions
+from simulator.traces.completions import BLOCK, completions
 from simulator.traces.trace import Integers
 
 EXACT = "exact"
@@ -34,6 +34,15 @@ ROUNDING = 1e-6
 
 GUARDED = Question(coverage=2 * BOUND - 1)
 """Asked where decisions are guarded: as many jobs are above the interval as below it."""
+
+
+FORGOTTEN = Completion(
+    submission=Submission(requested_walltime=1.0, submit_time=0.0),
+    start_time=0.0,
+    end_time=0.0,
+    runtime=0.0,
+)
+"""Stands for what was logged of a job that has ended, so that it need not be kept."""
 
 
 class Said(NamedTuple):
@@ -159,7 +168,7 @@ class EstimateFeed:
         self._upcoming: Iterator[Completion] = completions(
             workload.trace, cluster=estimates.cluster
         )
-        self._logged: dict[int, Completion] = {}
+        self._logged: list[Completion] = []
         self._jobs = state.jobs
         self._ended = state.finished
         self._observed = 0
@@ -192,8 +201,7 @@ class EstimateFeed:
             ends = self._begin + self._start[ended] + self._runtime[ended]
             ended = ended[: int(np.searchsorted(ends, until, side="right"))]
         self._observed += len(ended)
-        pairs = zip(ended.tolist(), self._start[ended].tolist(), strict=True)
-        return [self._seen(job, start) for job, start in pairs]
+        return [self._seen(job) for job in ended.tolist()]
 
     def answer(self) -> None:
         """Give estimates to this second's submissions."""
@@ -227,9 +235,10 @@ class EstimateFeed:
         ]
 
     def _submissions(self, first: int, behind: int) -> list[Submission]:
-        logged = list(islice(self._upcoming, behind - first))
-        self._logged.update(zip(range(first, behind), logged, strict=True))
-        return [completion.submission for completion in logged]
+        known = len(self._logged)
+        if known < behind:
+            self._logged += islice(self._upcoming, max(BLOCK, behind - known))
+        return [completion.submission for completion in self._logged[first:behind]]
 
     def _ask(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
         """Note the estimates of the jobs from ``first`` on."""
@@ -255,10 +264,11 @@ class EstimateFeed:
             for completion in ended:
                 self.accuracies.observe(completion)
 
-    def _seen(self, job: int, start: int) -> Completion:
-        """The completion of a job as it was simulated."""
-        logged = self._logged.pop(job)
-        begin = float(self._begin + start)
+    def _seen(self, job: int) -> Completion:
+        """The completion of a job as it was simulated; what was logged of it may be forgotten."""
+        logged = self._logged[job]
+        self._logged[job] = FORGOTTEN
+        begin = float(self._begin + self._start.item(job))
         return Completion(
             submission=logged.submission,
             start_time=begin,

@@ -141,6 +141,7 @@ def test_a_round_over_slurms_queue_is_as_its_schema_says(capsys):
 
 SIZES = {
     "hanzich": ["--seeds", "2", "--scale", "0.05"],
+    "scheduling": ["-m", "least-cost", "--shake", "1"],
     "wait-prediction": ["-m", "max-usage", "--policy", "easy"],
 }
 
