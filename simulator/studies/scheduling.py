@@ -230,6 +230,7 @@ class Line:
     """One source of estimates under one policy and profile on one log.
 
     Attributes:
+        plays: those by requests under EASY, and its own.
         today: against requests under EASY.
         alike: against requests under the same policy: what predictions do, without its order.
     """
@@ -237,6 +238,7 @@ class Line:
     log: str
     estimates: str
     rules: Rules
+    plays: tuple[Sequence[Repetition], Sequence[Repetition]]
     today: Change
     alike: Change
 
@@ -248,6 +250,8 @@ class Line:
             "estimates": self.estimates,
             "policy": policy,
             "profile": profile,
+            "plays_by_requests": [play._asdict() for play in self.plays[0]],
+            "plays": [play._asdict() for play in self.plays[1]],
             "against_easy_by_requests": _record(self.today),
             "against_requests": _record(self.alike),
         }
@@ -271,6 +275,7 @@ def lines_of(played: Played) -> Iterator[Line]:
                     log=part.log,
                     estimates=part.estimates,
                     rules=rules,
+                    plays=(before[TODAY], plays),
                     today=Change.between(before[TODAY], plays),
                     alike=Change.between(before[rules[0], TODAY[1]], plays),
                 )
@@ -414,21 +419,10 @@ def _change(change: Interval) -> tuple[str, str]:
 
 
 def records(played: Played) -> dict[str, Any]:
-    """Every play, every change, and the goals."""
+    """Every change with its plays, and the goals."""
     lines = list(lines_of(played))
     return {
-        "plays": [
-            {
-                "log": part.log,
-                "estimates": part.estimates,
-                "policy": policy,
-                "profile": profile,
-                "repetitions": [each._asdict() for each in plays],
-            }
-            for part, found in played
-            for (policy, profile), plays in found.plays.items()
-        ],
-        "changes": [line.as_record() for line in lines],
+        "records": [line.as_record() for line in lines],
         "goals": [
             {
                 "policy": rules[0],

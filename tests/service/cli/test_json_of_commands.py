@@ -19,7 +19,7 @@ from simulator.studies import STUDIES
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
-SLOW = {"boosted", "likeness", "xu"}
+SLOW = {"boosted", "likeness", "scheduling", "xu"}
 """Studies that train for long or need PyTorch: checked where they are tested."""
 
 
@@ -141,6 +141,7 @@ def test_a_round_over_slurms_queue_is_as_its_schema_says(capsys):
 
 SIZES = {
     "hanzich": ["--seeds", "2", "--scale", "0.05"],
+    "scheduling": ["-m", "least-cost", "--shake", "1"],
     "wait-prediction": ["-m", "max-usage", "--policy", "easy"],
 }
 

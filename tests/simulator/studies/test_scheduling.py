@@ -72,8 +72,9 @@ def test_changes_are_counted_repetition_by_repetition():
 
 
 def line(wait, slowdown, longest):
-    change = Change.between(repeated((1, 1, 1)), repeated((1 + wait, 1 + slowdown, longest)))
-    return Line(log="a", estimates="m", rules=TODAY, today=change, alike=change)
+    plays = repeated((1, 1, 1)), repeated((1 + wait, 1 + slowdown, longest))
+    change = Change.between(*plays)
+    return Line(log="a", estimates="m", rules=TODAY, plays=plays, today=change, alike=change)
 
 
 @pytest.mark.parametrize(
