@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/serving.py [--rounds 7] [--seconds 4] [--history 100000]
     .venv/bin/python benchmarks/serving.py --without [PART…] [--method METHOD]
+    .venv/bin/python benchmarks/serving.py --shadows [METHOD…] [--method METHOD]
 
-The service runs as it is shipped: authentication, metrics, every method asked in shadow, and every
+The service runs as it is shipped: authentication, metrics, methods asked in shadow, and every
 prediction recorded, on a SQLite history. The endpoint beside it has the same request and answer
 models and uvicorn's settings, but uvicorn's own protocol, and answers a constant. Both servers are
 pinned to one core; the load comes from the other, which an import shares with it. They take turns
@@ -13,6 +14,9 @@ between rounds by more than they differ.
 With `--without` the service takes turns with itself without one of its parts (see `without.py`),
 so that it is seen what each of them earns, or costs: `--without intervals --method least-cost`
 tells what an interval adds to a prediction.
+
+With `--shadows` it is asked with no method in shadow, with one after the other for every
+submission, with all of them, and as it is shipped, at 16 connections.
 """
 
 import argparse
@@ -22,8 +26,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -39,6 +43,7 @@ from load import Times, closed_loop, open_loop, post
 from without import PARTS
 
 from predictors.jobs import Completion, Status, Submission
+from predictors.registry import PREDICTORS
 from service.store import open_store
 
 SERVER_CORE, LOAD_CORE = 0, 1
@@ -128,10 +133,16 @@ def prepared(file: Path, jobs: int) -> str:
 
 
 @contextmanager
-def serving(*command: str, pinned: bool = True) -> Iterator[Server]:
+def serving(
+    *command: str, pinned: bool = True, settings: Mapping[str, str] | None = None
+) -> Iterator[Server]:
     """A server, pinned to its core; its address is on the first line that it prints."""
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | (settings or {}),
     )
     if pinned:
         os.sched_setaffinity(process.pid, {SERVER_CORE})
@@ -144,13 +155,20 @@ def serving(*command: str, pinned: bool = True) -> Iterator[Server]:
 
 
 @contextmanager
-def the_service(file: Path, *, pinned: bool = True, without: str = "") -> Iterator[Server]:
-    """Walltimed as it is shipped, or without one of its parts."""
+def the_service(
+    file: Path,
+    *,
+    pinned: bool = True,
+    without: str = "",
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
+    """Walltimed as it is shipped, without one of its parts, or by other settings."""
     command = [str(Path(sys.executable).with_name("walltimed"))]
     if without:
         command = [sys.executable, str(Path(__file__).with_name("without.py")), without]
     url = f"sqlite:///{file}"
-    with serving(*command, "serve", "-p", "0", "-d", url, pinned=pinned) as server:
+    command += ["serve", "-p", "0", "-d", url]
+    with serving(*command, pinned=pinned, settings=settings) as server:
         while not is_ready(server.address):
             time.sleep(0.1)
         yield server
@@ -221,6 +239,33 @@ def measure_parts(file: Path, token: str, options: argparse.Namespace) -> None:
         with the_service(file) as whole, the_service(copy, without=part) as less:
             ratios = taking_turns(whole, less, todo, options)
             print(ratios.table("with", f"- {part}"[:12]), end="\n\n", flush=True)
+
+
+def measure_shadows(file: Path, token: str, options: argparse.Namespace) -> None:
+    """What each method in shadow adds to a prediction, in processor time, and in requests."""
+    todo = requests(2000, options.history, token, options.method)
+    always = {"WALLTIMED_SHADOW_RATE": "1000000"}
+    wanted = {"nobody": {"WALLTIMED_SHADOW_SHARE": "0"}}
+    for method in options.shadows or PREDICTORS:
+        wanted[method] = always | {"WALLTIMED_SHADOW_METHODS": f'["{method}"]'}
+    wanted |= {"all, always": always, "as shipped": {}}
+    ratios = Ratios()
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(the_endpoint())
+        servers = {"endpoint": endpoint}
+        for name, settings in wanted.items():
+            copy = file.with_name(f"{len(servers)}.sqlite3")
+            copyfile(file, copy)
+            servers[name] = stack.enter_context(the_service(copy, settings=settings))
+        load = partial(closed_loop, requests=cycle(todo), connections=16, seconds=options.seconds)
+        for number in range(options.rounds + 1):
+            found = {name: run(server, load) for name, server in servers.items()}
+            for name, (times, spent) in found.items():
+                if number:  # the first round warms up
+                    before = found["endpoint"]
+                    ratios.add(f"{name}: requests/s", times.rate, before[0].rate)
+                    ratios.add(f"{name}: processor us", spent * 1e6, before[1] * 1e6)
+    print(ratios.table("in shadow"), flush=True)
 
 
 def taking_turns(
@@ -313,6 +358,7 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=100_000, help="completions")
     parser.add_argument("--imported", type=int, default=1_000_000, help="completions, 0: none")
     parser.add_argument("--without", nargs="*", choices=sorted(PARTS), help="parts, else each")
+    parser.add_argument("--shadows", nargs="*", choices=list(PREDICTORS), help="else each")
     parser.add_argument("--method", help="that is asked, else the service's default")
     parser.add_argument("--import-into", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
@@ -326,7 +372,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "walltimed.sqlite3"
         token = prepared(file, options.history)
-        (measure if options.without is None else measure_parts)(file, token, options)
+        if options.shadows is not None:
+            measure_shadows(file, token, options)
+        elif options.without is not None:
+            measure_parts(file, token, options)
+        else:
+            measure(file, token, options)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ class Auto:
     Before the first choice attention answers.
 
     A service holds the rounds in the background and stores what they adopt. This class holds them
-    where it stands, between two completions, for logs that are played in one process.
+    where it stands, between two completions, for logs that are played in one process; as each
+    takes seconds, more seldom.
 
     Args:
         price: of an underestimate, in mean runtimes of the cluster (0 to 1000).
@@ -35,13 +36,12 @@ class Auto:
 
     name = "auto"
 
-    def __init__(self, *, price: float = 1.0, every: int = TuningPlan().test) -> None:
+    def __init__(self, *, price: float = 1.0, every: int = 10_000) -> None:
         self._price = number("price", price, 0, 1000)
         self._every = whole_number("every", every, 0, 100_000)
         self._least_cost = LeastCost(price=price)
-        plan = TuningPlan(test=max(100, every))
         self._rounds = SimulatedRounds(
-            Attention(price=price), first=FIRST, prices=(price,), plan=plan, is_still=not every
+            Attention(price=price), first=FIRST, prices=(price,), plan=TuningPlan(), every=every
         )
 
     @property

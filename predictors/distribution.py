@@ -100,9 +100,10 @@ def levels_at(
 ) -> tuple[float, float]:
     """The same, of weights that were added up by ``passed``."""
     runtime = min(runtime, request)
-    lowest = _weight_until(values, reached, request, runtime, np.searchsorted(values, runtime))
-    place = np.searchsorted(values, runtime, side="right")
-    highest = _weight_until(values, reached, request, runtime, place)
+    first = int(np.searchsorted(values, runtime))
+    after = int(np.searchsorted(values, runtime, side="right"))
+    lowest = _weight_until(values, reached, request, runtime, first)
+    highest = _weight_until(values, reached, request, runtime, after)
     whole = reached[len(values)]
     return (lowest if runtime > 0 else 0.0) / whole, highest / whole
 
@@ -113,10 +114,12 @@ def _weight_until(
 ) -> float:
     """The weight below ``runtime``, which lies before the value at a place or is that value."""
     value = values[place] if place < len(values) else request
+    here: float = reached[place]
     if value <= runtime:
-        return reached[place]
+        return here
     before, weight = (values[place - 1], reached[place - 1]) if place else (0.0, 0.0)
-    return weight + (reached[place] - weight) * _share(before, value, runtime)
+    between: float = weight + (here - weight) * _share(before, value, runtime)
+    return between
 
 
 @compiled

@@ -32,7 +32,7 @@ AUTO = Auto.name
 METHODS = (*PREDICTORS, AUTO)
 """All that can be asked for by name."""
 
-UNCERTAIN = frozenset({LeastCost.name, Attention.name})
+UNCERTAIN = frozenset({Percentile.name, Knn.name, LeastCost.name, Attention.name})
 """Those that know how sure they are: each is an ``UncertainPredictor``."""
 
 

@@ -19,7 +19,7 @@ from predictors.memory.calibration import (
     share_within,
     shares_of,
 )
-from predictors.memory.columns import Floats
+from predictors.memory.columns import LEVEL, REQUEST, RUNTIME, SPREAD, Floats
 
 EXPLAINED = 10
 """The most runs that an explanation names."""
@@ -48,18 +48,18 @@ class Weighed(Struct, frozen=True, kw_only=True):
     Attributes:
         values: runtimes in ascending order, none longer than the request.
         weights: theirs.
-        price: of an underestimate, in seconds.
         basis: of the prediction.
         counts: how the cluster's last runs fell into what was predicted for them.
         runs: finds the runs of the same user, each with its weight.
+        price: of an underestimate, in seconds, where the method has one.
     """
 
     values: Floats
     weights: Floats
-    price: float
     basis: Basis
     counts: Counts
     runs: Callable[[], Sequence[tuple[PastRun, float]]]
+    price: float = 0.0
 
 
 def basis_of(own: int, others: int) -> Basis:
@@ -70,7 +70,7 @@ def basis_of(own: int, others: int) -> Basis:
 def answered(
     weighed: Weighed | None, submission: Submission, question: Question, *, method: str
 ) -> Prediction:
-    """The prediction that answers a question.
+    """The prediction that answers a question: the estimate of least expected cost, or for a rate.
 
     Args:
         weighed: what past runs say of the job; None if none does.
@@ -88,6 +88,40 @@ def answered(
     if not question.explain:
         return prediction
     return replace(prediction, explanation=heaviest(weighed, asked[0]))
+
+
+def answered_as(
+    prediction: Prediction,
+    weighed: Weighed | None,
+    submission: Submission,
+    question: Question,
+    estimate: Callable[[Floats], float],
+) -> Prediction:
+    """The same for a method whose estimate is not that of least expected cost.
+
+    Args:
+        prediction: of the method, before anything else was asked.
+        weighed: what past runs say of the job; None if none does.
+        submission: the job.
+        question: what is asked.
+        estimate: of the method, in seconds, from the runtimes of those past runs, in ascending
+            order, that took longer than the job has been running.
+    """
+    if weighed is None:
+        answer = unknown(submission, question, method=prediction.method)
+        answer = replace(answer, basis=prediction.basis)
+    else:
+        weighed = replace(weighed, basis=prediction.basis)
+        answer = answered(weighed, submission, question, method=prediction.method)
+    if question.underestimation_rate is not None:
+        return answer
+    if question.elapsed is None:
+        return replace(answer, predicted_walltime=prediction.predicted_walltime)
+    seconds = request = submission.requested_walltime
+    if weighed is not None and weighed.values[-1] > question.elapsed:
+        seconds = estimate(weighed.values[weighed.values > question.elapsed])
+    seconds = min(request, max(SHORTEST_ESTIMATE, question.elapsed, seconds))
+    return replace(answer, predicted_walltime=seconds)
 
 
 def wanted(question: Question) -> Wanted:
@@ -141,6 +175,8 @@ def heaviest(weighed: Weighed, elapsed: float) -> tuple[PastRun, ...]:
     Of a running job they are among those that ran longer than it has.
     """
     alive = weighed.values > elapsed
+    if not alive.any():
+        return ()
     total = float(weighed.weights[alive].sum())
     runs = [(run, weight) for run, weight in weighed.runs() if run.runtime > elapsed]
     runs.sort(key=lambda each: each[1], reverse=True)
@@ -170,6 +206,15 @@ def quantiles_of(
     )
     many_quantiles(weighed.values, weighed.weights, job, weighed.counts, found)
     return [float(seconds) for seconds in found]
+
+
+@compiled
+def rank_row(numbers: Floats, row: int, values: Floats, weights: Floats) -> None:
+    """Note where the runtime of a row fell in what was predicted for it."""
+    reached = passed(weights, len(values))
+    lowest, highest = levels_at(values, reached, numbers[REQUEST, row], numbers[RUNTIME, row])
+    numbers[LEVEL, row] = lowest
+    numbers[SPREAD, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
 
 
 @compiled

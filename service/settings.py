@@ -102,6 +102,16 @@ class Settings(BaseSettings):
         description="Share of submissions for which every other method is asked as well, so that "
         "it has a live score; 0 turns this off.",
     )
+    shadow_rate: float = Field(
+        100.0,
+        ge=0.0,
+        le=1e6,
+        description="Most such submissions in a second; more in a burst, ten seconds' worth at "
+        "once.",
+    )
+    shadow_methods: list[str] | None = Field(
+        None, description="The other methods that are asked, for example ['least-cost']; null: all."
+    )
     record_predictions: bool = Field(
         default=True, description="Store predictions, so that they can be scored when jobs end."
     )

@@ -1,6 +1,8 @@
 """What is shipped holds what it needs: the wheel, the image's recipe, the composition."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -71,6 +73,20 @@ def test_the_installed_wheel_makes_a_store(installed, tmp_path):
     ours = run(site.parents[2] / "bin" / "python", "-P", "-c", which, cwd=tmp_path, env=environment)
     assert ours.startswith(str(site))
     assert (tmp_path / "walltimed.sqlite3").exists()
+
+
+@pytest.mark.acceptance
+@pytest.mark.skipif(not shutil.which("pipx"), reason="needs pipx")
+def test_pipx_installs_the_wheel_into_an_environment_of_its_own(installed, tmp_path):
+    """With all that it depends on, from wherever pip takes packages here."""
+    source, _ = installed
+    (wheel,) = source.parent.glob("*.whl")
+    places = {"PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
+    environment = {**os.environ, **places, "STATE_DIRECTORY": str(tmp_path)}
+    run("pipx", "install", "--python", sys.executable, wheel, env=environment)
+    walltimed = tmp_path / "bin" / "walltimed"
+    assert run(walltimed, "--version", env=environment).strip() == PROJECT["version"]
+    assert "would start" in run(walltimed, "check-config", env=environment, cwd=tmp_path)
 
 
 def test_the_image_copies_every_package_and_what_the_build_reads():

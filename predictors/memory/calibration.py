@@ -64,6 +64,7 @@ _LAYERS = ((_BINS + _BINS // _STEP, 256), (_BINS, 16), (0, 1))
 
 _PLACES = _BINS + _BINS // _STEP + _STEP
 _KINDS = (LEVEL, SPREAD)
+_ROUNDING = 1e-12
 _ALL = 3
 """The group of all runs, behind those of whose users nothing, little or much was known."""
 
@@ -299,7 +300,7 @@ def corrected_by(counts: Counts, shares: Shares, kind: int, share: float) -> flo
         place *= _STEP
         for _ in range(_STEP - 1):
             here = _share_in(counts, shares, kind, begin + place)
-            if level + here >= wanted:
+            if level + here >= wanted - _ROUNDING:
                 break
             level += here
             place += 1
@@ -342,9 +343,10 @@ def shares_of(counts: Counts) -> Shares:
 def _share_in(counts: Counts, shares: Shares, kind: int, place: int) -> float:
     bins, group = counts
     _, shorter, shorter_of_all, longer, longer_of_all = shares
-    return (
+    found: float = (
         shorter * bins[group, kind, 0, place]
         + shorter_of_all * bins[_ALL, kind, 0, place]
         + longer * bins[group, kind, 1, place]
         + longer_of_all * bins[_ALL, kind, 1, place]
     )
+    return found

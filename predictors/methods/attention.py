@@ -129,6 +129,7 @@ class Attention:
         if submission is not completion.submission:
             completion = replace(completion, submission=submission)
         self._recent.add(completion)
+        self._calibration.observed()
 
     def estimates(self, submission: Submission, prices: Floats) -> Floats:
         """What would be answered at each of several prices, in seconds."""

@@ -7,18 +7,30 @@ import numpy as np
 from predictors.compiled import compiled
 from predictors.memory.columns import (
     ANY,
+    APPLICATION,
     BLOCK,
     END,
     FEATURES,
+    GROUP,
+    LEVEL,
+    MEMORY,
     PREVIOUS,
+    PROCESSORS,
+    QUEUE,
+    REQUEST,
     RUNTIME,
+    SPREAD,
+    SUBMIT,
+    USER,
     Columns,
     Features,
     Floats,
     Ids,
+    Window,
     admit,
     rows_until,
 )
+from predictors.uncertainty import rank_row
 
 Metric = tuple[bool, Features]
 """Whether differences count as they are or squared, and the weight of each feature."""
@@ -28,7 +40,10 @@ Job = tuple[tuple[int, int, int, int], Features, Features, Metric]
 they are compared."""
 
 Kept = tuple[Floats, Floats]
-"""Distances and runtimes of the nearest so far, in order."""
+"""Distances and rows of the nearest so far, in order."""
+
+Sizes = tuple[int, int, int]
+"""N, K, and the number of jobs over which the features are scaled."""
 
 
 @compiled
@@ -96,13 +111,13 @@ def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> 
     """Keep the nearest of the rows that match, and return their number."""
     first, stop = rows
     ids, features, inverse, metric = job
-    distances, runtimes = kept
+    distances, nearest_rows = kept
     numbers, attributes, _ = columns
     found = 0
     for row in range(stop - 1, first - 1, -1):
         if matches(attributes, row, ids):
-            candidate = (distance(numbers, row, features, inverse, metric), numbers[RUNTIME, row])
-            found = admit(distances, runtimes, found, candidate)
+            candidate = (distance(numbers, row, features, inverse, metric), float(row))
+            found = admit(distances, nearest_rows, found, candidate)
     return found
 
 
@@ -111,14 +126,14 @@ def admit_linked(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept, 
     """Do as ``admit_all``, but visit only the linked rows of one user, whose last is ``newest``."""
     first, stop = rows
     ids, features, inverse, metric = job
-    distances, runtimes = kept
+    distances, nearest_rows = kept
     numbers, attributes, _ = columns
     found = 0
     row = newest
     while row >= first:
         if row < stop and matches(attributes, row, ids):
-            candidate = (distance(numbers, row, features, inverse, metric), numbers[RUNTIME, row])
-            found = admit(distances, runtimes, found, candidate)
+            candidate = (distance(numbers, row, features, inverse, metric), float(row))
+            found = admit(distances, nearest_rows, found, candidate)
         row = attributes[PREVIOUS, row]
     return found
 
@@ -139,8 +154,8 @@ def mean_and_deviation(runtimes: Floats, count: int) -> tuple[float, float]:
 @compiled
 def nearest(
     columns: Columns,
-    window: tuple[int, int, float, int],
-    sizes: tuple[int, int, int],
+    window: Window,
+    sizes: Sizes,
     ids: tuple[int, int, int, int],
     compared: tuple[Features, Metric],
 ) -> tuple[int, float, float]:
@@ -155,20 +170,124 @@ def nearest(
             compared.
     """
     first, stop, time, newest = window
-    history, neighbours, scaling = sizes
+    stop = rows_until(columns[0][END], first, stop, time)
+    rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
+    if not len(rows):
+        return 0, 0.0, 0.0
+    for place in range(len(rows)):
+        rows[place] = columns[0][RUNTIME, int(rows[place])]
+    mean, deviation = mean_and_deviation(rows, len(rows))
+    return len(rows), mean, deviation
+
+
+@compiled
+def neighbours(
+    columns: Columns,
+    rows: tuple[int, int, int],
+    sizes: Sizes,
+    ids: tuple[int, int, int, int],
+    compared: tuple[Features, Metric],
+) -> Floats:
+    """The rows of the neighbours of a job, the nearest first.
+
+    Args:
+        columns: the jobs.
+        rows: the first that may be one, the end of those that had ended, and one from which those
+            of the user are linked backwards.
+        sizes: as ``nearest`` takes them.
+        ids: as ``nearest`` takes them.
+        compared: as ``nearest`` takes it.
+    """
+    first, stop, newest = rows
+    history, most, scaling = sizes
     features, metric = compared
-    numbers, _, bounds = columns
-    stop = rows_until(numbers[END], first, stop, time)
-    inverse = inverse_ranges(numbers, bounds, max(first, stop - scaling), stop)
-    distances = np.empty(neighbours)
-    runtimes = np.empty(neighbours)
-    rows = (max(first, stop - history), stop)
+    inverse = inverse_ranges(columns[0], columns[2], max(first, stop - scaling), stop)
+    kept = (np.empty(most), np.empty(most))
+    searched = (max(first, stop - history), stop)
     job = (ids, features, inverse, metric)
     if ids[0] == ANY:
-        found = admit_all(columns, rows, job, (distances, runtimes))
+        found = admit_all(columns, searched, job, kept)
     else:
-        found = admit_linked(columns, rows, job, (distances, runtimes), newest)
-    if found == 0:
-        return 0, 0.0, 0.0
-    mean, deviation = mean_and_deviation(runtimes, found)
-    return found, mean, deviation
+        found = admit_linked(columns, searched, job, kept, newest)
+    return kept[1][:found]
+
+
+@compiled
+def distribution(
+    columns: Columns,
+    window: Window,
+    sizes: Sizes,
+    ids: tuple[int, int, int, int],
+    compared: tuple[Features, Metric],
+) -> tuple[Floats, Floats]:
+    """The neighbours' runtimes in order, up to the job's request, and their rows.
+
+    Takes what ``nearest`` takes.
+    """
+    first, stop, time, newest = window
+    stop = rows_until(columns[0][END], first, stop, time)
+    rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
+    return in_order(columns[0], rows, compared[0][REQUEST])
+
+
+@compiled
+def in_order(numbers: Floats, rows: Floats, request: float) -> tuple[Floats, Floats]:
+    """Runtimes of rows in ascending order, up to the request, with their rows."""
+    values, sources = np.empty(len(rows)), np.empty(len(rows))
+    for found in range(len(rows)):
+        runtime = min(numbers[RUNTIME, int(rows[found])], request)
+        admit(values, sources, found, (runtime, rows[found]))
+    return values, sources
+
+
+@compiled
+def rank(
+    columns: Columns,
+    rows: tuple[int, int, int],
+    history: int,
+    sizes: Sizes,
+    likeness: tuple[tuple[bool, bool, bool, bool], Metric],
+) -> None:
+    """Rank each of the rows among the neighbours that it had at its submission.
+
+    Args:
+        columns: the runs.
+        rows: the first of all, and those to rank: from one on and before another.
+        history: how many rows before a row are looked at.
+        sizes: as ``nearest`` takes them.
+        likeness: of which attributes the template consists, and how features are compared.
+    """
+    oldest, begin, end = rows
+    template, metric = likeness
+    numbers, attributes, _ = columns
+    for row in range(begin, end):
+        numbers[LEVEL, row] = numbers[SPREAD, row] = -1.0
+        ids, is_known = wanted_of(attributes, row, template)
+        if not is_known:
+            continue
+        first = max(oldest, row - history)
+        stop = rows_until(numbers[END], first, row, numbers[SUBMIT, row])
+        features = (numbers[PROCESSORS, row], numbers[REQUEST, row], numbers[MEMORY, row])
+        before = (first, stop, attributes[PREVIOUS, row])
+        found = neighbours(columns, before, sizes, ids, (features, metric))
+        if len(found):
+            values, _ = in_order(numbers, found, numbers[REQUEST, row])
+            rank_row(numbers, row, values, np.ones(len(values)))
+
+
+@compiled
+def wanted_of(
+    attributes: Ids, row: int, template: tuple[bool, bool, bool, bool]
+) -> tuple[tuple[int, int, int, int], bool]:
+    """The ids that the neighbours of a row must have, and whether the row has them all."""
+    user = attributes[USER, row] if template[0] else ANY
+    group = attributes[GROUP, row] if template[1] else ANY
+    queue = attributes[QUEUE, row] if template[2] else ANY
+    application = attributes[APPLICATION, row] if template[3] else ANY
+    is_known = (
+        (not template[0] or user >= 0)
+        and (not template[1] or group >= 0)
+        and (not template[2] or queue >= 0)
+        and (not template[3] or application >= 0)
+    )
+    return (user, group, queue, application), is_known

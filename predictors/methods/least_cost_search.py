@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.compiled import compiled
-from predictors.distribution import cheapest, levels
+from predictors.distribution import cheapest
 from predictors.jobs import usage_of
 from predictors.memory import calibration
 from predictors.memory.calibration import Bins
@@ -27,7 +27,7 @@ from predictors.memory.columns import (
     admit,
     rows_until,
 )
-from predictors.uncertainty import Bounds, Wanted, bounds
+from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 SCALING = 1000
 """Number of the cluster's last runs whose mean runtime is the unit of the price."""
@@ -213,10 +213,8 @@ def rank(columns: Columns, rows: tuple[int, int, int], settings: tuple[int, int]
         alike = (attributes[QUEUE, row], attributes[APPLICATION, row])
         before = (first, stop, attributes[PREVIOUS, row])
         own, others = weigh(columns, before, alike, job, (most, room))
-        runtime = numbers[RUNTIME, row]
-        lowest, highest = levels(room[0], room[1], own + others, job[0], runtime)
-        numbers[LEVEL, row] = lowest
-        numbers[SPREAD, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
+        found = own + others
+        rank_row(numbers, row, room[0][:found], room[1][:found])
 
 
 @compiled

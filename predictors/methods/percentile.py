@@ -3,14 +3,22 @@
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
+from functools import partial
 from math import inf
 from operator import attrgetter
 from typing import Any
 
-from predictors.base import COLD_START, Memory, capped, request_of
+import numpy as np
+
+from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.memory.calibration import LONGEST_WINDOW, Calibration
+from predictors.memory.columns import Floats
+from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.memory.ranked_window import RankedWindow
+from predictors.methods import percentile_search
 from predictors.parameters import choice, number, whole_number
+from predictors.uncertainty import Weighed, answered_as, quantiles_of
 
 DAY = 86400.0
 
@@ -33,6 +41,9 @@ MOST_JOBS = 50_000
 GRACE_SECONDS = DAY
 """Seconds that runs are kept beyond the window, for predictions at a moment in the past."""
 
+HISTORY = 10_000
+"""Among how many of the cluster's last runs those are sought whose usages make a distribution."""
+
 _BATCH = 63
 """Number of completions whose median end time moves the clock of the log."""
 
@@ -52,6 +63,10 @@ class Percentile:
     up to a day before the newest completions of the log; older runs are dropped. The log itself
     tells their age: the clock is the median end time of every 63 completions, so a few completions
     with an absurd end time drop nothing.
+
+    Median and interval are those of a distribution: the usages of the latest 256 eligible runs,
+    times the request, which weigh the same, at levels that are corrected as those of least-cost
+    are. They are sought among the cluster's last 10000 runs. The paper has neither.
 
     Args:
         key: ``user``, ``project``, ``user+project`` (or ``double``), ``user+walltime``,
@@ -89,6 +104,9 @@ class Percentile:
         self._share = share_of(self._percentile)
         self._lower_bound = number("lower_bound", lower_bound, 0, 1)
         self._min_jobs = whole_number("min_jobs", min_jobs, 1, MOST_JOBS)
+        self._parts = _parts_of(self._key_name)
+        self._recent = JobTable(HISTORY + LONGEST_WINDOW + 2 * LATE_JOBS, names_jobs=True)
+        self._calibration = Calibration(self._recent, self._rank)
         self._groups: OrderedDict[Hashable, RankedWindow] = OrderedDict()
         self._latest_ends: list[float] = []
         self._horizon = -inf
@@ -106,8 +124,9 @@ class Percentile:
 
     @property
     def memory(self) -> Memory:
-        """The time window and the grace after it."""
-        return Memory(window_seconds=self._window + GRACE_SECONDS)
+        """The time window and the grace after it, and the latest runs of the cluster."""
+        seconds = self._window + GRACE_SECONDS
+        return Memory(window_seconds=seconds, latest_jobs=self._recent.kept)
 
     def predict(self, submission: Submission) -> Prediction:
         """Equation 2 with the percentile of the jobs that are eligible now."""
@@ -122,6 +141,25 @@ class Percentile:
             submission.requested_walltime * share, submission, method=self.name, basis=basis
         )
 
+    def ask(self, submission: Submission, question: Question) -> Prediction:
+        """The same with median and interval of the runs that are eligible now.
+
+        The prediction of a running job is the percentile of those that ran longer.
+        """
+        least = self._lower_bound * submission.requested_walltime
+
+        def estimate(longer: Floats) -> float:
+            return max(least, float(longer[rank(len(longer), *self._share) - 1]))
+
+        plain = self.predict(submission)
+        return answered_as(plain, self._weighed(submission), submission, question, estimate)
+
+    def quantiles(
+        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
+    ) -> list[float] | None:
+        """The runtimes that shares of jobs like this one do not exceed."""
+        return quantiles_of(self._weighed(submission), submission, shares, elapsed)
+
     def eligible(self, submission: Submission) -> Sequence[float]:
         """The usages of the jobs that are eligible for a submission, by size.
 
@@ -135,6 +173,8 @@ class Percentile:
 
     def observe(self, completion: Completion) -> None:
         """Remember the usage (Equation 1) for the key of the job."""
+        self._recent.add(completion, project_as_group=True)
+        self._calibration.observed()
         key = self._key(completion.submission)
         if key is None:
             return
@@ -146,6 +186,38 @@ class Percentile:
             group.forget(len(group) - MOST_JOBS)
         self._advance(completion.end_time)
         self._tidy()
+
+    def _weighed(self, submission: Submission) -> Weighed | None:
+        """The eligible runs, which weigh the same; None where they are too few."""
+        counts = self._calibration.at(submission)
+        if self._key(submission) is None:
+            return None
+        request, submit = float(submission.requested_walltime), float(submission.submit_time)
+        values, rows = percentile_search.distribution(
+            self._recent.columns,
+            self._recent.window(submission),
+            HISTORY,
+            self._parts,
+            (self._recent.group_of(submission.project), request, submit - self._window),
+        )
+        if not len(values) or len(values) < min(self._min_jobs, percentile_search.MOST):
+            return None
+        return Weighed(
+            values=values,
+            weights=np.ones(len(values)),
+            basis=Basis(jobs=len(values), reason="history"),
+            counts=counts,
+            runs=partial(self._recent.runs_of, submission.user, rows),
+        )
+
+    def _rank(self, begin: int, end: int) -> None:
+        percentile_search.rank(
+            self._recent.columns,
+            (self._recent.first, begin, end),
+            (HISTORY, min(self._min_jobs, percentile_search.MOST)),
+            self._parts,
+            self._window,
+        )
 
     def _advance(self, end_time: float) -> None:
         """Advance the clock of the log to the median of a batch of end times."""
@@ -174,6 +246,12 @@ def rank(jobs: int, numerator: int, denominator: int) -> int:
     Whole numbers decide, and no float.
     """
     return max(1, -(-jobs * numerator // denominator))
+
+
+def _parts_of(key: str) -> percentile_search.Key:
+    """Whether user, project and requested walltime belong to a key."""
+    attributes = KEYS[key]
+    return "user" in attributes, "project" in attributes, "requested_walltime" in attributes
 
 
 def _reader(first: str, *others: str) -> Callable[[Submission], Hashable]:

@@ -120,8 +120,11 @@ def of_the_others(
     older, later = stretch.divided(plan.test)
     changes = []
     if "attention" in plan.subjects:
-        weights = AttentionWeights(FineTuning(), plan.demand, alive)
+        prices = [standing.price.now]
+        weights = AttentionWeights(FineTuning(), plan.demand, prices, alive)
         change, held = settle(weights, standing.attention, older, later)
+        if held.now is not standing.attention.now:
+            older, later = stretch.asked_again(held.now).divided(plan.test)
         standing = replace(standing, attention=held)
         changes.append(change)
     if plan.seeks_price and plan.underestimation_rate is not None:

@@ -22,8 +22,8 @@ class SimulatedRounds:
         attention: as it is shipped.
         first: the method that answers before any round has chosen one.
         prices: at each of them the best method is chosen by itself.
-        plan: how often, and on how many runs.
-        is_still: hold no rounds.
+        plan: on how many runs.
+        every: runs between two rounds; 0: hold none.
 
     Attributes:
         attention: as it is in force.
@@ -38,12 +38,12 @@ class SimulatedRounds:
         first: str,
         prices: Sequence[float],
         plan: TuningPlan,
-        is_still: bool = False,
+        every: int,
     ) -> None:
         self.attention = attention
         self.changes: list[tuple[int, Change]] = []
         self._plan = plan
-        self._is_still = is_still
+        self._every = every
         self._stretch = Stretch(plan.learned + plan.test, prices)
         self._weights = Held(now=attention.weights)
         self._methods = [Held(now=first) for _ in prices]
@@ -61,22 +61,23 @@ class SimulatedRounds:
 
     def observe(self, run: Completion, said: Mapping[str, Floats]) -> None:
         """Learn from a run that has ended; ``said`` is what each method answered, by price."""
-        if self._is_still:
+        if not self._every:
             self.attention.observe(run)
             return
         self._stretch.note(run, self.attention, said)
         self.attention.observe(run)
         self._ended += 1
-        if self._ended >= FEWEST_JOBS and (self._ended - FEWEST_JOBS) % self._plan.test == 0:
+        if self._ended >= FEWEST_JOBS and (self._ended - FEWEST_JOBS) % self._every == 0:
             self._hold()
 
     def _hold(self) -> None:
         older, later = self._stretch.divided(self._plan.test)
-        weights = AttentionWeights(FineTuning(), self._plan.demand)
+        weights = AttentionWeights(FineTuning(), self._plan.demand, self.prices.tolist())
         change, self._weights = settle(weights, self._weights, older, later)
         self.changes.append((self._ended, change))
         if self._weights.now is not self.attention.weights:
             self.attention = self.attention.reweighed(self._weights.now)
+            older, later = self._stretch.asked_again(self._weights.now).divided(self._plan.test)
         for place, price in enumerate(self.prices):
             best = BestMethod(place, float(price), self._plan.demand_of_a_choice)
             change, self._methods[place] = settle(best, self._methods[place], older, later)

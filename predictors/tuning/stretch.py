@@ -9,7 +9,9 @@ import numpy as np
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
+from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost import LeastCost
+from predictors.tuning.case_answers import answers_of_case
 from predictors.tuning.fine_tuning import Case, case_of
 
 NOBODY = ""
@@ -66,6 +68,20 @@ class Stretch:
             said=said,
         )
         self._noted.append(noted)
+
+    def asked_again(self, weights: Weights) -> "Stretch":
+        """The same runs, with what attention would have said of them with other weights.
+
+        Who answers is to be chosen by the weights that are in force from now on.
+        """
+        other = Stretch(self._noted.maxlen or 1, self.prices.tolist())
+        prices = self.prices * np.mean([noted.runtime for noted in self._noted])
+        for noted in self._noted:
+            said = dict(noted.said)
+            if noted.case is not None and Attention.name in said:
+                said[Attention.name] = answers_of_case(weights, noted.case, prices)
+            other._noted.append(noted._replace(said=said))
+        return other
 
     def nearest(self, price: float) -> int:
         """The place of a price, or of the nearest one, among those at which methods are asked."""

@@ -5,12 +5,14 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost import LeastCost
-from predictors.tuning.fine_tuning import FineTuning, adapt, judge
+from predictors.tuning.case_answers import answers_of
+from predictors.tuning.fine_tuning import Case, FineTuning, adapt, judge
 from predictors.tuning.stretch import Noted
 from predictors.tuning.verdict import NO_CASES, Demand, Verdict, compare, verdict_of
 
@@ -27,19 +29,30 @@ FEWEST_CASES = 500
 class AttentionWeights:
     """The weights of attention, fine-tuned on the cluster's own runs.
 
+    They are learned by the distance of the distributions from the runtimes, each over its request.
+    That may fall while answers get worse in seconds, where few long jobs count most. So weights
+    must win by that distance, and their answers must cost less too.
+
     Args:
         plan: of the fine-tuning.
-        demand: what counts as a gain.
+        demand: what counts as a gain of the distance; half as many standard errors count for
+            the cost.
+        prices: of an underestimate, in mean runtimes: the cost is the mean over these.
         alive: is called now and then.
     """
 
     name = "attention"
 
     def __init__(
-        self, plan: FineTuning, demand: Demand, alive: Callable[[], object] = lambda: None
+        self,
+        plan: FineTuning,
+        demand: Demand,
+        prices: Sequence[float],
+        alive: Callable[[], object] = lambda: None,
     ) -> None:
         self._plan = plan
         self._demand = demand
+        self._prices = np.array(prices, dtype=float)
         self._alive = alive
 
     def propose(self, now: Weights, older: Sequence[Noted]) -> Weights | None:
@@ -50,9 +63,32 @@ class AttentionWeights:
         return adapt(now, cases, self._plan, self._alive)
 
     def judge(self, old: Weights, new: Weights, later: Sequence[Noted]) -> Verdict:
-        """How much nearer the distributions are to what the runs took."""
+        """How much nearer the distributions are to what the runs took, if answers cost less."""
         cases = [noted.case for noted in later if noted.case is not None]
-        return judge(old, new, cases, self._demand) if cases else NO_CASES
+        if not cases:
+            return NO_CASES
+        nearer = judge(old, new, cases, self._demand)
+        before, after = self.costs(old, cases), self.costs(new, cases)
+        milder = Demand(least_gain=0.0, errors=self._demand.errors / 2)
+        cheaper = compare(before, after, [case.user for case in cases], milder)
+        return replace(
+            nearer,
+            wins=nearer.wins and cheaper.wins,
+            loses=nearer.loses or cheaper.loses,
+            cost=cheaper.gain,
+        )
+
+    def costs(self, weights: Weights, cases: Sequence[Case]) -> Floats:
+        """What each answer costs: its error, and the price where it is too short.
+
+        It is in mean costs, so that a high price counts no more than others.
+        """
+        runtimes = np.array([case.runtime for case in cases])
+        prices = self._prices * runtimes.mean()
+        said = answers_of(weights, cases, prices)
+        costs = np.abs(said - runtimes[:, None]) + prices * (said < runtimes[:, None])
+        relative: Floats = (costs / (prices + runtimes.mean())).mean(axis=1)
+        return relative
 
     @staticmethod
     def described(content: Weights) -> Any:

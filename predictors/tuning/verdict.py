@@ -35,6 +35,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         error: the standard error of the gain; None where it cannot be known.
         wins: the gain is above what counts as one, and above its noise.
         loses: it is as far below zero.
+        cost: what answers gain in cost, where that counts beside the gain; else None.
     """
 
     cases: int
@@ -42,6 +43,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     error: float | None
     wins: bool
     loses: bool
+    cost: float | None = None
 
 
 NO_CASES = Verdict(cases=0, gain=0.0, error=None, wins=False, loses=False)

@@ -90,7 +90,7 @@ class Commands(LazyGroup):
         "tune": LazyCommand(
             "service.cli.tune:tune",
             HISTORY,
-            "Tune the parameters of knn on the history in the store.",
+            "Tune methods on the history in the store.",
         ),
         "forget": LazyCommand(
             "service.cli.forget:forget",

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 CARD = {"EstimatesAct": "Estimates act on"}
 """Names of rules that the page says otherwise."""
 
-SELDOM = {"auto": "auto:every=10000"}
-"""Rounds cost seconds each, and are held anew in every repetition."""
-
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
 
@@ -184,7 +181,7 @@ def in_force_of(settings: "Settings") -> str:
 
     given = settings.predictors.get(settings.method, {})
     if not given:
-        return (WITHOUT_PROJECTS | SELDOM).get(settings.method, settings.method)
+        return WITHOUT_PROJECTS.get(settings.method, settings.method)
     pairs = (
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in given.items()
@@ -208,8 +205,7 @@ def methods_of(in_force: str, wanted: "Sequence[str] | None") -> list[str]:
             "predicts, for example WALLTIMED_METHOD=max-usage.",
             ExitCode.USAGE,
         )
-    named = (in_force, *(wanted or usual_methods()))
-    methods = [SELDOM.get(name, name) for name in named if name not in KNOWN]
+    methods = [name for name in (in_force, *(wanted or usual_methods())) if name not in KNOWN]
     for name in methods:
         MethodSpec.parse(name).predictor()
     return list(dict.fromkeys(methods))

@@ -6,11 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.console import AsJson, CommandError, err, out, print_json
+
+if TYPE_CHECKING:
+    from predictors.jobs import Completion
 
 RUNS = 400
 """Made-up completions that a round of tuning is played on."""
@@ -32,6 +35,25 @@ def compile_attention() -> None:
     compile_methods({"attention"})
 
 
+def compile_attention_and_rounds() -> None:
+    """Ask attention, and fine-tune it on made-up runs as a round does."""
+    from predictors.methods.attention import Attention
+    from predictors.methods.attention_weights import shipped
+    from predictors.tuning.fine_tuning import FineTuning, adapt
+    from predictors.tuning.plan import TuningPlan
+    from predictors.tuning.stretch import stretch_of
+    from predictors.tuning.subjects import AttentionWeights
+
+    compile_attention()
+    prices = [1.0]
+    stretch = stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=prices)
+    older, later = stretch.divided(RUNS // 2)
+    cases = [noted.case for noted in older if noted.case is not None]
+    plan = FineTuning(passes=1)
+    tuned = adapt(shipped(), cases, plan)
+    AttentionWeights(plan, TuningPlan().demand, prices).judge(shipped(), tuned, later)
+
+
 def compile_other_methods() -> None:
     """Ask every method but attention."""
     from predictors.registry import PREDICTORS
@@ -41,12 +63,19 @@ def compile_other_methods() -> None:
 
 def compile_tuning() -> None:
     """Play a small round on made-up runs, by the search of ladders: the other is not compiled."""
-    from predictors.jobs import Completion, Submission
     from predictors.methods.knn import KnnParameters
     from predictors.tuning.plan import TuningPlan
     from predictors.tuning.round import tune
 
-    runs = [
+    plan = TuningPlan(history=100, training=100, test=100, search="exhaustive")
+    tune(made_up_runs(), KnnParameters(), plan)
+
+
+def made_up_runs() -> "list[Completion]":
+    """Runs of five users, one after the other."""
+    from predictors.jobs import Completion, Submission
+
+    return [
         Completion(
             submission=Submission(
                 user=f"u{number % 5}", requested_walltime=3600.0, submit_time=100.0 * number
@@ -57,8 +86,6 @@ def compile_tuning() -> None:
         )
         for number in range(RUNS)
     ]
-    plan = TuningPlan(history=100, training=100, test=100, search="exhaustive")
-    tune(runs, KnnParameters(), plan)
 
 
 def compile_simulator() -> None:
@@ -73,7 +100,12 @@ METHODS: Mapping[str, Callable[[], None]] = {
     "the other methods": compile_other_methods,
 }
 
-EVERYTHING = {**METHODS, "simulator": compile_simulator, "tuning": compile_tuning}
+EVERYTHING = {
+    "attention and its rounds": compile_attention_and_rounds,
+    "the other methods": compile_other_methods,
+    "simulator": compile_simulator,
+    "tuning": compile_tuning,
+}
 """What is compiled, each part in a process of its own, the longest first."""
 
 
@@ -143,7 +175,7 @@ def main(*parts: str) -> None:
     from predictors.compiled import compilations
 
     for part in parts:
-        EVERYTHING[part]()
+        {**METHODS, **EVERYTHING}[part]()
     sys.stdout.write(f"{compilations()}\n")
 
 

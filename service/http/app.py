@@ -18,7 +18,7 @@ from service.http.peers import Vouching
 from service.http.route_rehearsal import fitting
 from service.http.routes import (
     adapters,
-    api_page,
+    api_docs,
     applications,
     completions,
     forecasts,
@@ -144,7 +144,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     if worker.settings.page:
         pages.add(app.router, site_of(worker, showing, document), visitors_of(worker))
     else:
-        api_page.add(app.router, document)
+        api_docs.add(app.router, document)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def for_machines(_request: Request) -> Response:

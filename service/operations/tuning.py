@@ -101,7 +101,12 @@ def verdict_of(verdict: dict[str, Any] | None) -> VerdictAnswer | None:
     """A gain, and what it is worth."""
     if verdict is None:
         return None
-    return VerdictAnswer(jobs=verdict["cases"], gain=verdict["gain"], error=verdict["error"])
+    return VerdictAnswer(
+        jobs=verdict["cases"],
+        gain=verdict["gain"],
+        error=verdict["error"],
+        cost=verdict.get("cost"),
+    )
 
 
 def trial_of(trial: dict[str, Any] | None) -> TrialAnswer | None:

@@ -7,6 +7,7 @@ from operator import mul
 
 from msgspec import Struct
 
+from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.operations.tuning import TuningRounds
 from service.page.charts import Chart, Line
@@ -214,7 +215,7 @@ def charts(daily: Sequence[DailyScore], in_force: str, marks: Sequence[float]) -
                 ),
             ],
             unit="share",
-            empty=f"{in_force} gives no ranges; least-cost and attention do.",
+            empty=f"{in_force} gives no ranges; {', '.join(sorted(UNCERTAIN))} do.",
             by="day",
             most=1.0,
             marks=marks,

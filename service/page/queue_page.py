@@ -74,6 +74,14 @@ class QueuePage:
         self._queues = queues
         self._clock = clock
 
+    def state(self, cluster: str) -> tuple[float | str | None, ...]:
+        """What a queue is known by: another one, or another forecast of it, has another state."""
+        try:
+            queue = self._queues.known(cluster)
+        except UnknownQueueError:
+            return ()
+        return queue.snapshot.taken_at, queue.received_at, queue.forecast_at, queue.trouble
+
     def show(self, cluster: str, visitor: Visitor, query: QueueQuery) -> QueueShown:
         """A part of a cluster's queue."""
         try:

@@ -8,14 +8,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MOST = 1000
-"""Answers that are kept; then all are forgotten."""
+"""Answers that are kept, unless it is said otherwise; then all are forgotten."""
 
 
 class Remembered:
     """Keeps what was read, and reads it once at a time: ten open pages cost as much as one."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
         self._clock = clock
+        self._most = most
         self._kept: dict[Hashable, tuple[float, Any]] = {}
         self._locks: dict[Hashable, asyncio.Lock] = {}
 
@@ -35,6 +36,6 @@ class Remembered:
         self._kept.pop(key, None)
 
     def _forget_too_many(self) -> None:
-        if len(self._kept) >= MOST:
+        if len(self._kept) >= self._most:
             self._kept.clear()
             self._locks.clear()

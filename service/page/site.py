@@ -28,6 +28,9 @@ from service.worker.worker import Worker
 NOW_SECONDS, QUEUE_SECONDS, SLOW_SECONDS = 5, 5, 30
 """How often pages are asked for again by their script."""
 
+SAME_SECONDS, MOST_RENDERED = 1.0, 50
+"""How long a page of the queue is good for all who would see the same, and how many are kept."""
+
 
 class Site:
     """The pages.
@@ -58,6 +61,7 @@ class Site:
         self.assets = Assets()
         self._renderer = Renderer(self.assets)
         remembered = Remembered()
+        self._rendered = Remembered(most=MOST_RENDERED)
         self._queues = queues
         self._now = NowPage(worker, queues=queues, rounds=rounds, remembered=remembered)
         self._accuracy = AccuracyPage(
@@ -81,11 +85,12 @@ class Site:
     async def api(self, visitor: Visitor, url: str) -> str:
         """Every call of the service, in words."""
         frame = self._frame(visitor, "/docs", None)
-        return await asyncio.to_thread(lambda: self._api.show(visitor, url, frame))
+        api = await asyncio.to_thread(lambda: self._api)
+        return await api.show(visitor, url, frame)
 
     async def now(self, visitor: Visitor, url: str) -> str:
         """What there is to see at this moment."""
-        return self._renderer.render(
+        return await self._renderer.render(
             "now",
             title="Now",
             frame=self._frame(visitor, "/", None),
@@ -99,7 +104,7 @@ class Site:
     ) -> str:
         """How far off the methods were."""
         frame = self._frame(visitor, "/accuracy", cluster)
-        return self._renderer.render(
+        return await self._renderer.render(
             "accuracy",
             title="Accuracy",
             frame=frame,
@@ -113,19 +118,25 @@ class Site:
     ) -> str:
         """The jobs that run and wait."""
         frame = self._frame(visitor, "/queue", cluster)
-        return self._renderer.render(
-            "queue",
-            title="Queue",
-            frame=frame,
-            refresh=QUEUE_SECONDS,
-            url=url,
-            queue=self._queue.show(frame.cluster, visitor, query),
-        )
+
+        async def rendered() -> str:
+            return await self._renderer.render(
+                "queue",
+                title="Queue",
+                frame=frame,
+                refresh=QUEUE_SECONDS,
+                url=url,
+                queue=self._queue.show(frame.cluster, visitor, query),
+            )
+
+        state = self._queue.state(frame.cluster)
+        key = (visitor, url, frame.cluster, tuple(frame.clusters), query.model_dump_json(), state)
+        return await self._rendered.get(key, SAME_SECONDS, rendered)
 
     async def job(self, visitor: Visitor, *, cluster: str | None, job_id: str) -> str:
         """One job of the queue."""
         frame = self._frame(visitor, "/queue", cluster)
-        return self._renderer.render(
+        return await self._renderer.render(
             "job",
             title=f"Job {job_id}",
             frame=frame,
@@ -136,7 +147,7 @@ class Site:
     async def what_if(self, visitor: Visitor, *, cluster: str | None, form: WhatIfForm) -> str:
         """When a job would start, by what is asked for it."""
         frame = self._frame(visitor, "/queue", cluster)
-        return self._renderer.render(
+        return await self._renderer.render(
             "what_if",
             title="What if",
             frame=frame,
@@ -149,7 +160,7 @@ class Site:
         if own is not None:
             return await self.user(visitor, cluster=cluster, name=own)
         frame = self._frame(visitor, "/users", cluster)
-        return self._renderer.render(
+        return await self._renderer.render(
             "users",
             title="Users",
             frame=frame,
@@ -160,7 +171,7 @@ class Site:
     async def user(self, visitor: Visitor, *, cluster: str | None, name: str) -> str:
         """One user."""
         frame = self._frame(visitor, "/users", cluster)
-        return self._renderer.render(
+        return await self._renderer.render(
             "user",
             title=name,
             frame=frame,
@@ -170,7 +181,7 @@ class Site:
     async def rounds(self, visitor: Visitor, url: str, *, cluster: str | None) -> str:
         """What rounds of tuning did."""
         frame = self._frame(visitor, "/rounds", cluster)
-        return self._renderer.render(
+        return await self._renderer.render(
             "rounds",
             title="Rounds",
             frame=frame,
@@ -178,18 +189,18 @@ class Site:
             rounds=await self._rounds.show(frame.cluster),
         )
 
-    def login(self, *, to: str, refused: str | None) -> str:
+    async def login(self, *, to: str, refused: str | None) -> str:
         """The form that asks for a token.
 
         Args:
             to: the page to go to afterwards.
             refused: why the last attempt failed.
         """
-        return self._renderer.render("login", title="Log in", to=to, refused=refused)
+        return await self._renderer.render("login", title="Log in", to=to, refused=refused)
 
-    def problem(self, title: str, detail: str) -> str:
+    async def problem(self, title: str, detail: str) -> str:
         """A page in the place of one that cannot be shown."""
-        return self._renderer.render("problem", title=title, detail=detail)
+        return await self._renderer.render("problem", title=title, detail=detail)
 
     def _frame(self, visitor: Visitor, path: str, cluster: str | None) -> Frame:
         clusters = self._clusters()

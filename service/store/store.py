@@ -29,7 +29,6 @@ from service.store.database import Database
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.past_runs import PastRuns
-from service.store.postgres import PostgresDatabase
 from service.store.queue_records import Queues
 from service.store.signs import ClusterSigns
 from service.store.sqlite import SqliteDatabase
@@ -342,6 +341,8 @@ def open_store(url: str, *, sqlite_synchronous: Literal["full", "normal"] = "ful
         case "sqlite":
             return Store(SqliteDatabase(parsed, sqlite_synchronous))
         case "postgresql":
+            from service.store.postgres import PostgresDatabase  # noqa: PLC0415 - loads its driver
+
             return Store(PostgresDatabase(parsed))
         case other:
             raise ValueError(f"A database is sqlite or postgresql, not {other!r}.")

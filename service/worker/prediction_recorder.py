@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
@@ -17,6 +17,12 @@ DELAY_SECONDS = 0.01
 
 RECORDS_PER_TURN = 4
 """Predictions that are recorded at a time, so that requests pass in between."""
+
+ANY_RATE = 1e6
+"""More submissions in a second than can be answered."""
+
+BURST_SECONDS = 10.0
+"""As many submissions as this time brings may have shadows at once."""
 
 SHARE_PER_TURN = 8
 """One in so many of those that wait, where that is more: so they never gather faster than they are
@@ -45,6 +51,8 @@ class PredictionRecorder:
     Args:
         record: takes what is to be stored and returns at once.
         share: of submissions, evenly spaced, that the other methods are asked about.
+        rate: most of these in a second, so that the others cost next to nothing under any load.
+        methods: that are asked; None: all.
     """
 
     def __init__(
@@ -52,13 +60,19 @@ class PredictionRecorder:
         *,
         record: Callable[[RecordedPrediction], None],
         share: float,
+        rate: float = ANY_RATE,
+        methods: Collection[str] | None = None,
         clock: Callable[[], float],
     ) -> None:
         self._loop: asyncio.AbstractEventLoop
         self._record = record
         self._share = share
         self._clock = clock
+        self._methods = methods
         self._due = 0.0
+        self._rate = rate
+        self._allowed = self._rate * BURST_SECONDS
+        self._counted_at = 0.0
         self._waiting: deque[AnsweredPrediction] = deque()
         self._is_scheduled = False
 
@@ -118,12 +132,28 @@ class PredictionRecorder:
         if self._due < 1.0:
             return {}
         self._due -= 1.0
+        if not self._is_allowed():
+            return {}
         question = Question(coverage=answered.question.coverage)
         state, submission = answered.state, answered.submission
         asked = {
             method: state.ask(method, submission, question, phase="shadow")
             for method in state.predictors
-            if method != answered.prediction.method
+            if method != answered.prediction.method and self._is_asked(method)
         }
         # The request in the place of a method that failed would be scored as the method's.
         return {method: each for method, each in asked.items() if each.basis is not FAILED}
+
+    def _is_asked(self, method: str) -> bool:
+        return self._methods is None or method in self._methods
+
+    def _is_allowed(self) -> bool:
+        """Whether one more submission may have shadows now: a bucket of them fills with time."""
+        now = self._loop.time()
+        filled = self._allowed + (now - self._counted_at) * self._rate
+        self._allowed = min(filled, self._rate * BURST_SECONDS)
+        self._counted_at = now
+        if self._allowed < 1.0:
+            return False
+        self._allowed -= 1.0
+        return True

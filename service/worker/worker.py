@@ -124,7 +124,11 @@ class Worker:
             score_retention_seconds=settings.score_retention_days * DAY,
         )
         self.recorder = PredictionRecorder(
-            record=self.writer.record, share=settings.shadow_share, clock=clock
+            record=self.writer.record,
+            share=settings.shadow_share,
+            rate=settings.shadow_rate,
+            methods=settings.shadow_methods,
+            clock=clock,
         )
         self.tuning = TuningKeeper(
             self.store,

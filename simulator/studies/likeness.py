@@ -191,7 +191,11 @@ def play(part: Part) -> Likeness:
 def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness:
     """Play a log to attention, least-cost and the methods of the papers."""
     rounds = SimulatedRounds(
-        Attention(weights=weights), first=FIRST, prices=PRICES, plan=TuningPlan()
+        Attention(weights=weights),
+        first=FIRST,
+        prices=PRICES,
+        plan=TuningPlan(),
+        every=TuningPlan().test,
     )
     predicted = estimates_of(log, rounds, weights)
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])

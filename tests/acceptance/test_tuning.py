@@ -8,7 +8,7 @@ from running_service import Service, eventually
 
 pytestmark = pytest.mark.acceptance
 
-PLAN = {"history": 1000, "training": 3000, "test": 1000, "penalty": 1}
+PLAN = {"history": 1000, "training": 3000, "test": 1000, "penalty": 1, "subjects": ["knn"]}
 RUNTIMES = {"a": 300.0, "b": 900.0, "c": 2700.0}
 
 

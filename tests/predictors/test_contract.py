@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from predictors.base import DEFAULT_METHOD, SHORTEST_ESTIMATE, Predictor
+from predictors.base import (
+    DEFAULT_METHOD,
+    SHORTEST_ESTIMATE,
+    USUAL,
+    Predictor,
+    Question,
+    UncertainPredictor,
+)
 from predictors.jobs import Completion, Submission
 from predictors.memory.user_runs import SLACK
-from predictors.registry import PREDICTORS, UnknownMethodError, create
+from predictors.registry import PREDICTORS, UNCERTAIN, UnknownMethodError, create
 
 DAY = 86400.0
 
@@ -64,6 +71,21 @@ def completions(draw, first_day=0, last_day=100):
 
 logs = st.lists(completions(), max_size=40)
 
+QUESTIONS = (
+    USUAL,
+    Question(coverage=0.5, underestimation_rate=0.1),
+    Question(elapsed=1000.0, explain=True),
+)
+
+
+def said(predictor: Predictor, submission: Submission) -> tuple:
+    """All that a predictor answers about a job."""
+    answers = (predictor.predict(submission),)
+    if predictor.name not in UNCERTAIN:
+        return answers
+    asked = (predictor.ask(submission, question) for question in QUESTIONS)
+    return (*answers, *asked, predictor.quantiles(submission, (0.1, 0.9), 60.0))
+
 
 def fold(case: tuple[str, dict], log: list[Completion]) -> Predictor:
     name, parameters = case
@@ -78,6 +100,7 @@ def test_it_is_a_predictor_that_knows_its_name_and_its_parameters_in_json(case):
     name, parameters = case
     predictor = create(name, **parameters)
     assert isinstance(predictor, Predictor)
+    assert isinstance(predictor, UncertainPredictor) == (name in UNCERTAIN)
     assert predictor.name == name
     in_force = json.loads(json.dumps(predictor.parameters, allow_nan=False))
     assert create(name, **in_force).parameters == predictor.parameters
@@ -97,6 +120,26 @@ def test_a_prediction_is_finite_positive_and_at_most_the_request(case, log, subm
 
 
 @every_predictor
+@given(log=logs, submission=submissions)
+def test_an_answer_with_an_interval_is_the_same_prediction(case, log, submission):
+    plain, *answers = said(fold(case, log), submission)
+    request = submission.requested_walltime
+    for question, answer in zip(QUESTIONS, answers[:-1], strict=False):
+        if question == USUAL:
+            assert answer.predicted_walltime == plain.predicted_walltime
+            assert answer.basis.jobs == plain.basis.jobs
+        assert isfinite(answer.predicted_walltime)
+        assert min(SHORTEST_ESTIMATE, request) <= answer.predicted_walltime <= request
+        interval = answer.interval
+        assert max(0.0, min(question.elapsed or 0.0, request)) <= interval.lower <= interval.upper
+        assert interval.upper <= max(request, question.elapsed or 0.0)
+        assert interval.coverage == question.coverage
+        if answer.median is not None:
+            assert interval.lower <= answer.median <= interval.upper
+        assert (answer.explanation is not None) == question.explain
+
+
+@every_predictor
 @given(log=logs, asked=st.lists(st.tuples(st.integers(0, 40), submissions), max_size=10))
 def test_asking_changes_no_answer(case, log, asked):
     questions = [submission for _, submission in asked]
@@ -105,11 +148,11 @@ def test_asking_changes_no_answer(case, log, asked):
     for place, completion in enumerate(log):
         for moment, submission in asked:
             if moment == place:
-                disturbed.predict(submission)
+                said(disturbed, submission)
         disturbed.observe(completion)
-    once = [silent.predict(submission) for submission in questions]
-    assert [disturbed.predict(submission) for submission in questions] == once
-    assert [silent.predict(submission) for submission in reversed(questions)] == once[::-1]
+    once = [said(silent, submission) for submission in questions]
+    assert [said(disturbed, submission) for submission in questions] == once
+    assert [said(silent, submission) for submission in reversed(questions)] == once[::-1]
 
 
 @every_predictor
@@ -124,7 +167,7 @@ def test_a_completion_says_nothing_about_jobs_submitted_before_its_end(
 ):
     submission = replace(submission, submit_time=min(submission.submit_time, 50 * DAY))
     mixed = merged(past, future, order)
-    assert fold(case, mixed).predict(submission) == fold(case, past).predict(submission)
+    assert said(fold(case, mixed), submission) == said(fold(case, past), submission)
 
 
 def merged(past: list[Completion], future: list[Completion], order: Random) -> list[Completion]:
@@ -204,7 +247,7 @@ def test_the_remembered_part_of_a_log_answers_as_all_of_it_does(case, seed, late
     newest = max(completion.end_time for completion in log)
     for completion in log[-20:]:
         submission = replace(completion.submission, submit_time=newest + later)
-        assert part.predict(submission) == whole.predict(submission)
+        assert said(part, submission) == said(whole, submission)
 
 
 @pytest.mark.parametrize("name", PREDICTORS)

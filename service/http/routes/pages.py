@@ -65,7 +65,7 @@ class Pages:
                 return RedirectResponse(login_address(request), HTTPStatus.SEE_OTHER, HEADERS)
             return html(await page(visitor, own_address(request)))
         except tuple(STATUSES) as error:
-            return self.problem(error)
+            return await self.problem(error)
 
     async def log_in(self, request: Request) -> Response:
         """The page that was wanted, or the form again."""
@@ -76,10 +76,10 @@ class Pages:
             response = RedirectResponse(to, HTTPStatus.SEE_OTHER, HEADERS)
             refused = await self.visitors.log_in(request, form.get("token", ""), response)
         except tuple(STATUSES) as error:
-            return self.problem(error)
+            return await self.problem(error)
         if refused is None:
             return response
-        return html(self.site.login(to=to, refused=refused), HTTPStatus.UNAUTHORIZED)
+        return html(await self.site.login(to=to, refused=refused), HTTPStatus.UNAUTHORIZED)
 
     async def log_out(self, request: Request) -> Response:
         """The form that asks for a token."""
@@ -88,13 +88,13 @@ class Pages:
             check_own_page(request)
             await self.visitors.log_out(request, response)
         except tuple(STATUSES) as error:
-            return self.problem(error)
+            return await self.problem(error)
         return response
 
-    def problem(self, error: Exception) -> Response:
+    async def problem(self, error: Exception) -> Response:
         """A page that says what is wrong."""
         status = status_of(error)
-        return html(self.site.problem(status.phrase, str(error)), status)
+        return html(await self.site.problem(status.phrase, str(error)), status)
 
 
 def add(router: APIRouter, site: Site, visitors: Visitors) -> None:
@@ -114,7 +114,7 @@ def add_doors(router: APIRouter, pages: Pages) -> None:
 
     @router.get("/login", **HIDDEN)
     async def login(to: Annotated[str, Query(max_length=2048)] = "/") -> Response:
-        return html(pages.site.login(to=own_path(to), refused=None))
+        return html(await pages.site.login(to=own_path(to), refused=None))
 
 
 def add_assets(router: APIRouter, assets: Assets) -> None:

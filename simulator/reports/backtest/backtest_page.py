@@ -1,5 +1,6 @@
 """The page of a backtest: the verdict, three numbers, pictures, who gains, and the rules last."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -26,6 +27,9 @@ from simulator.scheduling.estimates import EXACT, REQUESTED
 
 LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}
 """Number of the largest gains, and of the largest losses, that are listed of each kind."""
+
+MONTHS = 12
+"""As many are all listed, as the calendar has them."""
 
 HEADS: Mapping[str, str] = {
     "users": "user",
@@ -249,6 +253,7 @@ def _change(gained: Interval) -> str:
     mean, low, high = (round(-100 * each) for each in (gained.mean, gained.high, gained.low))
     spread = f"({low:+d} to {high:+d})" if (mean, low, high) != (0, 0, 0) else ""
     text = f'{mean:+d}% <span class="range">{spread}</span>' if spread else "0%"
+    text = re.sub(r"[+-]0\b", "0", text)
     return f'<span class="{_tone(gained)}">{text.replace("-", chr(0x2212))}</span>'
 
 
@@ -267,7 +272,7 @@ def _winners(tested: Backtest) -> str:
 def _changes(found: Changes) -> str:
     heads = (HEADS[found.kind], "jobs", "wait today", "predicted", "hours saved")
     listed = found.largest(LISTED[found.kind])
-    if found.kind == "job sizes":
+    if found.kind == "job sizes" or (found.kind == "months" and len(found.changes) <= MONTHS):
         listed = found.changes
     caption = found.kind.capitalize()
     if len(listed) < len(found.changes):

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from simulator.reports import palette
 from simulator.reports.backtest.believability import Quality
@@ -229,7 +229,7 @@ def _finish_waits(axes: Axes, plays: Sequence[Play], also: Values | None = None)
     axes.set_ylim(0, min(1.0, 1.15 * waiting + 0.01))
     axes.set_xlabel("wait")
     axes.set_ylabel("share of jobs that wait longer")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g}%"))
     axes.legend(loc="upper right")
 
 
@@ -247,7 +247,7 @@ def _run_times(figure: Figure, tested: Backtest) -> None:
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("run time")
     axes.set_ylabel("share of jobs no longer")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g}%"))
     axes.legend(loc="upper left")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ UNUSED = ("cpu_time", "used_memory", "partition", "preceding_job", "think_time")
 
 def without_unused(trace: Trace) -> Trace:
     """The trace without what is not used: a million jobs are 40 MB smaller in every process."""
-    unknown = dict.fromkeys(UNUSED, np.full(len(trace), -1, np.int8))
+    unknown: dict[str, Any] = dict.fromkeys(UNUSED, np.full(len(trace), -1, np.int8))
     return replace(trace, comments=(), rejects=(), **unknown)
 
 

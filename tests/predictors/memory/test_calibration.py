@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from predictors.base import Question
+from predictors.base import Question, UncertainPredictor
 from predictors.distribution import Distribution
 from predictors.jobs import Completion, Submission
 from predictors.memory import calibration, columns
 from predictors.memory.job_table import JobTable
 from predictors.methods.least_cost import LeastCost
+from predictors.registry import UNCERTAIN, create
 from predictors.uncertainty import YOUNG
 
 SHARES = (0.05, 0.5, 0.9, 0.99)
@@ -44,14 +45,23 @@ def log(jobs: int, seed: int = 7) -> list[Completion]:
     return found
 
 
-def told(runs: list[Completion], **parameters) -> LeastCost:
-    method = LeastCost(history=1000, **parameters)
+METHODS = {
+    "least-cost": {"history": 1000},
+    "knn": {"neighbours": 20},
+    "attention": {"history": 1000},
+    "percentile": {"key": "user", "lower_bound": 0, "window_days": 5},
+}
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+def told(runs: list[Completion], name: str = "least-cost") -> UncertainPredictor:
+    method = create(name, **METHODS[name])
     for run in runs:
         method.observe(run)
     return method
 
 
-def asked(method: LeastCost, submission: Submission) -> tuple:
+def asked(method: UncertainPredictor, submission: Submission) -> tuple:
     running = replace(submission)
     return (
         method.ask(submission, Question(explain=True)),
@@ -62,7 +72,9 @@ def asked(method: LeastCost, submission: Submission) -> tuple:
     )
 
 
-def held(method: LeastCost, runs: list[Completion], question: Question) -> tuple[float, float]:
+def held(
+    method: UncertainPredictor, runs: list[Completion], question: Question
+) -> tuple[float, float]:
     """Share of runs that an interval held, and that were predicted too short."""
     within = short = 0
     for run in runs:
@@ -74,79 +86,87 @@ def held(method: LeastCost, runs: list[Completion], question: Question) -> tuple
     return within / len(runs), short / len(runs)
 
 
+@every_method
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
-def test_an_interval_holds_the_share_of_runs_that_was_asked_for(coverage):
+def test_an_interval_holds_the_share_of_runs_that_was_asked_for(coverage, name):
     runs = sorted(log(4000), key=lambda run: run.end_time)
-    within, _ = held(told(runs[:1000]), runs[1000:], Question(coverage=coverage))
+    within, _ = held(told(runs[:1000], name), runs[1000:], Question(coverage=coverage))
     assert within == pytest.approx(coverage, abs=0.025)
 
 
+@every_method
 @pytest.mark.parametrize("rate", [0.05, 0.2])
-def test_as_many_predictions_are_too_short_as_were_asked_for(rate):
+def test_as_many_predictions_are_too_short_as_were_asked_for(rate, name):
     runs = sorted(log(4000), key=lambda run: run.end_time)
-    _, short = held(told(runs[:1000]), runs[1000:], Question(underestimation_rate=rate))
+    _, short = held(told(runs[:1000], name), runs[1000:], Question(underestimation_rate=rate))
     assert short == pytest.approx(rate, abs=0.02)
 
 
-def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be():
-    runs = log(calibration.ENOUGH + 40)
-    job = Submission(requested_walltime=7200, submit_time=2e6, user="user1")
-    young = told(runs[: calibration.ENOUGH - 1]).ask(job, Question())
+@every_method
+def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be(name):
+    runs = log(calibration.ENOUGH + 400)
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    young = told(runs[: calibration.ENOUGH - 1], name).ask(job, Question())
     assert young.basis.reason == YOUNG
     assert (young.interval.lower, young.interval.upper) == (0, 7200)
-    assert told(runs[: calibration.ENOUGH - 1]).quantiles(job, SHARES) is None
-    grown = told(runs).ask(job, Question())
+    assert told(runs[: calibration.ENOUGH - 1], name).quantiles(job, SHARES) is None
+    grown = told(runs, name).ask(job, Question())
     assert grown.basis.reason == "history"
     assert grown.interval.upper < 7200
 
 
-def test_what_was_asked_before_changes_no_answer():
-    runs, job = log(1500), Submission(requested_walltime=7200, submit_time=2e6, user="user1")
-    disturbed = told([])
+@every_method
+def test_what_was_asked_before_changes_no_answer(name):
+    runs, job = log(1500), Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    disturbed = told([], name)
     for place, run in enumerate(runs):
         disturbed.observe(run)
         if place % 7 == 0:
             disturbed.ask(replace(job, submit_time=run.end_time - 3000.0), Question())
-    assert asked(disturbed, job) == asked(told(runs), job)
+    assert asked(disturbed, job) == asked(told(runs, name), job)
 
 
-def test_a_run_says_nothing_about_jobs_submitted_before_its_end():
+@every_method
+def test_a_run_says_nothing_about_jobs_submitted_before_its_end(name):
     runs = log(1500)
     now = runs[1000].end_time
     job = Submission(requested_walltime=7200, submit_time=now, user="user1")
     known = [run for run in runs if run.end_time <= now]
-    assert asked(told(runs), job) == asked(told(known), job)
+    assert asked(told(runs, name), job) == asked(told(known, name), job)
 
 
-def test_a_run_that_is_reported_late_counts_as_if_it_had_been_reported_in_time():
+@every_method
+def test_a_run_that_is_reported_late_counts_as_if_it_had_been_reported_in_time(name):
     runs = log(1500)
     late = runs.pop(1200)
-    job = Submission(requested_walltime=7200, submit_time=2e6, user="user1")
-    method = told(runs)
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    method = told(runs, name)
     asked(method, job)
     method.observe(late)
     in_time = sorted([*runs, late], key=lambda run: run.end_time)
-    assert asked(method, job)[1:] == asked(told(in_time), job)[1:]
+    assert asked(method, job)[1:] == asked(told(in_time, name), job)[1:]
 
 
-def test_the_remembered_part_of_a_long_log_answers_as_all_of_it_does():
-    whole = LeastCost(history=1000)
+@every_method
+def test_the_remembered_part_of_a_long_log_answers_as_all_of_it_does(name):
+    whole = told([], name)
     kept = whole.memory.latest_jobs
-    runs = log(2 * kept + 500)
+    runs = log((2 * kept if name == "least-cost" else kept) + 500)
     for place, run in enumerate(runs):
         whole.observe(run)
         if place % 1000 == 0:
             whole.ask(replace(run.submission, submit_time=run.end_time), Question())
     newest = sorted(range(len(runs)), key=lambda place: (runs[place].end_time, place))[-kept:]
-    part = told([runs[place] for place in sorted(newest)])
+    part = told([runs[place] for place in sorted(newest)], name)
     for run in runs[-20:]:
         submission = replace(run.submission, submit_time=run.end_time + 60)
         assert asked(part, submission) == asked(whole, submission)
 
 
-def test_a_running_job_is_compared_with_those_that_ran_as_long():
-    method = told(log(3000))
-    job = Submission(requested_walltime=7200, submit_time=2e6, user="user3")
+@every_method
+def test_a_running_job_is_compared_with_those_that_ran_as_long(name):
+    method = told(log(3000), name)
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user3")
     fresh, running = (method.ask(job, Question(elapsed=each)) for each in (None, 600.0))
     assert running.interval.lower >= 600
     assert running.median > fresh.median
@@ -156,26 +176,34 @@ def test_a_running_job_is_compared_with_those_that_ran_as_long():
     assert left[0] >= 600
 
 
-def test_an_explanation_names_the_heaviest_runs_of_the_same_user_alone():
+@every_method
+def test_an_explanation_names_the_heaviest_runs_of_the_same_user_alone(name):
     runs = [
         replace(run, submission=replace(run.submission, job_id=f"{run.submission.user}.{place}"))
         for place, run in enumerate(log(600))
     ]
-    job = Submission(requested_walltime=7200, submit_time=2e6, user="user3", application="a")
-    found = told(runs).ask(job, Question(explain=True)).explanation
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user3", application="a")
+    found = told(runs, name).ask(job, Question(explain=True)).explanation
     weights = [run.weight for run in found]
     assert weights == sorted(weights, reverse=True)
     assert 0 < sum(weights) <= 1
     assert all(run.job_id.startswith("user3.") for run in found)
-    assert told(runs).ask(job, Question()).explanation is None
+    assert told(runs, name).ask(job, Question()).explanation is None
 
 
-def test_an_unknown_user_gets_the_request_and_the_interval_of_all_that_can_be():
-    answer = told(log(600)).ask(Submission(requested_walltime=7200, submit_time=2e6), Question())
+@every_method
+def test_an_unknown_user_gets_the_request_and_the_interval_of_all_that_can_be(name):
+    answer = told(log(600), name).ask(
+        Submission(requested_walltime=7200, submit_time=1.2e6), Question()
+    )
     assert answer.predicted_walltime == 7200
     assert (answer.interval.lower, answer.interval.upper) == (0, 7200)
     assert answer.median is None
     assert answer.basis.reason == "cold-start"
+
+
+def test_every_method_that_says_how_sure_it_is_is_held_to_this():
+    assert set(METHODS) == UNCERTAIN
 
 
 def one_by_one(method: LeastCost, submission: Submission, question: Question) -> tuple:
@@ -240,13 +268,14 @@ def test_an_answer_in_one_call_is_the_one_of_every_definition_by_itself(
     assert replace(explained, explanation=None) == answer
 
 
-def test_ranks_made_when_runs_are_observed_are_those_made_when_somebody_asks():
-    job = Submission(requested_walltime=7200, submit_time=2e6, user="user1")
-    early = told([])
+@every_method
+def test_ranks_made_when_runs_are_observed_are_those_made_when_somebody_asks(name):
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    early = told([], name)
     for run in LONG_LOG:
         early.observe(run)
         early.ask(job, Question())
-    assert asked(early, job) == asked(told(LONG_LOG), job)
+    assert asked(early, job) == asked(told(LONG_LOG, name), job)
 
 
 def counted(ranks: dict[int, list[float]]) -> calibration.Bins:

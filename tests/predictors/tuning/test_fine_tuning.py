@@ -15,6 +15,8 @@ from predictors.tuning.fine_tuning import (
     judge,
     losses,
 )
+from predictors.tuning.stretch import Noted, Stretch
+from predictors.tuning.subjects import AttentionWeights
 from predictors.tuning.verdict import Demand, noise, standard_error
 
 TELLING = FEATURES.index("scaled")
@@ -57,6 +59,47 @@ def test_it_learns_a_rule_and_is_found_to_win_on_later_runs():
     assert not back.wins
     assert tuned.origin == {"logs": ["public"], "fine_tuned_on": 500}
     assert np.array_equal(start.layers[0], weights().layers[0])
+
+
+def noted(found):
+    return [
+        Noted(case.user, case.runtime, float(place), case, {}) for place, case in enumerate(found)
+    ]
+
+
+def long_and_misleading(case):
+    """Ten days are asked for, and the mark is at a value that is wrong."""
+    right = int(np.flatnonzero(case.values == case.runtime)[0])
+    values = case.values * 240
+    return case._replace(values=values, request=864_000.0, runtime=values[right - 1])
+
+
+def test_weights_whose_answers_cost_more_are_not_adopted_though_most_runs_are_told_better():
+    start = weights()
+    tuned = adapt(start, cases(500), PLAN)
+    subject = AttentionWeights(PLAN, DEMAND, [1.0])
+    short = cases(360, seed=2)
+    few_long = [long_and_misleading(case) for case in cases(40, seed=3)]
+    verdict = subject.judge(start, tuned, noted([*short, *few_long]))
+    assert verdict.gain > 0.1
+    assert verdict.cost < 0
+    assert not verdict.wins
+    assert subject.judge(start, tuned, noted(short)).wins
+
+
+def test_what_would_have_been_said_is_told_again_by_other_weights():
+    """The marked value is nearly certain to tuned weights, so that its margin later is said."""
+    tuned = adapt(weights(), cases(2000), PLAN)
+    stretch, found = Stretch(10, (0.0, 1.0)), cases(10, seed=5)
+    stretch._noted.extend(
+        each._replace(said={"attention": np.zeros(2), "least-cost": np.zeros(2)})
+        for each in noted(found)
+    )
+    older, later = stretch.asked_again(tuned).divided(5)
+    for case, again in zip(found, [*older, *later], strict=True):
+        assert again.said["least-cost"].tolist() == [0, 0]
+        assert (again.said["attention"] > 0).all()
+        assert again.said["attention"][0] <= again.said["attention"][1] <= case.request
 
 
 def test_it_is_the_same_every_time():

@@ -41,7 +41,7 @@ def test_the_verdict_is_the_first_word_on_the_page_and_the_rules_the_last(wallti
 def test_the_text_fits_eighty_columns(walltimed, log):
     _, out, _ = walltimed("backtest", log, "-m", "last-two", "--shake", 3)
     assert max(map(len, out.splitlines())) <= 80
-    assert re.search(r"^max-usage \*", out, re.MULTILINE)
+    assert re.search(r"^auto \*", out, re.MULTILINE)
 
 
 def test_json_has_schema_1(walltimed, log):
@@ -55,8 +55,8 @@ def test_json_has_schema_1(walltimed, log):
     ]  # fmt: skip
     assert document["schema"] == 1
     assert document["verdict"] in {"turn-on", "observe", "not-worth-it", "too-little-data"}
-    assert document["in_force"] == {"method": "max-usage", "profile": "regular"}
-    assert [each["method"] for each in document["methods"]] == ["max-usage", "last-two"]
+    assert document["in_force"] == {"method": "auto", "profile": "regular"}
+    assert [each["method"] for each in document["methods"]] == ["auto", "last-two", "max-usage"]
     for each in document["methods"]:
         assert list(each) == [
             "method", "profile", "wait", "bounded_slowdown", "underestimation_rate",

@@ -152,12 +152,13 @@ def test_shaking_says_which_differences_are_noise(walltimed, longer_log):
     assert waits["fcfs", "percentile"] == "yes"
 
 
+@pytest.mark.parametrize("method", ["auto", "least-cost"])
 def test_estimates_medians_and_bounds_of_a_live_service_make_the_same_schedule(
-    walltimed, longer_log
+    walltimed, longer_log, method
 ):
     code, out, _ = walltimed(
-        "simulate", longer_log, "--limit", 250, "--estimates", "service", "--method", "least-cost",
-        "--estimates", "least-cost", "--profile", "guarded", "--run-by", "estimates",
+        "simulate", longer_log, "--limit", 250, "--estimates", "service", "--method", method,
+        "--estimates", method, "--profile", "guarded", "--run-by", "estimates",
         "--policy", "easy-sjbf", "--json",
     )  # fmt: skip
     assert code == 0

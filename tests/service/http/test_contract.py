@@ -69,7 +69,9 @@ def token(tmp_path_factory, sqlite_template):
     store = open_store(f"sqlite:///{file}")
     _, token = store.issue_token("all", ["admin"], NOW)
     store.close()
-    application.served = create_app(Settings(database_url=f"sqlite:///{file}", max_batch=20))
+    application.served = create_app(
+        Settings(database_url=f"sqlite:///{file}", max_batch=20, forecast_seconds=60)
+    )
     yield token
     shutdown_lifespans()
 

@@ -8,7 +8,9 @@ from urllib.parse import urlencode
 import pytest
 from asgi_client import run_of
 
+from service.page import site
 from service.page.assets import Assets
+from service.page.queue_page import QueuePage
 
 PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if", "/docs")
 
@@ -226,3 +228,27 @@ def test_names_are_shown_and_never_run(serve, sqlite_url, path):
     assert "<img src=x" not in text
     assert "<script>alert" not in text
     assert "49</script>" not in text
+
+
+def test_viewers_who_would_see_the_same_queue_cost_one_rendering(serve, sqlite_url, monkeypatch):
+    shown = []
+    show = QueuePage.show
+    monkeypatch.setattr(QueuePage, "show", lambda *asked: shown.append(asked) or show(*asked))
+    monkeypatch.setattr(site, "SAME_SECONDS", 600.0)
+    service = serve(sqlite_url)
+
+    def hand_over(job_id):
+        waiting = [{"job_id": job_id, "requested_walltime": 60, "submit_time": 1}]
+        body = {"pools": [{"processors": 4}], "waiting": waiting}
+        service.request("PUT", "/v1/queues/default", json=body)
+
+    hand_over("1001")
+    texts = [service.get("/queue").text for _ in range(3)]
+    before = len(shown)
+    assert before <= 2, "one, and one more if a forecast came meanwhile"
+    assert "1001" in texts[0]
+    hand_over("1002")
+    assert "1002" in service.get("/queue").text
+    assert len(shown) > before
+    service.get("/queue", user="ada")
+    assert "1002" not in service.get("/queue", state="running").text

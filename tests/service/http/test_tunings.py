@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from predictors.methods.knn import KnnParameters
 from service.store import Adoption
 from service.worker.tuning import keeper
 
-PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0, "search": "exhaustive"}
+EVERYTHING = {"history": 100, "training": 500, "test": 200, "penalty": 0, "search": "exhaustive"}
+PLAN = EVERYTHING | {"subjects": ["knn"]}
 JOBS = 800
 
 
@@ -28,7 +30,7 @@ def quick(monkeypatch):
 
 def starter(serve, url):
     def service(**options):
-        return serve(url, tuning_plan=PLAN, **{"tuning": "on-request"} | options)
+        return serve(url, **{"tuning_plan": PLAN, "tuning": "on-request"} | options)
 
     return service
 
@@ -167,7 +169,7 @@ def test_two_workers_on_postgresql_use_what_a_round_adopted_and_no_more_what_it_
     serve, postgres_url
 ):
     """An earlier round is made to have adopted weights that turn every likeness round."""
-    start = starter(serve, postgres_url)
+    start = partial(starter(serve, postgres_url), tuning_plan=EVERYTHING)
     services = [start(), start()]
     services[0].complete(*history(0, JOBS, by_application))
     layers = shipped().layers

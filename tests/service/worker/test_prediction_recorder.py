@@ -15,6 +15,56 @@ from service.worker.prediction_recorder import (
 
 CONNECTIONS = 64
 
+JOB = Submission(requested_walltime=60.0, submit_time=0.0)
+
+
+def answered_by(method):
+    """A prediction of a method on a cluster without history."""
+    return AnsweredPrediction(
+        state=LiveState(Settings(), Metrics()).of("default"),
+        submission=JOB,
+        question=USUAL,
+        prediction=request_of(JOB, method=method, basis=COLD_START),
+        prediction_id="p",
+    )
+
+
+class Clock:
+    """An event loop's clock that stands still."""
+
+    now = 0.0
+
+    def time(self):
+        return self.now
+
+
+def recorded(recorder, found, predictions):
+    """The methods that were recorded for each of some predictions."""
+    del found[:]
+    for _ in range(predictions):
+        recorder._waiting.append(answered_by("least-cost"))
+    recorder.flush()
+    return [set(each.estimates) for each in found]
+
+
+def test_beyond_a_rate_nobody_else_is_asked_until_time_has_passed():
+    found, loop = [], Clock()
+    recorder = PredictionRecorder(record=found.append, share=1.0, rate=0.5, clock=lambda: 0.0)
+    recorder.start(loop)
+    asked = recorded(recorder, found, 7)
+    assert [len(methods) > 1 for methods in asked] == [True] * 5 + [False] * 2
+    loop.now = 2.0
+    assert [len(methods) > 1 for methods in recorded(recorder, found, 2)] == [True, False]
+
+
+def test_in_shadow_only_the_methods_of_the_setting_are_asked_and_auto_is_whom_it_names():
+    found = []
+    recorder = PredictionRecorder(
+        record=found.append, share=1.0, methods=["attention", "knn"], clock=lambda: 0.0
+    )
+    recorder.start(Clock())
+    assert recorded(recorder, found, 1) == [{"least-cost", "attention", "knn", "auto"}]
+
 
 def test_predictions_never_gather_faster_than_they_are_recorded():
     """Every connection may ask in every turn of the event loop, for hours."""

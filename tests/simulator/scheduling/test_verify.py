@@ -1,5 +1,6 @@
 """Finished schedules: as files, under the checks of ``verify``, and what these find."""
 
+import csv
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from workloads import schedule_of, workload_of
 
 from simulator.engine.policies import POLICIES
 from simulator.scheduling.estimates import Estimates
-from simulator.scheduling.schedule_file import NoResultError, Result, write_result
+from simulator.scheduling.schedule_file import NoResultError, Result, write_csv, write_result
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.verify import verify
@@ -63,6 +64,15 @@ def test_a_result_carries_the_schedule_and_its_rules(written):
     assert result.trace.header["SimulationPolicy"].startswith("conservative: every job")
     assert result.trace.header["SimulationEstimates"].startswith("given")
     assert result.trace.header["SimulationInput"] == "5 jobs; nothing left out"
+
+
+@pytest.mark.parametrize(
+    ("policy", "promised"), [("conservative", ["0", "9", "0", "12", "11"]), ("easy", [""] * 5)]
+)
+def test_a_table_has_the_waits_that_were_promised_at_arrival(policy, promised, tmp_path):
+    write_csv(schedule_of(JOBS, 4, policy=policy), tmp_path / "schedule.csv")
+    with (tmp_path / "schedule.csv").open() as file:
+        assert [row["promised_wait"] for row in csv.DictReader(file)] == promised
 
 
 def test_a_plain_log_is_no_result():

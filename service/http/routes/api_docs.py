@@ -33,7 +33,8 @@ def add(router: APIRouter, document: Callable[[], Mapping[str, Any]]) -> None:
     @router.get("/docs", **HIDDEN)
     async def api(request: Request) -> Response:
         visitor, url = Visitor(EVERYBODY), own_address(request)
-        return html(await asyncio.to_thread(lambda: page().show(visitor, url)))
+        shown = await asyncio.to_thread(page)
+        return html(await shown.show(visitor, url))
 
     @router.get("/", **HIDDEN)
     async def door() -> Response:
