@@ -11,7 +11,7 @@ COUNTED := --require-hashes | awk '/^Collecting/ {printf "\r  collected %d", ++n
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long tests format lint types imports check docs lock \
+.PHONY: demo test test-long tests mutants format lint types imports check docs lock \
 	slurm slurm-accounts slurm-root openpbs chromium screenshots clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module.
@@ -45,6 +45,12 @@ test: .venv/ready
 test-long: .venv/ready
 	$(BIN)/walltimed warm-up
 	$(MAKE) -j 2 check tests LONG=--long
+
+# Whether the tests notice mistakes: puts one after another into a copy; at most an hour.
+MUTANTS ?= 120
+mutants: .venv/ready
+	$(BIN)/walltimed warm-up
+	$(BIN)/python tests/mutants/run.py --count $(MUTANTS)
 
 tests: .venv/ready
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term $(LONG)

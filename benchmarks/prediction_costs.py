@@ -10,13 +10,14 @@ what is there before is frozen. The table shows medians over those calls, of pre
 those that rest on history; then the 99th percentile after the longest history, and how many
 times the median after the shortest history the one after the longest is. (knn searches its last
 5,000 runs, a fifth of which is there after 10^3.) Rows named "interval" are about answers with
-median and interval. There every run is ranked when it is observed, because somebody has asked
-since the last one: so what a rank costs is in their columns of observations.
+median and interval, which take turns with those without. There every run is ranked when it is
+observed, because somebody has asked since the last one: so what a rank costs is in their columns
+of observations.
 """
 
 import argparse
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
 from random import Random
 from statistics import median, quantiles
@@ -115,20 +116,26 @@ def contestants() -> dict[str, Predictor | Sure | Accuracy]:
     }
 
 
-def costs(contestant: Predictor | Sure | Accuracy, jobs: list[Completion]) -> Costs:
-    """Predict and observe the jobs one by one, each predicted as if submitted at its end."""
-    measured = Costs(predict=[], observe=[])
+def costs(
+    contestants: Sequence[Predictor | Sure | Accuracy], jobs: list[Completion]
+) -> list[Costs]:
+    """Predict and observe the jobs one by one, each predicted as if submitted at its end.
+
+    The contestants take turns at every job, so that they meet the same machine.
+    """
+    measured = [Costs(predict=[], observe=[]) for _ in contestants]
     for job in jobs:
         submission = replace(job.submission, submit_time=job.end_time)
-        began = perf_counter_ns()
-        prediction = contestant.predict(submission)
-        predicted = perf_counter_ns()
-        contestant.observe(job)
-        observed = perf_counter_ns()
-        measured.observe.append(observed - predicted)
-        basis = getattr(prediction, "basis", None)
-        if basis is None or basis.reason in {"history", "request"}:
-            measured.predict.append(predicted - began)
+        for contestant, cost in zip(contestants, measured, strict=True):
+            began = perf_counter_ns()
+            prediction = contestant.predict(submission)
+            predicted = perf_counter_ns()
+            contestant.observe(job)
+            observed = perf_counter_ns()
+            cost.observe.append(observed - predicted)
+            basis = getattr(prediction, "basis", None)
+            if basis is None or basis.reason in {"history", "request"}:
+                cost.predict.append(predicted - began)
     return measured
 
 
@@ -146,8 +153,13 @@ def measure(sizes: list[int]) -> dict[str, list[Costs]]:
         seen = size + MEASURED_JOBS
         gc.collect()
         gc.freeze()
-        for name, contestant in running.items():
-            found[name].append(costs(contestant, block))
+        for name in running:
+            if name.endswith(INTERVAL):
+                continue
+            names = [each for each in (name, name + INTERVAL) if each in running]
+            measured = costs([running[each] for each in names], block)
+            for each, cost in zip(names, measured, strict=True):
+                found[each].append(cost)
         print(f"measured after {size:,} completions", flush=True)
     return found
 

@@ -58,4 +58,4 @@ Description: walltime predictions for HPC batch schedulers
 CONTROL
 install -m 755 deploy/postinst deploy/prerm deploy/postrm "$root/DEBIAN"
 
-dpkg-deb -Zgzip -z3 --root-owner-group --build "$root" "$output/walltimed_${version}_$architecture.deb"
+dpkg-deb -Zxz -z2 --root-owner-group --build "$root" "$output/walltimed_${version}_$architecture.deb"

@@ -4,13 +4,13 @@ import types
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from pydantic import AwareDatetime, BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from service.contract.fields import Whole
+from service.contract.fields import OneOf, Whole
 
 _BOUNDS = ("gt", "ge", "lt", "le", "min_length", "max_length")
 
@@ -70,6 +70,9 @@ def _default(field: FieldInfo) -> tuple[Any, ...]:
 
 def _type(annotation: Any, metadata: list[Any]) -> Any:
     """The annotation as msgspec understands it: the same or narrower."""
+    for item in metadata:
+        if isinstance(item, OneOf):
+            return Literal[item.names]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _type(arguments[0], [*arguments[1:], *metadata])

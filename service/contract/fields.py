@@ -66,6 +66,19 @@ class Whole:
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
+@dataclass(frozen=True)
+class OneOf:
+    """One of ``names``, which the documentation and the error for any other name list."""
+
+    names: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """A literal."""
+        return core_schema.literal_schema(list(self.names))
+
+
 Text = Annotated[
     str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")
 ]

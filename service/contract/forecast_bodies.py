@@ -1,11 +1,9 @@
 """The JSON of a queue to be played forward."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec.structs import replace
-from pydantic import FailFast, Field, GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic import FailFast, Field
 
 from predictors.jobs import DEFAULT_CLUSTER, Submission
 from service.contract.bodies import RequestBody, SubmissionBody
@@ -14,6 +12,7 @@ from service.contract.fields import (
     Duration,
     JobId,
     Kibibytes,
+    OneOf,
     PositiveDuration,
     Processors,
     Text,
@@ -32,19 +31,6 @@ from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLI
 from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 
 MOST_SAMPLES = 200
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """One of ``names``, which the documentation and the error for any other name list."""
-
-    names: tuple[str, ...]
-
-    def __get_pydantic_core_schema__(
-        self, _source: Any, _handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """A literal."""
-        return core_schema.literal_schema(list(self.names))
 
 
 Policy = Annotated[str, OneOf((*POLICIES, *SHARED_POLICIES))]

@@ -11,6 +11,7 @@ from service.contract.fields import (
     JobId,
     Kibibytes,
     Method,
+    OneOf,
     PositiveDuration,
     Processors,
     Text,
@@ -18,7 +19,7 @@ from service.contract.fields import (
     Whole,
     unix_seconds,
 )
-from service.contract.forecast_bodies import OneOf, Order
+from service.contract.forecast_bodies import Order
 from service.queues.snapshot import JobState, LiveJob, Pool, Rules
 from simulator.engine.policies import POLICIES
 

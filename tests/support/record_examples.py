@@ -213,7 +213,7 @@ if __name__ == "__main__":
         opened = open_store(store)
         opened.upgrade()
         opened.close()
-        with InProcess(store, tuning="elsewhere") as service:
+        with InProcess(store, method="auto", tuning="elsewhere") as service:
             recorder = Recorder(service)
             record(recorder)
     Path(sys.argv[1]).write_text(json.dumps(recorder.noted, indent=1) + "\n")

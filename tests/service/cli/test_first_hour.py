@@ -88,6 +88,7 @@ def test_numbers_may_differ_and_words_may_not():
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
 def test_the_first_hour_goes_as_its_page_says(walltimed, shell, monkeypatch):
     monkeypatch.setenv("WALLTIMED_CONFIG", "")
+    assert walltimed("warm-up")[0] == 0  # as the first section does
     for command, printed in STEPS:
         if command.startswith("walltimed ") and not command.endswith("&"):
             _, out, err = walltimed(*shlex.split(command)[1:])

@@ -17,6 +17,7 @@ from service.contract.bodies import (
     PredictionRequest,
 )
 from service.contract.decoding import msgspec_first, struct_of
+from service.contract.queue_bodies import QueueBody
 from service.errors import InvalidFieldError
 
 by_msgspec = msgspec_first(CompletionBatch)
@@ -112,3 +113,12 @@ def test_a_running_job_takes_the_quick_way_with_its_submission():
     decoded = msgspec.json.Decoder(struct_of(ExtensionRequest)).decode(body)
     expected = ExtensionRequest.model_validate_json(body)
     assert decoded.submission.submission(0.0) == expected.submission.submission(0.0)
+
+
+@pytest.mark.parametrize("field", ["order", "policy"])
+def test_a_word_that_is_none_of_those_allowed_is_refused_on_both_ways(field):
+    body = {"pools": [{"processors": 4}], field: "AAA"}
+    with pytest.raises(ValidationError, match="Input should be 'fcfs'"):
+        msgspec_first(QueueBody)(json.dumps(body).encode())
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.Decoder(struct_of(QueueBody)).decode(json.dumps(body).encode())

@@ -81,6 +81,17 @@ def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
     assert store.erasable(Erasure(users=frozenset({NAME, "bob"}))).predictions == 1
 
 
+def test_what_is_just_as_old_as_the_limit_stays(store):
+    runs = [a_run(str(end), start=end - 600.0) for end in (9_999.0, 10_000.0)]
+    store.write(
+        [reported(*runs)],
+        [predicted(str(run.end_time), run, recorded_at=run.end_time) for run in runs],
+    )
+    erased = store.erase(Erasure(before=10_000.0), now=20_000.0)
+    assert (erased.runs, erased.predictions) == (1, 1)
+    assert [run.end_time for run in read_all(store.reader())] == [10_000.0]
+
+
 def test_what_an_older_release_left_in_the_file_is_overwritten(sqlite_url):
     """Free pages of a file that was written without secure_delete."""
     file = Path(make_url(sqlite_url).database)

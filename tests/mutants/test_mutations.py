@@ -1,0 +1,70 @@
+"""The mutation run puts in mistakes that a test can notice, and none that changes nothing."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from areas import AREAS, files, nearest
+from mutations import chosen
+from run import ROOT, equivalents
+
+PYTHON = '''"""A module."""
+
+LIMIT: int = 3
+
+
+def first(values: list[int] | None) -> int:
+    """The first value that is large."""
+    for value in values or []:
+        if value >= LIMIT and value != 7:
+            return value
+    print("none")
+    return -1
+'''
+LUA = """-- a + b
+local function first(values)
+  if values and #values > 0 then return values[1] + 1 end
+  log_error("none")
+end
+"""
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    (tmp_path / "module.py").write_text(PYTHON)
+    (tmp_path / "module.lua").write_text(LUA)
+    return lambda name, seed: chosen(tmp_path, [name], 20, seed)
+
+
+def test_every_line_that_does_something_is_changed_once(drawn):
+    mutants = drawn("module.py", 1)
+    assert sorted(mutant.line for mutant in mutants) == [3, 8, 9, 11, 12]
+    for mutant in mutants:
+        assert ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(PYTHON))
+        assert mutant.before != mutant.after
+
+
+def test_a_seed_draws_the_same_mutants_and_another_one_others(drawn):
+    assert drawn("module.py", 1) == drawn("module.py", 1)
+    assert any(drawn("module.py", 1) != drawn("module.py", seed) for seed in range(2, 6))
+
+
+def test_lua_is_changed_outside_its_comments(drawn):
+    mutants = drawn("module.lua", 1)
+    assert sorted(mutant.line for mutant in mutants) == [3, 4]
+    assert all(mutant.source.startswith("-- a + b\n") for mutant in mutants)
+
+
+@pytest.mark.parametrize("area", AREAS, ids=lambda area: area.name)
+def test_areas_have_files_and_tests(area):
+    paths = files(ROOT, area)
+    assert paths
+    assert any(nearest(ROOT, area, path) for path in paths)
+    assert all((ROOT / place).exists() for place in area.tests)
+
+
+def test_what_is_called_equivalent_is_a_line_that_exists():
+    for path, before, after in equivalents():
+        lines = [line.strip() for line in (Path(ROOT) / path).read_text("utf-8").splitlines()]
+        assert before in lines
+        assert before != after
