@@ -109,8 +109,8 @@ class Settings(BaseSettings):
         description="Most such submissions in a second; more in a burst, ten seconds' worth at "
         "once.",
     )
-    shadow_methods: list[str] | None = Field(
-        None, description="The other methods that are asked, for example ['least-cost']; null: all."
+    shadow_methods: list[str] = Field(
+        [], description="The other methods that are asked, for example ['least-cost']; []: all."
     )
     record_predictions: bool = Field(
         default=True, description="Store predictions, so that they can be scored when jobs end."

@@ -118,7 +118,7 @@ def check_parameters(settings: "Settings") -> None:
     from predictors.tuning.search import check_available
 
     names_of(settings)
-    for method in {settings.method, *settings.predictors, *(settings.shadow_methods or ())}:
+    for method in {settings.method, *settings.predictors, *settings.shadow_methods}:
         try:
             create(method, **settings.predictors.get(method, {}))
         except ValueError as error:

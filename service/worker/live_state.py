@@ -292,7 +292,7 @@ class LiveState:
 
 def check_methods(settings: Settings) -> None:
     """Refuse settings about methods that do not exist, instead of ignoring them."""
-    for name in (settings.method, *settings.predictors, *(settings.shadow_methods or ())):
+    for name in (settings.method, *settings.predictors, *settings.shadow_methods):
         if name not in METHODS or (name == AUTO and name in settings.predictors):
             raise UnknownMethodError(
                 f"There is no method {name!r}; there are {', '.join(sorted(METHODS))}."

@@ -52,7 +52,7 @@ class PredictionRecorder:
         record: takes what is to be stored and returns at once.
         share: of submissions, evenly spaced, that the other methods are asked about.
         rate: most of these in a second, so that the others cost next to nothing under any load.
-        methods: that are asked; None: all.
+        methods: that are asked; all if it names none.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class PredictionRecorder:
         record: Callable[[RecordedPrediction], None],
         share: float,
         rate: float = ANY_RATE,
-        methods: Collection[str] | None = None,
+        methods: Collection[str] = (),
         clock: Callable[[], float],
     ) -> None:
         self._loop: asyncio.AbstractEventLoop
@@ -145,7 +145,7 @@ class PredictionRecorder:
         return {method: each for method, each in asked.items() if each.basis is not FAILED}
 
     def _is_asked(self, method: str) -> bool:
-        return self._methods is None or method in self._methods
+        return not self._methods or method in self._methods
 
     def _is_allowed(self) -> bool:
         """Whether one more submission may have shadows now: a bucket of them fills with time."""
