@@ -195,7 +195,7 @@ EXPERIMENTS = (
 
         For example:
 
-            walltimed experiment scheduling SDSC-SP2-1998-4.2-cln.swf.gz --method least-cost
+            walltimed experiment scheduling SDSC-SP2-1998-4.2-cln.swf.gz -m least-cost
             walltimed experiment scheduling *.swf.gz --first HPC2N=100000 --output scheduling
         """,
         TRACES,

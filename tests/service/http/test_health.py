@@ -132,7 +132,9 @@ def test_a_restart_reaches_the_same_answers(store_url):
     def answers(service):
         methods = [method["name"] for method in service.get("/v1/methods").json()["methods"]]
         asked = [
-            service.predict(user=user, method=method, group="g", queue="q")
+            service.predict(
+                user=user, method=method, group="g", queue="q", submit_time=NOW + 50_000
+            )
             for user in users
             for method in methods
         ]
