@@ -139,7 +139,7 @@ def a_long_log():
             user=f"u{int(chance.paretovariate(0.7)) % 60}",
             cluster="north" if chance.random() < 0.9 else "south",
         )
-        for job in range(14_000)
+        for job in range(26_000)
     ]
     return sorted(runs, key=lambda run: run.end_time)
 
