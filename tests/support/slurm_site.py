@@ -117,7 +117,7 @@ class SlurmSite:
             self.process = subprocess.Popen(
                 [WALLTIMED, "serve", "--port", str(self.port), "--database-url", self.url],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                cwd=self.directory, env=self.environment | {"WALLTIMED_METHOD": "max-usage"},
+                cwd=self.directory, env={"WALLTIMED_METHOD": "max-usage"} | self.environment,
             )  # fmt: skip
         eventually(self._is_ready, seconds=60)
 
