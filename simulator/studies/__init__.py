@@ -7,13 +7,13 @@ from simulator.studies import (
     calibration,
     least_cost,
     likeness,
-    scheduling,
     wait_prediction,
     xu_schedules,
 )
 from simulator.studies.hanzich import hanzich_study
 from simulator.studies.klusacek import klusacek_study
 from simulator.studies.rocchetti import rocchetti_study
+from simulator.studies.scheduling import scheduling_study
 from simulator.studies.study import Study
 from simulator.studies.tang import tang_study
 from simulator.studies.xu import xu_study
@@ -26,7 +26,7 @@ STUDIES: Mapping[str, Study] = {
     "least-cost": least_cost.STUDY,
     "likeness": likeness.STUDY,
     "rocchetti": rocchetti_study.STUDY,
-    "scheduling": scheduling.STUDY,
+    "scheduling": scheduling_study.STUDY,
     "tang": tang_study.STUDY,
     "wait-prediction": wait_prediction.STUDY,
     "xu": xu_study.STUDY,

@@ -14,20 +14,16 @@ from service.cli import app
 from service.cli.experiments import command
 from simulator.scheduling.estimates import Said
 from simulator.scheduling.profiles import PROFILES
-from simulator.studies.scheduling import (
+from simulator.studies.scheduling.scheduling_changes import Change, Line, Summary, lines_of
+from simulator.studies.scheduling.scheduling_plays import (
     POLICIES,
-    STUDY,
     TODAY,
-    Change,
-    Line,
     Repetition,
-    Summary,
     answers,
-    lines_of,
     play,
-    report,
-    runs,
 )
+from simulator.studies.scheduling.scheduling_study import STUDY, runs
+from simulator.studies.scheduling.scheduling_tables import report
 from simulator.studies.study import StudyError, play_all
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise

@@ -1,0 +1,1 @@
+"""What predictions do to a schedule, by method, policy and profile."""

@@ -1,0 +1,94 @@
+"""What do predictions do to a schedule? Methods, policies and profiles, shaken again and again."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from simulator.replay.method_spec import MethodSpec, usual_methods
+from simulator.scheduling.estimates import EXACT, REQUESTED
+from simulator.scheduling.profiles import PROFILES
+from simulator.studies.scheduling.scheduling_changes import lines_of, summaries
+from simulator.studies.scheduling.scheduling_picture import draw
+from simulator.studies.scheduling.scheduling_plays import POLICIES, Part, play
+from simulator.studies.scheduling.scheduling_tables import report
+from simulator.studies.study import Played, Study, StudyError, Takes, write_text
+
+
+def runs(
+    paths: Sequence[Path],
+    limit: int | None,
+    *,
+    shake: int = 10,
+    method: Sequence[str] = (),
+    first: Sequence[str] = (),
+) -> Sequence[Part]:
+    """A part for each log and source of estimates.
+
+    Raises:
+        StudyError: a method is unknown, or a limit of one log is not understood.
+    """
+    limits = dict(map(_limit, first))
+    try:
+        for spec in method:
+            MethodSpec.parse(spec).predictor()
+    except ValueError as error:
+        raise StudyError(str(error)) from error
+    chosen = method or [name for name in usual_methods() if name != REQUESTED]
+    return [
+        Part(str(path), _limit_of(path, limits, limit), estimates, shake)
+        for path in paths
+        for estimates in (REQUESTED, *chosen, EXACT)
+    ]
+
+
+def _limit(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not (name and number.isdecimal() and int(number)):
+        raise StudyError(f"{text!r} is not of the form LOG=JOBS.")
+    return name, int(number)
+
+
+def _limit_of(path: Path, limits: Mapping[str, int], usual: int | None) -> int | None:
+    found = [jobs for name, jobs in limits.items() if path.name.startswith(name)]
+    return found[0] if found else usual
+
+
+def records(played: Played) -> dict[str, Any]:
+    """Every change with its plays, and the goals."""
+    lines = list(lines_of(played))
+    return {
+        "records": [line.as_record() for line in lines],
+        "goals": [
+            {
+                "policy": rules[0],
+                "profile": rules[1],
+                "estimates": estimates,
+                "wait": found.wait,
+                "slowdown": found.slowdown,
+                "longest": found.longest,
+                "reached": not found.missed,
+                "missed": found.missed,
+            }
+            for (rules, estimates), found in summaries(lines).items()
+        ],
+    }
+
+
+def write(directory: Path, title: str, text: str, played: Played) -> None:
+    """Write the tables, and a picture for each policy and profile."""
+    write_text(directory, title, text, played)
+    lines = list(lines_of(played))
+    for rules in product(POLICIES, PROFILES):
+        draw([line for line in lines if line.rules == rules], directory / f"{'-'.join(rules)}.svg")
+
+
+STUDY = Study(
+    title="What predictions do to a schedule: methods, policies and profiles, shaken",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=play,
+    report=report,
+    records=records,
+    write=write,
+)

@@ -1,0 +1,95 @@
+"""The tables of the study: what holds on all logs, then every log."""
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from simulator.replay.method_spec import usual_methods
+from simulator.reports.backtest.gains import Interval
+from simulator.reports.palette import name_of_method
+from simulator.reports.tables import text_table
+from simulator.reports.words import duration
+from simulator.scheduling.estimates import REQUESTED
+from simulator.scheduling.profiles import PROFILES
+from simulator.studies.scheduling.scheduling_changes import Line, Summary, lines_of, summaries
+from simulator.studies.scheduling.scheduling_plays import POLICIES, TODAY, Rules
+from simulator.studies.study import Played
+
+
+def report(played: Played) -> str:
+    """What holds on all logs, then every log."""
+    lines = list(lines_of(played))
+    logs = dict.fromkeys(part.trace for part, _ in played)
+    return "\n".join([summary_table(lines), *(log_table(trace, played, lines) for trace in logs)])
+
+
+SUMMARY_LEGEND = """\
+wait, slowdown: change of mean wait and bounded slowdown in the median log
+against requests under EASY, and (alone) against requests under the same policy;
+longest: longest wait over that by requests under EASY, in the worst log. Goals:
+-15%, -25%, 1.25 (* missed), and no log worse off in every repetition.
+"""
+
+
+def summary_table(lines: Sequence[Line]) -> str:
+    """The goals, reached or missed."""
+    heads = ("all logs", "wait", "alone", "slowdown", "alone", "longest", "goals")
+    rows: list[Sequence[str]] = []
+    rules: Rules | None = None
+    for (here, estimates), found in summaries(lines).items():
+        if here != rules:
+            rows.append((", ".join(here), *[""] * (len(heads) - 1)))
+            rules = here
+        rows.append(
+            (
+                f"  {short(estimates)}",
+                _marked(f"{found.wait:+.0%}", "wait", found),
+                f"{found.alike[0]:+.0%}",
+                _marked(f"{found.slowdown:+.0%}", "slowdown", found),
+                f"{found.alike[1]:+.0%}",
+                _marked(f"{found.longest:.2f}", "longest", found),
+                found.verdict,
+            )
+        )
+    return f"{text_table(heads, rows)}\n{SUMMARY_LEGEND}"
+
+
+def _marked(text: str, goal: str, found: Summary) -> str:
+    return f"{text}{'*' if goal in found.missed else ' '}"
+
+
+def log_table(trace: str, played: Played, lines: Sequence[Line]) -> str:
+    """The changes on one log, mean and range of the repetitions."""
+    part, found = next((p, f) for p, f in played if (p.trace, p.estimates) == (trace, REQUESTED))
+    today = found.plays[TODAY]
+    wait, slowdown, longest = (np.mean([each[place] for each in today]) for place in range(3))
+    rows: list[Sequence[str]] = []
+    for rules in product(POLICIES, PROFILES):
+        here = [line for line in lines if (line.log, line.rules) == (part.log, rules)]
+        rows += [(", ".join(rules), *[""] * 5)] if here else []
+        rows += [
+            (
+                f"  {short(line.estimates)}",
+                *_change(line.today.wait),
+                *_change(line.today.slowdown),
+                f"{line.today.longest.mean:.2f}",
+            )
+            for line in here
+        ]
+    heads = (part.log, "wait", "", "slowdown", "", "longest")
+    return (
+        f"{part.log}: {found.jobs:,} jobs, {len(today)} plays. By requests under EASY: wait "
+        f"{duration(wait)},\nbounded slowdown {slowdown:.1f}, longest wait {duration(longest)}\n"
+        f"{text_table(heads, rows)}"
+    )
+
+
+def short(estimates: str) -> str:
+    """A name of at most 20 letters."""
+    known = {spec for spec in usual_methods() if ":" in spec}
+    return name_of_method(estimates) if estimates in known else estimates[:20]
+
+
+def _change(change: Interval) -> tuple[str, str]:
+    return f"{change.mean:+.0%}", f"({100 * change.low:+.0f} to {100 * change.high:+.0f})"
