@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from service.contract.answers import TrialAnswer, TuningAnswer
+from service.contract.answers import ChangeAnswer, TrialAnswer, TuningAnswer, VerdictAnswer
 from service.operations.tuning import TuningRounds
 
 ORIGINS = {
@@ -13,6 +13,19 @@ ORIGINS = {
     "request": "by a caller",
     "command": "by the command walltimed tune",
 }
+
+
+SUBJECTS = {
+    "knn": "parameters of knn",
+    "attention": "weights of attention",
+    "price": "price of an underestimate",
+    "auto": "who answers for auto",
+}
+
+Kind = Literal["good", "careful", "bad", ""]
+"""The colour of a verdict."""
+
+KINDS: dict[str, Kind] = {"adopted": "good", "kept": "", "dropped": "careful"}
 
 
 class TrialRow(Struct, frozen=True):
@@ -24,11 +37,21 @@ class TrialRow(Struct, frozen=True):
     parameters: str
 
 
+class ChangeRow(Struct, frozen=True, kw_only=True):
+    """What a round did about one thing that is learned of the cluster."""
+
+    subject: str
+    action: str
+    kind: Kind
+    before: str
+    after: str
+    gain: str
+
+
 class RoundShown(Struct, frozen=True, kw_only=True):
     """One round."""
 
-    title: str
-    kind: Literal["good", "careful", "bad", ""]
+    kind: Kind
     verdict: str
     origin: str
     asked_at: float
@@ -36,6 +59,7 @@ class RoundShown(Struct, frozen=True, kw_only=True):
     seconds: float | None
     error: str | None
     trials: Sequence[TrialRow]
+    changes: Sequence[ChangeRow]
     step: int
     steps: int
 
@@ -62,12 +86,17 @@ class RoundsPage:
 def sentence(rounds: Sequence[TuningAnswer]) -> str:
     """The page in a sentence."""
     if not rounds:
-        return "Rounds look for better parameters in the background."
-    adopted = sum(1 for each in rounds if each.adopted)
+        return "Rounds look for something better in the background."
+    adopted = sum(1 for each in rounds if has_adopted(each))
     return (
-        f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}, {adopted} of which won on later "
-        "runs and put new parameters in force."
+        f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}, {adopted} of which found what won "
+        "on later runs and put it in force."
     )
+
+
+def has_adopted(each: TuningAnswer) -> bool:
+    """Whether a round put anything in force."""
+    return bool(each.adopted) or any(change.action == "adopted" for change in each.changes)
 
 
 def shown(each: TuningAnswer) -> RoundShown:
@@ -75,7 +104,6 @@ def shown(each: TuningAnswer) -> RoundShown:
     kind, verdict = verdict_of(each)
     began, ended = each.started_at, each.finished_at
     return RoundShown(
-        title="Parameters of knn",
         kind=kind,
         verdict=verdict,
         origin=ORIGINS.get(each.origin, each.origin),
@@ -88,18 +116,46 @@ def shown(each: TuningAnswer) -> RoundShown:
             for name, trial in (("before", each.before), ("found", each.after))
             if trial is not None
         ],
+        changes=[change_row(change) for change in each.changes],
         step=each.step,
         steps=each.steps if each.state == "running" else 0,
     )
 
 
-def verdict_of(each: TuningAnswer) -> tuple[Literal["good", "careful", "bad", ""], str]:
+def verdict_of(each: TuningAnswer) -> tuple[Kind, str]:
     """How it stands with a round, and the colour of that."""
     if each.state == "failed":
         return "bad", "failed"
     if each.state != "done":
         return "", each.state
-    return ("good", "adopted") if each.adopted else ("careful", "dropped: no gain on later runs")
+    return ("good", "adopted") if has_adopted(each) else ("", "kept: no gain on later runs")
+
+
+def change_row(change: ChangeAnswer) -> ChangeRow:
+    """A change in words; a change that was dropped is told by how it did since its adoption."""
+    judged = change.review if change.action == "dropped" else change.verdict
+    return ChangeRow(
+        subject=SUBJECTS.get(change.subject, change.subject),
+        action=change.action,
+        kind=KINDS[change.action],
+        before=_described(change.before),
+        after=_described(change.after),
+        gain=gain_text(judged),
+    )
+
+
+def gain_text(verdict: VerdictAnswer | None) -> str:
+    """The gain in cost on runs that the change was not made on, with twice its noise."""
+    if verdict is None:
+        return "-"
+    noise = "" if verdict.error is None else f" ± {2 * verdict.error:.1%}"
+    return f"{verdict.gain:+.1%}{noise} on {verdict.jobs:,} runs"
+
+
+def _described(content: Any) -> str:
+    if content is None:
+        return "-"
+    return parameters_text(content) if isinstance(content, dict) else _value(content)
 
 
 def row(name: str, trial: TrialAnswer) -> TrialRow:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from asgi_client import run_of
 
+from predictors.tuning.plan import TuningPlan
 from service.page import site
 from service.page.assets import Assets
 from service.page.queue_page import QueuePage
@@ -228,6 +229,32 @@ def test_names_are_shown_and_never_run(serve, sqlite_url, path):
     assert "<img src=x" not in text
     assert "<script>alert" not in text
     assert "49</script>" not in text
+
+
+def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqlite_url):
+    service = serve(sqlite_url)
+    service.complete(*(run_of(place, end_time=1e9 + place) for place in range(250)))
+    rounds = service.worker.store.tunings
+    plan = TuningPlan(history=50, training=100, test=100)
+    taken = rounds.take(rounds.ask("default", plan, "history", 1.0).tuning_id, 2.0)
+    won = {"cases": 2000, "gain": 0.0312, "error": 0.004, "cost": None}
+    lost = {"cases": 900, "gain": -0.05, "error": None, "cost": None}
+    changes = [
+        {"subject": "auto", "action": "adopted", "before": "attention", "after": "least-cost",
+         "verdict": won, "review": None},
+        {"subject": "attention", "action": "dropped", "before": "3f2a", "after": "as shipped",
+         "verdict": won, "review": lost},
+        {"subject": "price", "action": "kept", "before": 1.0, "after": None,
+         "verdict": None, "review": None},
+    ]  # fmt: skip
+    rounds.finish(taken, {"changes": changes}, [], 5.0)
+    text = re.sub(r"<[^>]+>", "|", service.get("/rounds").text)
+    rows = [re.sub(r"\|+", "|", row) for row in re.split(r"\n", text) if "|" in row]
+    told = "\n".join(rows)
+    assert "1 round, 1 of which found what won" in told
+    assert "who answers for auto|adopted|+3.1% ± 0.8% on 2,000 runs|attention|least-cost" in told
+    assert "weights of attention|dropped|-5.0% on 900 runs|3f2a|as shipped" in told
+    assert "price of an underestimate|kept|-|1|-" in told
 
 
 def test_viewers_who_would_see_the_same_queue_cost_one_rendering(serve, sqlite_url, monkeypatch):
