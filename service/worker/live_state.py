@@ -37,6 +37,7 @@ from predictors.tuning.cluster_round import Standing
 from predictors.tuning.subjects import FIRST
 from service.metrics import Metrics
 from service.settings import Settings
+from service.worker.complaints import Complaints
 
 log = structlog.get_logger()
 
@@ -63,6 +64,7 @@ class ClusterState:
         self.chosen = FIRST
         self._answering = settings.method
         self._metrics = metrics
+        self._complaints = Complaints()
         self._prices = {
             name: float(self.predictors[name].parameters["price"])
             for name in (Attention.name, LeastCost.name)
@@ -120,9 +122,10 @@ class ClusterState:
             return self.predictors[method].predict(submission)
         except Exception:
             self._metrics.failed(method, phase)
-            log.exception(
-                "a method failed; the request takes its place", method=method, phase=phase
-            )
+            if self._complaints.is_due(method, phase):
+                log.exception(
+                    "a method failed; the request takes its place", method=method, phase=phase
+                )
             return request_of(submission, method=Requested.name, basis=FAILED)
 
     def quantiles(
@@ -141,7 +144,8 @@ class ClusterState:
             return uncertain.quantiles(submission, shares, elapsed)
         except Exception:
             self._metrics.failed(method, "answer")
-            log.exception("a method could not tell how sure it is", method=method)
+            if self._complaints.is_due(method, "quantiles"):
+                log.exception("a method could not tell how sure it is", method=method)
             return None
 
     def learn(self, completion: Completion, methods: Collection[str]) -> None:
@@ -163,7 +167,8 @@ class ClusterState:
                 self.predictors[method].observe(completion)
             except Exception:
                 self._metrics.failed(method, "observe")
-                log.exception("a method could not learn from a completion", method=method)
+                if self._complaints.is_due(method, "learn"):
+                    log.exception("a method could not learn from a completion", method=method)
 
     def observe(self, completion: Completion, methods: Collection[str]) -> None:
         """Let methods, the accuracy groups and the correction learn from a completion."""

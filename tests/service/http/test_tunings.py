@@ -23,9 +23,10 @@ JOBS = 800
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """The keeper looks around more often than it would."""
+    """The keeper looks around more often than it would, and its rounds take turns with tests."""
     monkeypatch.setattr(keeper, "ROUND_SECONDS", 0.1)
     monkeypatch.setattr(keeper, "PARAMETER_SECONDS", 0.05)
+    monkeypatch.setattr(keeper, "give_way", lambda _: None)
 
 
 def starter(serve, url):
@@ -72,7 +73,7 @@ def by_queue(number):
 def finished(service, tuning):
     """The round when it has ended."""
     path = f"/v1/tunings/{tuning['tuning_id']}"
-    service.wait_until(lambda: service.get(path).json()["state"] in {"done", "failed"})
+    service.wait_until(lambda: service.get(path).json()["state"] in {"done", "failed"}, 120)
     return service.get(path).json()
 
 
