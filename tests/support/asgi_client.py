@@ -54,7 +54,7 @@ class InProcess:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=60)
 
     @staticmethod
-    def wait_until(condition, seconds=30.0):
+    def wait_until(condition, seconds=60.0):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline
