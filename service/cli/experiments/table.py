@@ -196,7 +196,7 @@ EXPERIMENTS = (
         For example:
 
             walltimed experiment scheduling SDSC-SP2-1998-4.2-cln.swf.gz -m least-cost
-            walltimed experiment scheduling *.swf.gz --first HPC2N=100000 -o schedules
+            walltimed experiment scheduling *.swf.gz --first HPC2N=100000 --output out
         """,
         TRACES,
         {
