@@ -14,6 +14,7 @@ from asgi_client import NOW, run_of
 from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.knn import KnnParameters
 from service.store import Adoption
+from service.worker.priority import give_way
 from service.worker.tuning import keeper
 
 EVERYTHING = {"history": 100, "training": 500, "test": 200, "penalty": 0, "search": "exhaustive"}
@@ -271,6 +272,7 @@ def test_a_round_gives_way_to_whoever_wants_to_run(start, monkeypatch, tmp_path)
         "f'{os.getsid(0)} {os.sched_getscheduler(0)} {os.getpgrp() == os.getpid()}')"
     )
     monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", code, str(seen)))
+    monkeypatch.setattr(keeper, "give_way", give_way)
     service = start()
     service.complete(*history(0, JOBS, by_application))
     service.post("/v1/tunings", {})
