@@ -1,6 +1,7 @@
 """Answers about a job from weighed past runs and the corrected levels of their distribution."""
 
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 from msgspec import Struct
@@ -60,6 +61,22 @@ class Weighed(Struct, frozen=True, kw_only=True):
     counts: Counts
     runs: Callable[[], Sequence[tuple[PastRun, float]]]
     price: float = 0.0
+
+    @classmethod
+    def equally(
+        cls,
+        values: Floats,
+        counts: Counts,
+        runs: Callable[[], Sequence[tuple[PastRun, float]]],
+    ) -> Self:
+        """Runs that weigh the same, of a method that has no price."""
+        return cls(
+            values=values,
+            weights=np.ones(len(values)),
+            basis=Basis(jobs=len(values), reason="history"),
+            counts=counts,
+            runs=runs,
+        )
 
 
 def basis_of(own: int, others: int) -> Basis:

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from predictors.base import COLD_START, Memory, Question, capped, request_of
@@ -229,13 +228,7 @@ class Knn:
         )
         if not len(values):
             return None
-        return Weighed(
-            values=values,
-            weights=np.ones(len(values)),
-            basis=Basis(jobs=len(values), reason="history"),
-            counts=counts,
-            runs=partial(self._recent.runs_of, submission.user, rows),
-        )
+        return Weighed.equally(values, counts, partial(self._recent.runs_of, submission.user, rows))
 
     def _rank(self, begin: int, end: int) -> None:
         one, two, three, four = (column in self._columns for column in range(ATTRIBUTES))

@@ -8,8 +8,6 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
 from predictors.memory.calibration import LONGEST_WINDOW, Calibration
@@ -202,13 +200,7 @@ class Percentile:
         )
         if not len(values) or len(values) < min(self._min_jobs, percentile_search.MOST):
             return None
-        return Weighed(
-            values=values,
-            weights=np.ones(len(values)),
-            basis=Basis(jobs=len(values), reason="history"),
-            counts=counts,
-            runs=partial(self._recent.runs_of, submission.user, rows),
-        )
+        return Weighed.equally(values, counts, partial(self._recent.runs_of, submission.user, rows))
 
     def _rank(self, begin: int, end: int) -> None:
         percentile_search.rank(

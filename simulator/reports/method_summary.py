@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import PredictionMeasures, measure
-from simulator.replay.percentile_schemes import Swept
+from simulator.replay.percentile_schemes import Scheme, Swept
 from simulator.replay.trace_replay import Replay
 from simulator.reports.tables import text_table
 from simulator.reports.words import duration
@@ -166,11 +166,7 @@ def sweep_table(swept: Swept) -> str:
     )
     rows = [
         [
-            scheme.key,
-            "all" if scheme.window_days is None else f"{scheme.window_days:g}",
-            f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
-            str(scheme.min_jobs),
-            f"{scheme.percentile:g}",
+            *_of_scheme(scheme),
             f"{measures.accuracy:.3f}",
             f"{measures.median_accuracy:.3f}",
             f"{measures.not_adjusted:.2%}",
@@ -188,11 +184,7 @@ def narrow_sweep_table(swept: Swept) -> str:
     heads = ("key", "days", "bound", "min", "perc", "accuracy", "NA", "OE", "UE", "BE")
     rows = [
         [
-            scheme.key,
-            "all" if scheme.window_days is None else f"{scheme.window_days:g}",
-            f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
-            str(scheme.min_jobs),
-            f"{scheme.percentile:g}",
+            *_of_scheme(scheme),
             f"{measures.accuracy:.3f}",
             f"{measures.not_adjusted:.0%}",
             f"{measures.overestimated:.0%}",
@@ -202,6 +194,17 @@ def narrow_sweep_table(swept: Swept) -> str:
         for scheme, measures in swept.items()
     ]
     return f"{text_table(heads, rows)}\n{NARROW_SWEEP_LEGEND}"
+
+
+def _of_scheme(scheme: Scheme) -> list[str]:
+    """The parameters of a scheme, as both tables tell them."""
+    return [
+        scheme.key,
+        "all" if scheme.window_days is None else f"{scheme.window_days:g}",
+        f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
+        str(scheme.min_jobs),
+        f"{scheme.percentile:g}",
+    ]
 
 
 NARROW_SWEEP_LEGEND = """\

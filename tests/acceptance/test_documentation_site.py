@@ -12,7 +12,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.acceptance
-pytest.importorskip("furo", reason="requirements/docs.txt is not installed")
 
 
 class Read(HTMLParser):
