@@ -111,17 +111,22 @@ def _parts(columns: Sequence[_Column], room: int) -> Iterator[Sequence[_Column]]
 
 
 def _shrink(limits: list[int], keys: int, width: int) -> None:
-    """Take what is too much from the widest of the first columns, then from the widest of all."""
-    for among in (range(keys), range(len(limits))):
-        while (more := sum(limits) + len(_GAP) * (len(limits) - 1) - width) > 0:
-            widest = max(among, key=lambda place: limits[place])
-            if limits[widest] <= _NARROWEST:
-                break
-            limits[widest] = max(_NARROWEST, limits[widest] - more)
+    """Take what is too much from the widest of the first columns, then from the widest of all.
+
+    Columns become narrower than ``_NARROWEST`` only where that is not enough.
+    """
+    firsts, everything = range(keys), range(len(limits))
+    for least in (_NARROWEST, 1):
+        for among in (firsts, everything):
+            while (more := sum(limits) + len(_GAP) * (len(limits) - 1) - width) > 0:
+                widest = max(among, key=lambda place: limits[place])
+                if limits[widest] <= least:
+                    break
+                limits[widest] = max(least, limits[widest] - more)
 
 
 _NARROWEST = 8
-"""Columns are not made narrower than this."""
+"""Columns are made narrower than this only where nothing else helps."""
 
 
 def _table_lines(columns: Sequence[_Column], limits: Sequence[int]) -> list[str]:

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simulator.reports.tables import TERMINAL, fitted, text_table
@@ -30,7 +30,12 @@ def tables(draw):
     return draw(line), draw(st.lists(line, min_size=1, max_size=5))
 
 
+ROW = ["a a a a"] * 10
+TOLD_APART_BY_SEVEN_COLUMNS = [ROW, [*ROW[:6], "b", *ROW[7:]]]
+
+
 @given(tables())
+@example((["a"] * 10, TOLD_APART_BY_SEVEN_COLUMNS))
 def test_any_table_fits_and_loses_no_letter(table):
     heads, rows = table
     shown = fitted(text_table(heads, rows))
