@@ -7,6 +7,7 @@ So the name of a cached function ends with a digest of everything that was compi
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import wraps
 from hashlib import sha256
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
@@ -54,6 +55,26 @@ def _compiled(
     dispatcher: Any = compiler(error_model=error_model)(function)
     dispatcher._cache = MachineCode(function)  # noqa: SLF001 - enable_caching() takes numba's own only
     return cast("Callable[Parameters, Result]", dispatcher)
+
+
+def of_same_types(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A compiled function whose arguments are of the same types at every call.
+
+    Their types are looked at in the first call only. To look at those of a few dozen arrays takes
+    longer than most of what is compiled here. Arguments of other types are refused.
+    """
+    dispatcher: Any = function
+    entry: Callable[..., Any] | None = None
+
+    @wraps(dispatcher.py_func)
+    def call(*arguments: Any) -> Any:
+        nonlocal entry
+        if entry is None:
+            entry = dispatcher.compile(tuple(map(dispatcher.typeof_pyval, arguments)))
+        return entry(*arguments)
+
+    call.py_func = dispatcher.py_func  # type: ignore[attr-defined]
+    return cast("Callable[Parameters, Result]", call)
 
 
 class MachineCode(NullCache):

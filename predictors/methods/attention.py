@@ -14,7 +14,9 @@ from predictors.base import Question as Asked
 from predictors.jobs import Completion, PastRun, Prediction, Submission
 from predictors.memory.calibration import LONGEST_WINDOW, Calibration
 from predictors.memory.columns import USER, Floats
+from predictors.memory.job_columns import ColumnForm, JobColumns
 from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
+from predictors.memory.table_columns import table_columns
 from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
@@ -105,7 +107,7 @@ class Attention:
             own, others, seconds = attention_search.least_cost(
                 self._recent.columns,
                 self._recent.window(submission),
-                (self._price, self._history),
+                (float(self._price), self._history),
                 self._question(submission),
                 self._weights.layers,
             )
@@ -123,7 +125,7 @@ class Attention:
             own, others, found = attention_search.certain(
                 self._recent.columns,
                 window,
-                (self._price, self._history),
+                (float(self._price), self._history),
                 self._question(submission),
                 self._weights.layers,
                 (self._calibration.bins(window), wanted(question)),
@@ -146,6 +148,14 @@ class Attention:
             completion = replace(completion, submission=submission)
         self._recent.add(completion)
         self._calibration.observed()
+
+    def by_columns(self, jobs: JobColumns) -> ColumnForm | None:
+        """The same in machine code, as long as nothing has been learned."""
+        if len(self._recent):
+            return None
+        settings = (float(self._price), self._history, self._recent.kept, self._weights.layers)
+        table = table_columns(jobs, self._recent.kept)
+        return ColumnForm(play=attention_search.play, method=(settings, table))
 
     def estimates(self, submission: Submission, prices: Floats) -> Floats:
         """What would be answered at each of several prices, in seconds."""

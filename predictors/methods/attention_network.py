@@ -47,8 +47,9 @@ def hidden_again(first: Singles, count: int, layers: Layers) -> Singles:
     matrix, bias = layers[3], layers[4]
     units = np.empty((len(bias), count), np.float32)
     for unit in range(len(bias)):
+        start = bias[unit]
         for index in range(count):
-            units[unit, index] = bias[unit]
+            units[unit, index] = start
     add_products(units, matrix, first, count)
     rectify(units)
     return units
