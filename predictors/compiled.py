@@ -35,8 +35,23 @@ CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, np.dtype, np.generi
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """``function`` as machine code, built at its first call or loaded from a cache."""
+    return _compiled(function, error_model="python")
+
+
+def compiled_for_lanes(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The same for loops that divide: dividing by zero is infinite instead of an error.
+
+    Without the check the processor takes several turns of a loop in one instruction.
+    """
+    return _compiled(function, error_model="numpy")
+
+
+def _compiled(
+    function: Callable[Parameters, Result], *, error_model: str
+) -> Callable[Parameters, Result]:
     function.__qualname__ = f"{function.__qualname__}-{source_digest(function)}"
-    dispatcher: Any = njit(function)
+    compiler: Any = njit  # its overloads do not know this option
+    dispatcher: Any = compiler(error_model=error_model)(function)
     dispatcher._cache = MachineCode(function)  # noqa: SLF001 - enable_caching() takes numba's own only
     return cast("Callable[Parameters, Result]", dispatcher)
 

@@ -20,7 +20,7 @@ from predictors.methods.attention_features import FEATURES, Names, Question, Row
 from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.least_cost_search import SCALING
 from predictors.parameters import number, whole_number
-from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of
+from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 
 _DIGITS = re.compile(r"\d+")
 
@@ -115,7 +115,23 @@ class Attention:
 
     def ask(self, submission: Submission, question: Asked) -> Prediction:
         """The same with median and interval; the request and what can be where nothing is known."""
-        return answered(self._weighed(submission), submission, question, method=self.name)
+        if question.explain:
+            return answered(self._weighed(submission), submission, question, method=self.name)
+        own = others = 0
+        if submission.user is not None:
+            window = self._recent.window(submission)
+            own, others, found = attention_search.certain(
+                self._recent.columns,
+                window,
+                (self._price, self._history),
+                self._question(submission),
+                self._weights.layers,
+                (self._calibration.bins(window), wanted(question)),
+            )
+        if not own + others:
+            return unknown(submission, question, method=self.name)
+        basis = basis_of(own, others)
+        return told(found, submission, question, method=self.name, basis=basis)
 
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
