@@ -118,7 +118,7 @@ class Attention:
     def ask(self, submission: Submission, question: Asked) -> Prediction:
         """The same with median and interval; the request and what can be where nothing is known."""
         if question.explain:
-            return answered(self._weighed(submission), submission, question, method=self.name)
+            return self._answered(submission, question)
         own = others = 0
         if submission.user is not None:
             window = self._recent.window(submission)
@@ -206,6 +206,10 @@ class Attention:
         other._recent = self._recent  # noqa: SLF001
         other._calibration = self._calibration.ranked_by(other._rank)  # noqa: SLF001
         return other
+
+    def _answered(self, submission: Submission, question: Asked) -> Prediction:
+        """What ``ask`` says in one call, from the weighed runs, which can be explained."""
+        return answered(self._weighed(submission), submission, question, method=self.name)
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """What past runs say of a job; None if none says anything."""

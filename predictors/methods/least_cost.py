@@ -101,7 +101,7 @@ class LeastCost:
     def ask(self, submission: Submission, question: Question) -> Prediction:
         """The same with median and interval; the request and what can be where nothing is known."""
         if question.explain:
-            return answered(self._weighed(submission), submission, question, method=self.name)
+            return self._answered(submission, question)
         own = others = 0
         if submission.user is not None:
             job = self._job(submission)
@@ -145,6 +145,10 @@ class LeastCost:
         settings = (float(self._price), self._window, self._history, self._recent.kept)
         table = table_columns(jobs, self._recent.kept)
         return ColumnForm(play=least_cost_search.play, method=(settings, table))
+
+    def _answered(self, submission: Submission, question: Question) -> Prediction:
+        """What ``ask`` says in one call, from the weighed runs, which can be explained."""
+        return answered(self._weighed(submission), submission, question, method=self.name)
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """What past runs say of a job; None if none says anything."""

@@ -20,6 +20,8 @@ CASES = [
     ("knn", {}),
     ("knn", {"template": (), "neighbours": 40, "history": 100, "alpha": 1.0}),
     ("knn", {"template": ("user", "queue"), "distance": "manhattan", "scaling": 50}),
+    ("least-cost", {"price": 3, "window": 4}),
+    ("attention", {"price": 3}),
     ("percentile", {}),
     ("percentile", {"key": "user", "window_days": None, "min_jobs": 1}),
     ("percentile", {"key": "project", "window_days": 1, "percentile": 40, "lower_bound": 0}),
