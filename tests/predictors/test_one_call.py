@@ -7,6 +7,7 @@ import pytest
 from predictors.base import Question
 from predictors.jobs import Completion, Submission
 from predictors.memory.calibration import ENOUGH
+from predictors.methods import percentile
 from predictors.registry import create
 
 RUNS = 5 * ENOUGH
@@ -50,18 +51,15 @@ def ended(random: Random, time: float) -> Completion:
     return Completion(submission=job, start_time=time - runtime, end_time=time, runtime=runtime)
 
 
-@pytest.mark.parametrize(("method", "parameters"), CASES)
-@pytest.mark.parametrize("seed", range(3))
-def test_one_call_says_what_the_separate_ways_say(method, parameters, seed):
-    random = Random(seed)
-    predictor = create(method, **parameters)
+def same_answers(predictor, random: Random) -> int:
+    """How many answers told a median by history, all of them being the same both ways."""
     told = 0
     for number in range(RUNS):
         now = 1e6 + 500.0 * number
         predictor.observe(ended(random, now - random.choice([0.0, 0.0, 3000.0])))
         if number % 10:
             continue
-        job = submitted(random, now - random.choice([0.0, 2000.0]))
+        job = submitted(random, now - random.choice([0.0, 2000.0, 50_000.0]))
         for question in QUESTIONS:
             answer = predictor.ask(job, question)
             assert answer == predictor._answered(job, question)
@@ -69,4 +67,16 @@ def test_one_call_says_what_the_separate_ways_say(method, parameters, seed):
         assert predictor.ask(job, Question()).predicted_walltime == (
             predictor.predict(job).predicted_walltime
         )
+    return told
+
+
+@pytest.mark.parametrize(("method", "parameters"), CASES)
+@pytest.mark.parametrize("seed", range(3))
+def test_one_call_says_what_the_separate_ways_say(method, parameters, seed):
+    told = same_answers(create(method, **parameters), Random(seed))
     assert told > 0 or parameters.get("min_jobs") == 300
+
+
+def test_runs_that_are_eligible_but_too_far_back_are_left_out_of_the_distribution(monkeypatch):
+    monkeypatch.setattr(percentile, "HISTORY", 100)
+    assert same_answers(create("percentile", key="user", min_jobs=5), Random(1)) > 0
