@@ -31,13 +31,13 @@ def hidden(features: Singles, context: Singles, count: int, layers: Layers) -> S
     of_features, of_context, bias = layers[:3]
     units = np.empty((len(bias), count), np.float32)
     for unit in range(len(bias)):
-        row = units[unit]
         start = bias[unit]
         for each in range(len(context)):
             start += of_context[unit, each] * context[each]
-        row[:] = start
-        accumulate(row, of_features[unit], features, count)
-        rectify(row)
+        for index in range(count):
+            units[unit, index] = start
+    add_products(units, of_features, features, count)
+    rectify(units)
     return units
 
 
@@ -47,10 +47,11 @@ def hidden_again(first: Singles, count: int, layers: Layers) -> Singles:
     matrix, bias = layers[3], layers[4]
     units = np.empty((len(bias), count), np.float32)
     for unit in range(len(bias)):
-        row = units[unit]
-        row[:] = bias[unit]
-        accumulate(row, matrix[unit], first, count)
-        rectify(row)
+        start = bias[unit]
+        for index in range(count):
+            units[unit, index] = start
+    add_products(units, matrix, first, count)
+    rectify(units)
     return units
 
 
@@ -58,30 +59,52 @@ def hidden_again(first: Singles, count: int, layers: Layers) -> Singles:
 def scores(features: Singles, second: Singles, count: int, layers: Layers) -> Singles:
     """The score of each atom."""
     of_units, of_features = layers[5], layers[6]
-    total = np.zeros(count, np.float32)
-    accumulate(total, of_units, second, count)
-    accumulate(total, of_features, features, count)
-    return total
+    total = np.zeros((1, count), np.float32)
+    add_products(total, of_units.reshape((1, -1)), second, count)
+    add_products(total, of_features.reshape((1, -1)), features, count)
+    return total.ravel()
 
 
 @compiled
-def accumulate(row: Singles, factors: Singles, rows: Singles, count: int) -> None:
-    """Add the rows, each times its factor, to one row: four at a time, which halves the traffic."""
-    whole = len(factors) // 4 * 4
-    for each in range(0, whole, 4):
-        one, two, three, four = (
-            factors[each],
-            factors[each + 1],
-            factors[each + 2],
-            factors[each + 3],
-        )
-        first, second, third, fourth = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
-        for index in range(count):
-            row[index] += (one * first[index] + two * second[index]) + (
-                three * third[index] + four * fourth[index]
+def add_products(sums: Singles, matrix: Singles, rows: Singles, count: int) -> None:
+    """Add the product of a matrix and ``rows``, of which the first ``count`` columns count.
+
+    Twelve rows at a time, then four, then one: so sums are seldom read and written. All is in one
+    function, and in this order, which fixes the rounding: compiled alone, a loop over twelve rows
+    would count references to each of them.
+    """
+    some, most = matrix.shape[1] // 4 * 4, matrix.shape[1] // 12 * 12
+    for unit in range(len(sums)):
+        total, weights = sums[unit], matrix[unit]
+        for each in range(0, most, 12):
+            a, b, c, d = weights[each], weights[each + 1], weights[each + 2], weights[each + 3]
+            e, f, g, h = weights[each + 4], weights[each + 5], weights[each + 6], weights[each + 7]
+            i, j, k, m = (
+                weights[each + 8],
+                weights[each + 9],
+                weights[each + 10],
+                weights[each + 11],
             )
-    for each in range(whole, len(factors)):
-        add_scaled(row, factors[each], rows[each], count)
+            of_a, of_b, of_c, of_d = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
+            of_e, of_f, of_g, of_h = rows[each + 4], rows[each + 5], rows[each + 6], rows[each + 7]
+            of_i, of_j, of_k, of_m = (
+                rows[each + 8],
+                rows[each + 9],
+                rows[each + 10],
+                rows[each + 11],
+            )
+            for at in range(count):
+                total[at] = (
+                    (total[at] + ((a * of_a[at] + b * of_b[at]) + (c * of_c[at] + d * of_d[at])))
+                    + ((e * of_e[at] + f * of_f[at]) + (g * of_g[at] + h * of_h[at]))
+                ) + ((i * of_i[at] + j * of_j[at]) + (k * of_k[at] + m * of_m[at]))
+        for each in range(most, some, 4):
+            a, b, c, d = weights[each], weights[each + 1], weights[each + 2], weights[each + 3]
+            of_a, of_b, of_c, of_d = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
+            for at in range(count):
+                total[at] += (a * of_a[at] + b * of_b[at]) + (c * of_c[at] + d * of_d[at])
+        for each in range(some, len(weights)):
+            add_scaled(total, weights[each], rows[each], count)
 
 
 @compiled
@@ -92,11 +115,11 @@ def add_scaled(row: Singles, factor: float, other: Singles, count: int) -> None:
 
 
 @compiled
-def rectify(row: Singles) -> None:
+def rectify(units: Singles) -> None:
     """Nothing below zero."""
-    zero = np.float32(0)
-    for index in range(len(row)):
-        row[index] = max(zero, row[index])
+    zero, flat = np.float32(0), units.ravel()
+    for index in range(len(flat)):
+        flat[index] = max(zero, flat[index])
 
 
 @compiled
