@@ -155,7 +155,7 @@ def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: 
         name="moves",
         title="How the forecast moved",
         says="When the job was expected to end" + ("." if runs else ", and to start.")
-        + " Dashed: the bounds of the range.",
+        + " Dashed: the bounds of the range, where they are near.",
         x=[point.made_at for point in points],
         series=[*start, *_lines("end", "method-max-usage", points)],
         unit="moment",
