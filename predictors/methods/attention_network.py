@@ -69,42 +69,34 @@ def scores(features: Singles, second: Singles, count: int, layers: Layers) -> Si
 def add_products(sums: Singles, matrix: Singles, rows: Singles, count: int) -> None:
     """Add the product of a matrix and ``rows``, of which the first ``count`` columns count.
 
-    Twelve rows at a time, then four, then one: so sums are seldom read and written. All is in one
-    function, and in this order, which fixes the rounding: compiled alone, a loop over twelve rows
-    would count references to each of them.
+    Four rows are added to four sums at a time, so that each is seldom read. All of that is in one
+    function, which counts no references to rows, and in this order, which fixes the rounding.
     """
-    some, most = matrix.shape[1] // 4 * 4, matrix.shape[1] // 12 * 12
+    units, some = len(sums) // 4 * 4, matrix.shape[1] // 4 * 4
+    for unit in range(0, units, 4):
+        p, q, r, s = matrix[unit], matrix[unit + 1], matrix[unit + 2], matrix[unit + 3]
+        to_p, to_q, to_r, to_s = sums[unit], sums[unit + 1], sums[unit + 2], sums[unit + 3]
+        for each in range(0, some, 4):
+            a, b, c, d = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
+            pa, pb, pc, pd = p[each], p[each + 1], p[each + 2], p[each + 3]
+            qa, qb, qc, qd = q[each], q[each + 1], q[each + 2], q[each + 3]
+            ra, rb, rc, rd = r[each], r[each + 1], r[each + 2], r[each + 3]
+            sa, sb, sc, sd = s[each], s[each + 1], s[each + 2], s[each + 3]
+            for at in range(count):
+                to_p[at] += (pa * a[at] + pb * b[at]) + (pc * c[at] + pd * d[at])
+                to_q[at] += (qa * a[at] + qb * b[at]) + (qc * c[at] + qd * d[at])
+                to_r[at] += (ra * a[at] + rb * b[at]) + (rc * c[at] + rd * d[at])
+                to_s[at] += (sa * a[at] + sb * b[at]) + (sc * c[at] + sd * d[at])
+    for unit in range(units, len(sums)):
+        p, to_p = matrix[unit], sums[unit]
+        for each in range(0, some, 4):
+            a, b, c, d = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
+            pa, pb, pc, pd = p[each], p[each + 1], p[each + 2], p[each + 3]
+            for at in range(count):
+                to_p[at] += (pa * a[at] + pb * b[at]) + (pc * c[at] + pd * d[at])
     for unit in range(len(sums)):
-        total, weights = sums[unit], matrix[unit]
-        for each in range(0, most, 12):
-            a, b, c, d = weights[each], weights[each + 1], weights[each + 2], weights[each + 3]
-            e, f, g, h = weights[each + 4], weights[each + 5], weights[each + 6], weights[each + 7]
-            i, j, k, m = (
-                weights[each + 8],
-                weights[each + 9],
-                weights[each + 10],
-                weights[each + 11],
-            )
-            of_a, of_b, of_c, of_d = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
-            of_e, of_f, of_g, of_h = rows[each + 4], rows[each + 5], rows[each + 6], rows[each + 7]
-            of_i, of_j, of_k, of_m = (
-                rows[each + 8],
-                rows[each + 9],
-                rows[each + 10],
-                rows[each + 11],
-            )
-            for at in range(count):
-                total[at] = (
-                    (total[at] + ((a * of_a[at] + b * of_b[at]) + (c * of_c[at] + d * of_d[at])))
-                    + ((e * of_e[at] + f * of_f[at]) + (g * of_g[at] + h * of_h[at]))
-                ) + ((i * of_i[at] + j * of_j[at]) + (k * of_k[at] + m * of_m[at]))
-        for each in range(most, some, 4):
-            a, b, c, d = weights[each], weights[each + 1], weights[each + 2], weights[each + 3]
-            of_a, of_b, of_c, of_d = rows[each], rows[each + 1], rows[each + 2], rows[each + 3]
-            for at in range(count):
-                total[at] += (a * of_a[at] + b * of_b[at]) + (c * of_c[at] + d * of_d[at])
-        for each in range(some, len(weights)):
-            add_scaled(total, weights[each], rows[each], count)
+        for each in range(some, matrix.shape[1]):
+            add_scaled(sums[unit], matrix[unit, each], rows[each], count)
 
 
 @compiled
