@@ -152,9 +152,16 @@ def warm_up(server: Server, token: str) -> None:
     hand_over(server.address, token, msgspec.json.encode(queue(SNAPSHOT_JOBS)))
     asked: list[int] = []
     with open_pages(server.address, token, asked, snapshot=None):
-        while len(asked) < len(PAGES):
+        while len(asked) < len(PAGES) or not is_forecast(server.address, token):
             time.sleep(0.1)
-    time.sleep(EVERY_SECONDS)
+
+
+def is_forecast(address: Address, token: str) -> bool:
+    """Whether the queue has been played."""
+    connection = HTTPConnection(*address)
+    headers = {"authorization": f"Bearer {token}"}
+    connection.request("GET", f"/v1/queues/{CLUSTER}?limit=1", headers=headers)
+    return msgspec.json.decode(connection.getresponse().read())["forecast_at"] is not None
 
 
 def main() -> None:
