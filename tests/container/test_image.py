@@ -169,7 +169,7 @@ def test_a_hardened_container_serves_compiles_nothing_and_keeps_its_history(engi
     with Container(engine, image, volume) as first:
         assert first.post("/v1/completions", RUN) == {"accepted": 1, "duplicates": 0}
         asked = {"user": "ada", "requested_walltime": 7200}
-        assert first.post("/v1/predictions", asked)["basis"] == {"jobs": 1, "reason": "history"}
+        assert first.post("/v1/predictions", asked)["basis"]["jobs"] == 1
         (checked,) = json.loads(engine("image", "inspect", image).stdout)
         check = checked.get("Healthcheck") or checked["Config"]["Healthcheck"]
         assert engine("exec", first.id, *check["Test"][1:]).returncode == 0
