@@ -83,10 +83,12 @@ def loaded(printed: str) -> set[str]:
 def test_what_a_service_and_the_demo_use_is_what_warm_up_serving_compiles(tmp_path):
     run(WALLTIMED, "warm-up", "--serving")
     debug = {"NUMBA_DEBUG_CACHE": "1", "PYTHONUNBUFFERED": "1"}
-    parts = [run(sys.executable, "-m", "service.cli.warming", *SERVING, **debug).stdout]
-    known = loaded(parts[0])
+    known = loaded(run(sys.executable, "-m", "service.cli.warming", *SERVING, **debug).stdout)
     assert len(known) > 10
-    settings = {"WALLTIMED_DATABASE_URL": f"sqlite:///{tmp_path}/history.sqlite3"}
+    settings = {
+        "WALLTIMED_DATABASE_URL": f"sqlite:///{tmp_path}/history.sqlite3",
+        "WALLTIMED_FORECAST_SECONDS": "60",
+    }
     with (tmp_path / "printed").open("w") as printed:
         service = subprocess.Popen(
             [WALLTIMED, "serve", "--port", "0"],
@@ -97,10 +99,12 @@ def test_what_a_service_and_the_demo_use_is_what_warm_up_serving_compiles(tmp_pa
         (url,) = eventually(lambda: re.findall(r"listens on (http://\S+)", text()), seconds=60)
         eventually(lambda: is_ready(url), seconds=60)
         runs = list(busy_day_of_runs(300))
-        assert httpx.post(f"{url}/v1/completions", json={"completions": runs}).is_success
+        assert httpx.post(
+            f"{url}/v1/completions", json={"completions": runs}, timeout=60
+        ).is_success
         for method in METHODS:
             job = {"user": "ada", "requested_walltime": 3600, "method": method, "coverage": 0.8}
-            assert httpx.post(f"{url}/v1/predictions", json=job).is_success
+            assert httpx.post(f"{url}/v1/predictions", json=job, timeout=60).is_success
         machine = {"now": 1.8e9 + 60, "machine": {"processors": 4}, "policy": "easy"}
         queue = {**machine, "running": [], "waiting": [WAITING]}
         assert httpx.post(f"{url}/v1/forecasts", json=queue, timeout=60).is_success
