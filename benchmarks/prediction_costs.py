@@ -1,6 +1,6 @@
 """What one prediction and one observation cost in process, after histories of three lengths.
 
-    .venv/bin/python benchmarks/prediction_costs.py
+    .venv/bin/python benchmarks/prediction_costs.py [SIZE…] [--method NAME]
 
 A seeded stream of completions, 250 a day from 250 users who repeat themselves (as in the logs
 of the Parallel Workloads Archive), is observed by every registered method. When 10^3, 10^5 and
@@ -35,7 +35,7 @@ from predictors.registry import PREDICTORS, UNCERTAIN, create
 USERS = 250
 SECONDS_BETWEEN_ENDS = 86400 / 250
 MEASURED_JOBS = 500
-TARGETS = {"max-usage": 5, "last-two": 5, "percentile": 20, "knn": 100}
+TARGETS = {"max-usage": 5, "last-two": 5, "percentile": 20, "knn": 100, "attention": 60}
 """Microseconds per prediction that a method may take."""
 
 FLAT = 1.5
@@ -139,9 +139,13 @@ def costs(
     return measured
 
 
-def measure(sizes: list[int]) -> dict[str, list[Costs]]:
-    """Costs of every contestant after each length of history."""
-    running = contestants()
+def measure(sizes: list[int], method: str | None) -> dict[str, list[Costs]]:
+    """Costs of every contestant, or of one method's, after each length of history."""
+    running = {
+        name: each
+        for name, each in contestants().items()
+        if method is None or name.removesuffix(INTERVAL) == method
+    }
     jobs = stream()
     seen = 0
     found: dict[str, list[Costs]] = {name: [] for name in running}
@@ -202,8 +206,10 @@ def main() -> None:
     parser.add_argument(
         "sizes", nargs="*", type=int, default=[10**3, 10**5, 10**6], help="lengths of history"
     )
-    sizes = parser.parse_args().sizes
-    found = measure(sizes)
+    parser.add_argument("--method", choices=[*PREDICTORS], help="only this one")
+    options = parser.parse_args()
+    sizes = options.sizes
+    found = measure(sizes, options.method)
     heads = "".join(f"{size:8.0e}" for size in sizes) + "     p99  ratio"
     print(f"{'us per call':<22}{'predict':<{len(heads)}}observe")
     print(f"{'':<22}{heads}{heads}")

@@ -9,6 +9,7 @@ import fcntl
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import wraps
 from hashlib import sha256
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
@@ -37,8 +38,23 @@ CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, np.dtype, np.generi
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """``function`` as machine code, built at its first call or loaded from a cache."""
+    return _compiled(function, error_model="python")
+
+
+def compiled_for_lanes(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The same for loops that divide: dividing by zero is infinite instead of an error.
+
+    Without the check the processor takes several turns of a loop in one instruction.
+    """
+    return _compiled(function, error_model="numpy")
+
+
+def _compiled(
+    function: Callable[Parameters, Result], *, error_model: str
+) -> Callable[Parameters, Result]:
     function.__qualname__ = f"{function.__qualname__}-{source_digest(function)}"
-    dispatcher: Any = njit(function)
+    compiler: Any = njit  # its overloads do not know this option
+    dispatcher: Any = compiler(error_model=error_model)(function)
     dispatcher._cache = MachineCode(function)  # noqa: SLF001 - enable_caching() takes numba's own only
     dispatcher.get_call_template = _for_plain_types(dispatcher.get_call_template)
     return cast("Callable[Parameters, Result]", dispatcher)
@@ -65,6 +81,26 @@ def plain_type(kind: Any) -> Any:
         return types.Tuple([plain_type(part) for part in parts])  # type: ignore[no-untyped-call]
     plain: Any = types.unliteral(kind)  # type: ignore[no-untyped-call]
     return types.int64 if plain in {types.int8, types.int16, types.int32} else plain
+
+
+def of_same_types(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A compiled function whose arguments are of the same types at every call.
+
+    Their types are looked at in the first call only. To look at those of a few dozen arrays takes
+    longer than most of what is compiled here. Arguments of other types are refused.
+    """
+    dispatcher: Any = function
+    entry: Callable[..., Any] | None = None
+
+    @wraps(dispatcher.py_func)
+    def call(*arguments: Any) -> Any:
+        nonlocal entry
+        if entry is None:
+            entry = dispatcher.compile(tuple(map(dispatcher.typeof_pyval, arguments)))
+        return entry(*arguments)
+
+    call.py_func = dispatcher.py_func  # type: ignore[attr-defined]
+    return cast("Callable[Parameters, Result]", call)
 
 
 class MachineCode(NullCache):

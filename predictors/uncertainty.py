@@ -28,6 +28,9 @@ EXPLAINED = 10
 YOUNG = "young-cluster"
 """The reason of an answer while too few runs have ended to say how sure it is."""
 
+NO_PRICE = -1.0
+"""In the place of a price: the prediction is made elsewhere, unless it is for a rate."""
+
 _NOT_RUNNING = -1.0
 _NO_RATE = -1.0
 _LEVEL, _SPREAD = 0, 1
@@ -186,6 +189,13 @@ def told(
     )
 
 
+def predicting(seconds: float, submission: Submission, found: Bounds) -> Bounds:
+    """The same bounds beside a prediction of ``seconds``, brought into its limits."""
+    _, lower, median, upper, is_corrected = found
+    seconds = min(submission.requested_walltime, max(SHORTEST_ESTIMATE, seconds))
+    return seconds, lower, median, upper, is_corrected
+
+
 def heaviest(weighed: Weighed, elapsed: float) -> tuple[PastRun, ...]:
     """The runs that weigh most, heaviest first, with their shares of all weight.
 
@@ -243,7 +253,7 @@ def bounds(
     Args:
         values: runtimes in ascending order.
         weights: theirs.
-        job: request, and price of an underestimate in seconds.
+        job: request, and price of an underestimate in seconds, or NO_PRICE.
         counts: of the calibration.
         asked: about it.
     """
@@ -271,7 +281,7 @@ def bounds(
         if rate > 0:
             seconds = _up_to(placed, counts, shares, 1.0 - rate)
     median = min(upper, max(lower, median))
-    if rate < 0:
+    if rate < 0 and price >= 0:
         if elapsed >= 0:
             values, weights = values.copy(), weights.copy()
             count = left(values, weights, count, elapsed)

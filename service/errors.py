@@ -106,6 +106,14 @@ class ForecastTooLongError(Exception):
     """A forecast took longer than the limit."""
 
 
+class PagesBusyError(Exception):
+    """Too many pages are asked for at once."""
+
+
+class PageTooLongError(Exception):
+    """A page took longer than the limit, or its process died again and again."""
+
+
 class UnsupportedMediaTypeError(RequestError):
     """The body is of a type that the call does not take."""
 
@@ -199,6 +207,8 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     QueueTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     ForecastsBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     ForecastTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
+    PagesBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    PageTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
     UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     EncodedBodyError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,

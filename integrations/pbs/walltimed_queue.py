@@ -9,7 +9,9 @@ walltimed then tells users when their jobs will start. Python 3.6 or newer, stan
 
 import argparse
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+CONF = "/etc/pbs.conf"
+TOKEN_FILE = "/etc/walltimed/pbs-token"  # noqa: S105 - where it is, not what it is
 NO_LIMIT = 365 * 24 * 3600  # stands for a walltime that a job does not have
 DATE = "%a %b %d %H:%M:%S %Y"
 UNUSABLE = re.compile(r"down|offline|unknown|stale|provisioning|maintenance|sleep")
@@ -27,6 +31,19 @@ LONGEST_PAUSE = 300.0
 REFUSED = (401, 403)
 UNITS = {"": 1.0 / 1024, "k": 1.0, "m": 1024.0, "g": 1024.0**2, "t": 1024.0**3}
 MEMORY = re.compile(r"(\d+)([kmgt]?)(b|w)?", re.IGNORECASE)
+
+
+def program(name):
+    """A command of PBS: on the path, else where PBS says that it is; a unit's path is short."""
+    found = shutil.which(name)
+    if found:
+        return found
+    try:
+        with open(os.environ.get("PBS_CONF_FILE", CONF)) as file:
+            settings = dict(line.strip().partition("=")[::2] for line in file)
+    except OSError:
+        return name
+    return os.path.join(settings.get("PBS_EXEC", "/opt/pbs"), "bin", name)
 
 
 def shown_by(command, timeout):
@@ -207,11 +224,15 @@ def parsed(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--url", default="http://127.0.0.1:8580")
     parser.add_argument("--cluster", default="default")
-    parser.add_argument("--token-file", help="file with a token of scope ingest")
+    parser.add_argument(
+        "--token-file",
+        default=TOKEN_FILE if os.path.exists(TOKEN_FILE) else None,
+        help=f"file with a token of scope ingest; {TOKEN_FILE} if there is one",
+    )
     parser.add_argument("--interval", type=float, default=60.0, help="seconds between looks")
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds for each command")
-    parser.add_argument("--qstat", default="qstat")
-    parser.add_argument("--pbsnodes", default="pbsnodes")
+    parser.add_argument("--qstat", default=program("qstat"))
+    parser.add_argument("--pbsnodes", default=program("pbsnodes"))
     parser.add_argument(
         "--depth", type=int, default=1, help="the server's backfill_depth: jobs with reservations"
     )

@@ -98,12 +98,15 @@ class Calibration:
         recent: the runs, LONGEST_WINDOW and twice LATE_JOBS more than the method looks at for one
             job. Nobody else may watch the table.
         rank: of the method.
+
+    Attributes:
+        history: how many rows before a run tell how much was known of its user.
     """
 
     def __init__(self, recent: JobTable, rank: Rank) -> None:
         self._recent = recent
         self._rank = rank
-        self._history = recent.kept - LONGEST_WINDOW - 2 * LATE_JOBS
+        self.history = recent.kept - LONGEST_WINDOW - 2 * LATE_JOBS
         self._ranked = (0, 0)
         self._counted = _UNCOUNTED
         self._counts: Bins = NOTHING
@@ -119,7 +122,7 @@ class Calibration:
         """How the runs that had ended when a job was submitted are spread over the levels."""
         window = self._recent.window(submission)
         bins = self.bins(window)
-        return bins, known_at(self._recent.columns, window, self._history)
+        return bins, known_at(self._recent.columns, window, self.history)
 
     def bins(self, window: Window) -> Bins:
         """The runs that had ended in time, counted by their ranks.
@@ -178,7 +181,7 @@ class Calibration:
         for begin, end in ((first, low), (high, stop)):
             if begin < end:
                 self._rank(begin, end)
-                note_known(self._recent.columns, (self._recent.first, begin, end), self._history)
+                note_known(self._recent.columns, (self._recent.first, begin, end), self.history)
         self._ranked = (min(first, low) + moved, max(stop, high) + moved)
 
 

@@ -198,6 +198,11 @@ class JobTable:
         """The row of the job that ended first."""
         return self._first
 
+    def end_before(self, count: int) -> float:
+        """When the last job before the latest ``count`` ended; without such a job, -inf."""
+        row = self._stop - count - 1
+        return float(self._numbers[END, row]) if row >= self._first else -math.inf
+
     def run_at(self, row: int) -> PastRun:
         """The run of a row, as it is told to its user; nothing is said of its weight."""
         number = self._numbers[:, row].tolist()

@@ -2,7 +2,6 @@
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,6 +29,11 @@ class RankedWindow:
     def __len__(self) -> int:
         return len(self._times)
 
+    @property
+    def earliest(self) -> float:
+        """The time of the first number of the last window, which has one."""
+        return self._times[self._first]
+
     def add(self, time: float, value: float) -> None:
         """Add ``value`` behind the numbers of the same ``time``."""
         place = bisect_right(self._times, time)
@@ -43,7 +47,7 @@ class RankedWindow:
         else:
             insort(self._ranked, value)
 
-    def between(self, since: float, until: float, most: int) -> Sequence[float]:
+    def between(self, since: float, until: float, most: int) -> "array[float]":
         """The latest ``most`` numbers with ``since <= time <= until``, in order of size.
 
         The caller must not change the answer, which is valid until the next call.

@@ -14,13 +14,15 @@ from predictors.base import Question as Asked
 from predictors.jobs import Completion, PastRun, Prediction, Submission
 from predictors.memory.calibration import LONGEST_WINDOW, Calibration
 from predictors.memory.columns import USER, Floats
+from predictors.memory.job_columns import ColumnForm, JobColumns
 from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
+from predictors.memory.table_columns import table_columns
 from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.least_cost_search import SCALING
 from predictors.parameters import number, whole_number
-from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of
+from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 
 _DIGITS = re.compile(r"\d+")
 
@@ -105,7 +107,7 @@ class Attention:
             own, others, seconds = attention_search.least_cost(
                 self._recent.columns,
                 self._recent.window(submission),
-                (self._price, self._history),
+                (float(self._price), self._history),
                 self._question(submission),
                 self._weights.layers,
             )
@@ -115,7 +117,23 @@ class Attention:
 
     def ask(self, submission: Submission, question: Asked) -> Prediction:
         """The same with median and interval; the request and what can be where nothing is known."""
-        return answered(self._weighed(submission), submission, question, method=self.name)
+        if question.explain:
+            return self._answered(submission, question)
+        own = others = 0
+        if submission.user is not None:
+            window = self._recent.window(submission)
+            own, others, found = attention_search.certain(
+                self._recent.columns,
+                window,
+                (float(self._price), self._history),
+                self._question(submission),
+                self._weights.layers,
+                (self._calibration.bins(window), wanted(question)),
+            )
+        if not own + others:
+            return unknown(submission, question, method=self.name)
+        basis = basis_of(own, others)
+        return told(found, submission, question, method=self.name, basis=basis)
 
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
@@ -130,6 +148,14 @@ class Attention:
             completion = replace(completion, submission=submission)
         self._recent.add(completion)
         self._calibration.observed()
+
+    def by_columns(self, jobs: JobColumns) -> ColumnForm | None:
+        """The same in machine code, as long as nothing has been learned."""
+        if len(self._recent):
+            return None
+        settings = (float(self._price), self._history, self._recent.kept, self._weights.layers)
+        table = table_columns(jobs, self._recent.kept)
+        return ColumnForm(play=attention_search.play, method=(settings, table))
 
     def estimates(self, submission: Submission, prices: Floats) -> Floats:
         """What would be answered at each of several prices, in seconds."""
@@ -180,6 +206,10 @@ class Attention:
         other._recent = self._recent  # noqa: SLF001
         other._calibration = self._calibration.ranked_by(other._rank)  # noqa: SLF001
         return other
+
+    def _answered(self, submission: Submission, question: Asked) -> Prediction:
+        """What ``ask`` says in one call, from the weighed runs, which can be explained."""
+        return answered(self._weighed(submission), submission, question, method=self.name)
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """What past runs say of a job; None if none says anything."""

@@ -21,18 +21,17 @@ from predictors.methods.attention_context import (
 )
 from predictors.methods.attention_features import (
     OTHER,
-    OTHER_SCALED,
     OWN,
-    OWN_SCALED,
     UNKNOWN,
     UNLIKE,
     Atoms,
     Names,
     Question,
-    admit,
-    compare_values,
     count_neighbours,
+    describe,
     describe_request,
+    recall,
+    recall_scaled,
     width,
 )
 from predictors.methods.least_cost_search import SCALING, mean_seconds
@@ -97,8 +96,9 @@ def gather(
     others = 0
     if own < NEWCOMER:
         count, others = admit_others(columns, (first, stop), job, (count, own), atoms)
+    describe_habits(atoms[4], own, job[1], context)
     if count > 0:
-        compare_values(atoms, count)
+        describe(columns, count, job, atoms)
     count = admit_request(atoms, count, own, job[1][0])
     if count > 1:
         count_neighbours(atoms, count)
@@ -115,34 +115,31 @@ def admit_own(
     first, row = rows
     names, question = job
     numbers, attributes, _ = columns
-    scaled = np.empty((2, SCALED), np.int64)
-    count = own = like = alike = again = changes = 0
-    change, before = 0.0, np.nan
-    describe_habits(columns, rows, question, atoms[3])
+    scaled, likes = np.empty(SCALED, np.int64), np.empty(LIKE, np.int64)
+    count = own = like = alike = again = 0
     while row >= first and own < LOOKED_AT:
         same = attributes[APPLICATION, row] == names[APPLICATION]
         request = numbers[REQUEST, row]
         is_like = same and request == question[0] and width(numbers, row) == question[1]
         same = same and names[APPLICATION] != UNKNOWN and not is_like
         if own < RECENT or (is_like and like < LIKE) or (same and alike < SAME_APPLICATION):
-            rank = (own, like if is_like else UNLIKE)
-            count = admit(columns, row, job, (rank, OWN), atoms, count)
+            recall(columns, (row, count), (own, like if is_like else UNLIKE), OWN, atoms)
             if request != question[0] and again < SCALED:
-                scaled[0, again], scaled[1, again] = row, own
+                scaled[again] = count
                 again += 1
-        if is_like and like < LIKE:
-            before, changes, change = describe_like(columns, row, before, (changes, change))
+            if is_like and like < LIKE:
+                likes[like] = count
+            count += 1
         like += is_like
         alike += same
         own += 1
         row = attributes[PREVIOUS, row]
     for index in range(again):
-        rank = (scaled[1, index], UNLIKE)
-        count = admit(columns, scaled[0, index], job, (rank, OWN_SCALED), atoms, count)
+        recall_scaled(scaled[index], count, atoms)
+        count += 1
+    describe_like(atoms[4], likes, min(like, LIKE), atoms[3])
     atoms[3][0] = np.log1p(own) / 3
     atoms[3][1] = np.log1p(like) / 2
-    if changes > 0:
-        atoms[3][14], atoms[3][15] = change / changes, 1
     return count, own
 
 
@@ -177,18 +174,19 @@ def admit_others(
         fresh += 1
         grouped += same_group
         asked += same_request
-        rank = (stop - row, UNLIKE)
-        count = admit(columns, row, job, (rank, OTHER), atoms, count)
+        recall(columns, (row, count), (stop - row, UNLIKE), OTHER, atoms)
+        count += 1
         others += 1
         if not same_request:
-            count = admit(columns, row, job, (rank, OTHER_SCALED), atoms, count)
+            recall_scaled(count - 1, count, atoms)
+            count += 1
     return count, others
 
 
 @compiled
 def admit_request(atoms: Atoms, count: int, own: int, request: float) -> int:
     """The request as one more atom."""
-    features, values, rows, _ = atoms
+    features, values, rows, _, _ = atoms
     describe_request(features[:, count], own)
     values[count] = request
     rows[count] = -1

@@ -3,8 +3,9 @@
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.memory.columns import END, PREVIOUS, REQUEST, RUNTIME, Columns, Floats
-from predictors.methods.attention_features import Question, Singles
+from predictors.logarithms import take_logarithms
+from predictors.memory.columns import REQUEST, RUNTIME, Floats
+from predictors.methods.attention_features import ASKED, ENDED, RAN, Question, Rows, Singles
 
 CONTEXT = (
     "own runs",
@@ -39,63 +40,74 @@ CLUSTER = 64
 
 
 @compiled
-def describe_habits(
-    columns: Columns, rows: tuple[int, int], question: Question, context: Singles
-) -> None:
-    """What the user's last runs say about her: usages, changes, and when the last one ended."""
-    first, row = rows
-    numbers, attributes, _ = columns
-    runs = full = short = 0
-    usage = runtimes = usages = 0.0
-    changed = 0
-    changed_runtimes = changed_usages = 0.0
-    before, asked_before, used_before = 0.0, 0.0, 0.0
-    context[19] = row < first
-    if row >= first:
-        context[20] = min(3.0, np.log1p(max(0.0, question[3] - numbers[END, row]) / 3600) / 3)
-        context[21] = numbers[REQUEST, row] == question[0]
-    while row >= first and runs < HABIT:
-        asked = numbers[REQUEST, row]
-        share = max(1e-9, min(1.0, max(1.0, numbers[RUNTIME, row]) / asked))
-        runtime, used = np.log(share * asked), np.log(share)
+def describe_habits(known: Floats, own: int, question: Question, context: Singles) -> None:
+    """What the user's last runs say about her: usages, changes, and when the last one ended.
+
+    Args:
+        known: of the runs behind atoms, of which the user's are the first, the newest foremost.
+        own: how many runs the user has.
+        question: the numbers of the job.
+        context: some entries of which are written.
+    """
+    runs = min(own, HABIT)
+    context[19] = runs == 0
+    if runs == 0:
+        return
+    context[20] = min(3.0, np.log1p(max(0.0, question[3] - known[ENDED, 0]) / 3600) / 3)
+    context[21] = known[ASKED, 0] == question[0]
+    logarithms = np.empty(2 * runs)
+    full = short = 0
+    usage = 0.0
+    for run in range(runs):
+        asked = known[ASKED, run]
+        share = max(1e-9, min(1.0, max(1.0, known[RAN, run]) / asked))
+        logarithms[run], logarithms[runs + run] = share * asked, share
         usage += share
         full += share >= 0.95
         short += share < 0.05
-        if runs > 0:
-            of_runtime, of_usage = (
-                min(3.0, abs(runtime - before)),
-                min(3.0, abs(used - used_before)),
-            )
-            runtimes += of_runtime
-            usages += of_usage
-            if asked != asked_before:
-                changed += 1
-                changed_runtimes += of_runtime
-                changed_usages += of_usage
-        before, used_before, asked_before = runtime, used, asked
-        runs += 1
-        row = attributes[PREVIOUS, row]
-    if runs > 0:
-        context[5], context[6], context[7] = usage / runs, full / runs, short / runs
+    context[5], context[6], context[7] = usage / runs, full / runs, short / runs
     if runs > 1:
-        context[8], context[9] = runtimes / (runs - 1), usages / (runs - 1)
-        context[10] = changed / (runs - 1)
+        take_logarithms(logarithms, 2 * runs)
+        describe_changes(known[ASKED], logarithms[:runs], logarithms[runs:], context)
+
+
+@compiled
+def describe_changes(asked: Floats, runtimes: Floats, usages: Floats, context: Singles) -> None:
+    """How much runtimes and usages, given as logarithms, change from run to run."""
+    of_runtimes = of_usages = 0.0
+    changed = 0
+    changed_runtimes = changed_usages = 0.0
+    pairs = len(runtimes) - 1
+    for run in range(1, pairs + 1):
+        of_runtime = min(3.0, abs(runtimes[run] - runtimes[run - 1]))
+        of_usage = min(3.0, abs(usages[run] - usages[run - 1]))
+        of_runtimes += of_runtime
+        of_usages += of_usage
+        if asked[run] != asked[run - 1]:
+            changed += 1
+            changed_runtimes += of_runtime
+            changed_usages += of_usage
+    context[8], context[9] = of_runtimes / pairs, of_usages / pairs
+    context[10] = changed / pairs
     if changed > 0:
         context[11], context[12] = changed_runtimes / changed, changed_usages / changed
         context[13] = min(2.0, max(-2.0, context[11] - context[12]))
 
 
 @compiled
-def describe_like(
-    columns: Columns, row: int, before: float, counts: tuple[int, float]
-) -> tuple[float, int, float]:
-    """Add the change of runtime from this like run to the one ``before``."""
-    numbers = columns[0]
-    runtime = np.log(max(1.0, min(numbers[RUNTIME, row], numbers[REQUEST, row])))
-    changes, total = counts
-    if not np.isnan(before):
-        changes, total = changes + 1, total + min(3.0, abs(runtime - before))
-    return runtime, changes, total
+def describe_like(known: Floats, like: Rows, count: int, context: Singles) -> None:
+    """How much runtimes change from like run to like run; ``like`` has the places of ``count``."""
+    if count < 2:
+        return
+    logarithms = np.empty(count)
+    for index in range(count):
+        run = like[index]
+        logarithms[index] = max(1.0, min(known[RAN, run], known[ASKED, run]))
+    take_logarithms(logarithms, count)
+    total = 0.0
+    for index in range(1, count):
+        total += min(3.0, abs(logarithms[index] - logarithms[index - 1]))
+    context[14], context[15] = total / (count - 1), 1
 
 
 @compiled

@@ -9,7 +9,8 @@ are is part of what the weights mean: another set is another VERSION.
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.compiled import compiled
+from predictors.compiled import compiled, compiled_for_lanes
+from predictors.logarithms import take_logarithms, take_logarithms_of_next
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -31,8 +32,9 @@ VERSION = 1
 Singles = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-Atoms = tuple[Singles, Floats, Rows, Singles]
-"""Features by atom, values in seconds, rows of the runs (-1: the request), and the context."""
+Atoms = tuple[Singles, Floats, Rows, Singles, Floats]
+"""Features by atom, values in seconds, rows of the runs (-1: the request), the context, and what
+is known of the runs."""
 
 Question = tuple[float, float, float, float]
 """Request, processors, memory (NaN where it is unknown) and submit time of the job."""
@@ -86,60 +88,62 @@ UNKNOWN = -1
 UNLIKE = 99
 """The rank among like runs of a run that is not like the job."""
 
-_LIKE_ROW, _LAST_LIKE, _REQUEST, _REQUEST_OF_NEWCOMER = 11, 29, 25, 26
+RANK, LIKE_RANK, KIND, ASKED, RAN, WIDE, ENDED, SUBMITTED, OF_MEMORY = range(9)
+"""Rows of what is known of the runs behind atoms: which of the user's it is, counted from the
+newest; which of those that are like the job, else UNLIKE; its kind; and its numbers."""
+
+KNOWN_OF_RUN = 9
+"""How many rows that are."""
+
+_APPLICATION, _LIKE, _LAST_LIKE = 7, 11, 29
+_REQUEST, _REQUEST_OF_NEWCOMER = 25, 26
 _DIFFERENCE, _DISTANCE, _NEAR, _NEARBY = 32, 33, 34, 35
+
+_TIMES = 4
+"""Logarithms of one more that an atom takes: of its two times and its two ranks."""
+
+_QUOTIENTS = 4
+"""Logarithms of quotients: of requests, processors, usage, and the request over the value."""
 
 
 @compiled
-def admit(  # noqa: PLR0913, PLR0917 - what an atom is made of
-    columns: Columns,
-    row: int,
-    job: tuple[Names, Question],
-    place: tuple[tuple[int, int], int],
-    atoms: Atoms,
-    count: int,
-) -> int:
-    """One more atom: its value, its row and most of its features.
+def recall(
+    columns: Columns, place: tuple[int, int], rank: tuple[int, int], kind: int, atoms: Atoms
+) -> None:
+    """Note what is known of a run that is an atom; ``place`` is its row and that of the atom."""
+    row, index = place
+    numbers, rows, known = columns[0], atoms[2], atoms[4]
+    rows[index] = row
+    known[RANK, index], known[LIKE_RANK, index] = rank
+    known[KIND, index] = kind
+    known[ASKED, index] = numbers[REQUEST, row]
+    known[RAN, index] = numbers[RUNTIME, row]
+    known[WIDE, index] = width(numbers, row)
+    known[ENDED, index] = numbers[END, row]
+    known[SUBMITTED, index] = numbers[SUBMIT, row]
+    known[OF_MEMORY, index] = numbers[MEMORY, row]
 
-    ``place`` is the rank of the run among the user's and among like ones, and its kind.
-    """
-    numbers, attributes, _ = columns
-    names, (request, processors, memory, submitted) = job
-    (rank, like_rank), kind = place
-    features, values, rows, _ = atoms
-    asked = numbers[REQUEST, row]
-    runtime = numbers[RUNTIME, row]
-    used = min(runtime, asked)
-    scaled = kind == OWN_SCALED or kind == OTHER_SCALED  # noqa: PLR1714 - numba has no such set
-    own = kind < OTHER
-    value = max(1.0, used * request / asked if scaled else min(used, request))
-    values[count] = value
-    rows[count] = row
-    feature = features[:, count]
-    same_application = describe_names(attributes, row, names, kind, feature)
-    wide = width(numbers, row)
-    describe_sizes((request, asked), (processors, wide), feature)
-    like = same_application and asked == request and wide == processors
-    describe_memory(memory, numbers[MEMORY, row], feature)
-    age = max(0.0, submitted - numbers[SUBMIT, row])
-    feature[12] = np.log1p(max(0.0, submitted - numbers[END, row]) / 3600) / 2
-    feature[13] = np.log1p(age / 600) / 2
-    feature[14] = np.log1p(rank) / 2
-    feature[15] = feature[14] if like else 0.0
-    feature[16] = np.log1p(like_rank) / 2 if like else 0.0
-    feature[17] = rank == 0
-    feature[18] = runtime >= 0.99 * asked
-    feature[19] = runtime < 60
-    feature[20] = min(4.0, np.log(asked / max(used, 1e-9 * asked))) / 2
-    feature[21] = min(6.0, np.log(request / value)) / 2
-    feature[22] = own and age < 60
-    feature[23] = scaled
-    feature[24] = not own
-    feature[25] = feature[26] = 0.0
-    feature[_LIKE_ROW] = own and like
-    feature[_LAST_LIKE] = own and like and like_rank == 0
-    feature[30] = feature[4] if same_application else 0.0
-    return count + 1
+
+@compiled
+def recall_scaled(source: int, index: int, atoms: Atoms) -> None:
+    """The run behind an atom as one more atom, scaled."""
+    rows, known = atoms[2], atoms[4]
+    rows[index] = rows[source]
+    for each in range(KNOWN_OF_RUN):
+        known[each, index] = known[each, source]
+    known[LIKE_RANK, index] = UNLIKE
+    known[KIND, index] += 1
+
+
+@compiled
+def describe(columns: Columns, count: int, job: tuple[Names, Question], atoms: Atoms) -> None:
+    """The values and all features of the atoms that are runs, but for how many are near them."""
+    describe_names(columns[1], count, job[0], atoms)
+    tell_values(count, job[1][0], atoms)
+    describe_sizes(count, job[1], atoms)
+    describe_times(count, job[1][3], atoms)
+    describe_memory(count, job[1][2], atoms)
+    compare_values(atoms, count)
 
 
 @compiled
@@ -150,42 +154,115 @@ def width(numbers: Floats, row: int) -> float:
 
 
 @compiled
-def describe_names(attributes: Ids, row: int, names: Names, kind: int, feature: Singles) -> bool:
-    """What user, group, application and queue say; whether the application is the same."""
-    own = kind < OTHER
-    application, queue = attributes[APPLICATION, row], attributes[QUEUE, row]
-    same: bool = application == names[APPLICATION]
-    group = attributes[GROUP, row]
-    feature[0] = own
-    feature[1] = not own and group >= 0 and group == names[GROUP]
-    feature[7] = same and application >= 0
-    feature[8] = not same and application >= 0 and names[APPLICATION] != UNKNOWN
-    feature[9] = queue >= 0 and queue == names[QUEUE]
-    feature[10] = queue >= 0 and names[QUEUE] != UNKNOWN and queue != names[QUEUE]
-    return same
+def describe_names(attributes: Ids, count: int, names: Names, atoms: Atoms) -> None:
+    """What group, application and queue say; and whether it is a run of the user."""
+    features, _, rows, _, known = atoms
+    for index in range(count):
+        row = rows[index]
+        own = known[KIND, index] < OTHER
+        application, queue = attributes[APPLICATION, row], attributes[QUEUE, row]
+        same = application == names[APPLICATION]
+        group = attributes[GROUP, row]
+        features[0, index] = own
+        features[1, index] = not own and group >= 0 and group == names[GROUP]
+        features[_APPLICATION, index] = same and application >= 0
+        features[8, index] = not same and application >= 0 and names[APPLICATION] != UNKNOWN
+        features[9, index] = queue >= 0 and queue == names[QUEUE]
+        features[10, index] = queue >= 0 and names[QUEUE] != UNKNOWN and queue != names[QUEUE]
+        features[_LIKE, index] = same
+
+
+@compiled_for_lanes
+def tell_values(count: int, request: float, atoms: Atoms) -> None:
+    """What each atom says the runtime is."""
+    values, known = atoms[1], atoms[4]
+    asked, ran, kinds = known[ASKED], known[RAN], known[KIND]
+    for index in range(count):
+        used = min(ran[index], asked[index])
+        kind = kinds[index]
+        scaled = kind == OWN_SCALED or kind == OTHER_SCALED  # noqa: PLR1714 - numba has no such set
+        value = used * request / asked[index] if scaled else min(used, request)
+        values[index] = max(1.0, value)
+
+
+@compiled_for_lanes
+def describe_sizes(count: int, question: Question, atoms: Atoms) -> None:
+    """What requests, processors and the share of the request that was used say.
+
+    Whether a run is like the job is completed here: its application has been compared before.
+    """
+    features, values, _, _, known = atoms
+    request, processors = question[0], question[1]
+    asked, ran, wide = known[ASKED], known[RAN], known[WIDE]
+    quotients = np.empty(_QUOTIENTS * count)
+    for index in range(count):
+        used = min(ran[index], asked[index])
+        quotients[index] = request / asked[index]
+        quotients[count + index] = processors / wide[index]
+        quotients[2 * count + index] = asked[index] / max(used, 1e-9 * asked[index])
+        quotients[3 * count + index] = request / values[index]
+    take_logarithms(quotients, len(quotients))
+    for index in range(count):
+        difference = quotients[index]
+        features[2, index] = request == asked[index]
+        features[3, index] = min(3.0, abs(difference))
+        features[4, index] = min(3.0, max(-3.0, difference))
+        features[31, index] = abs(difference) < 0.1
+    for index in range(count):
+        features[5, index] = processors == wide[index]
+        features[6, index] = min(4.0, abs(quotients[count + index]))
+        features[20, index] = min(4.0, quotients[2 * count + index]) / 2
+        features[21, index] = min(6.0, quotients[3 * count + index]) / 2
+    for index in range(count):
+        features[18, index] = ran[index] >= 0.99 * asked[index]
+        features[19, index] = ran[index] < 60
+        features[30, index] = features[4, index] if features[_LIKE, index] > 0 else 0.0
+    for index in range(count):
+        features[_LIKE, index] *= features[2, index] * features[5, index]
+
+
+@compiled_for_lanes
+def describe_times(count: int, submitted: float, atoms: Atoms) -> None:
+    """What ages, ranks and the kind say, of atoms whose likeness to the job is known."""
+    features, known = atoms[0], atoms[4]
+    ended, submits = known[ENDED], known[SUBMITTED]
+    ranks, like_ranks, kinds = known[RANK], known[LIKE_RANK], known[KIND]
+    times = np.empty(_TIMES * count)
+    for index in range(count):
+        times[index] = max(0.0, submitted - ended[index]) / 3600
+        times[count + index] = max(0.0, submitted - submits[index]) / 600
+        times[2 * count + index] = ranks[index]
+        times[3 * count + index] = like_ranks[index]
+    take_logarithms_of_next(times, len(times))
+    for index in range(count):
+        like = features[_LIKE, index] > 0
+        features[12, index] = times[index] / 2
+        features[13, index] = times[count + index] / 2
+        features[14, index] = times[2 * count + index] / 2
+        features[15, index] = times[2 * count + index] / 2 if like else 0.0
+        features[16, index] = times[3 * count + index] / 2 if like else 0.0
+    for index in range(count):
+        own = kinds[index] < OTHER
+        like = own and features[_LIKE, index] > 0
+        features[17, index] = ranks[index] == 0
+        features[22, index] = own and submitted - submits[index] < 60
+        features[23, index] = kinds[index] == OWN_SCALED or kinds[index] == OTHER_SCALED
+        features[24, index] = not own
+        features[_LIKE, index] = like
+        features[_LAST_LIKE, index] = like and like_ranks[index] == 0
+    features[_REQUEST, :count] = 0
+    features[_REQUEST_OF_NEWCOMER, :count] = 0
 
 
 @compiled
-def describe_sizes(
-    requests: tuple[float, float], processors: tuple[float, float], feature: Singles
-) -> None:
-    """What the requests and the processors say; each pair is the job's and the run's."""
-    difference = np.log(requests[0] / requests[1])
-    feature[2] = requests[0] == requests[1]
-    feature[3] = min(3.0, abs(difference))
-    feature[4] = min(3.0, max(-3.0, difference))
-    feature[5] = processors[0] == processors[1]
-    feature[6] = min(4.0, abs(np.log(processors[0] / processors[1])))
-    feature[31] = abs(difference) < 0.1
-
-
-@compiled
-def describe_memory(asked: float, of_run: float, feature: Singles) -> None:
+def describe_memory(count: int, asked: float, atoms: Atoms) -> None:
     """What the requested memory says: nothing where it is unknown."""
-    feature[27] = asked == of_run
-    feature[28] = 0.0
-    if asked > 0 and of_run > 0:
-        feature[28] = min(3.0, abs(np.log(asked / of_run)))
+    features, of_runs = atoms[0], atoms[4][OF_MEMORY]
+    for index in range(count):
+        features[27, index] = asked == of_runs[index]
+        features[28, index] = 0.0
+        if asked > 0 and of_runs[index] > 0:
+            features[28, index] = min(3.0, abs(np.log(asked / of_runs[index])))
 
 
 @compiled
@@ -196,17 +273,21 @@ def describe_request(feature: Singles, own: int) -> None:
     feature[_REQUEST_OF_NEWCOMER] = own == 0
 
 
-@compiled
+@compiled_for_lanes
 def compare_values(atoms: Atoms, count: int) -> None:
     """How far the values are from that of the last like run, else from the first atom's."""
-    features, values, _, _ = atoms
+    features, values = atoms[0], atoms[1]
     reference = values[0]
     for index in range(count):
         if features[_LAST_LIKE, index] > 0:
             reference = values[index]
             break
+    differences = np.empty(count)
     for index in range(count):
-        difference = min(3.0, max(-3.0, np.log(values[index] / reference) / 2))
+        differences[index] = values[index] / reference
+    take_logarithms(differences, count)
+    for index in range(count):
+        difference = min(3.0, max(-3.0, differences[index] / 2))
         features[_DIFFERENCE, index] = difference
         features[_DISTANCE, index] = abs(difference)
 
@@ -214,10 +295,12 @@ def compare_values(atoms: Atoms, count: int) -> None:
 @compiled
 def count_neighbours(atoms: Atoms, count: int) -> None:
     """Which share of all atoms is within 5% and 40% of each of them."""
-    features, values, _, _ = atoms
-    logarithms = np.empty(count, np.float32)
+    features, values = atoms[0], atoms[1]
+    exact = np.empty(count)
     for index in range(count):
-        logarithms[index] = np.log(max(values[index], 1e-9))
+        exact[index] = max(values[index], 1e-9)
+    take_logarithms(exact, count)
+    logarithms = exact.astype(np.float32)
     near, nearby = np.float32(0.05), np.float32(0.4)
     one, none = np.float32(1) / np.float32(count), np.float32(0)
     close, wide = np.zeros(count, np.float32), np.zeros(count, np.float32)

@@ -3,7 +3,9 @@
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.distribution import cheapest, levels
+from predictors.distribution import cheapest
+from predictors.memory import calibration
+from predictors.memory.calibration import Bins
 from predictors.memory.columns import (
     APPLICATION,
     GROUP,
@@ -12,17 +14,20 @@ from predictors.memory.columns import (
     PREVIOUS,
     QUEUE,
     REQUEST,
-    RUNTIME,
     SPREAD,
     SUBMIT,
     USER,
     Columns,
     Floats,
+    Window,
 )
+from predictors.memory.job_columns import Log, Turn, asked_of, processors_of, within
+from predictors.memory.table_columns import Table, keep, window_of
 from predictors.methods.attention_atoms import ATOMS, gather
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import (
     FEATURES,
+    KNOWN_OF_RUN,
     Atoms,
     Names,
     Question,
@@ -31,6 +36,7 @@ from predictors.methods.attention_features import (
     width,
 )
 from predictors.methods.attention_network import Layers, weigh
+from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
 
@@ -43,13 +49,14 @@ def room() -> Atoms:
         np.empty(ATOMS),
         np.empty(ATOMS, np.int64),
         np.empty(_CONTEXT, np.float32),
+        np.empty((KNOWN_OF_RUN, ATOMS)),
     )
 
 
 @compiled
 def least_cost(
     columns: Columns,
-    window: tuple[int, int, float, int],
+    window: Window,
     settings: tuple[float, int],
     job: tuple[Names, Question],
     layers: Layers,
@@ -74,9 +81,57 @@ def least_cost(
 
 
 @compiled
+def play(
+    method: tuple[tuple[float, int, int, Layers], Table], log: Log, turn: Turn, seconds: Floats
+) -> None:
+    """Observe the jobs that have ended, then predict those that are asked about."""
+    (price, history, kept, layers), table = method
+    numbers, ids = log[0]
+    for place in range(turn[0], turn[1]):
+        keep(table, kept, log, place)
+    for job in range(turn[2], turn[3]):
+        user, request, submitted = asked_of(log[0], job)
+        seconds[job] = request
+        if user < 0:
+            continue
+        names = (user, ids[GROUP, job], ids[QUEUE, job], ids[APPLICATION, job])
+        question = (request, processors_of(log[0], job), numbers[MEMORY, job], submitted)
+        own, others, found = least_cost(
+            table[0], window_of(table, log, job), (price, history), (names, question), layers
+        )
+        if own + others > 0:
+            seconds[job] = within(found, request)
+
+
+@compiled
+def certain(  # noqa: PLR0913, PLR0917 - one more than least_cost, which must be fast
+    columns: Columns,
+    window: Window,
+    settings: tuple[float, int],
+    job: tuple[Names, Question],
+    layers: Layers,
+    certainty: tuple[Bins, Wanted],
+) -> tuple[int, int, Bounds]:
+    """What ``least_cost`` answers, with ``bounds`` in place of the estimate.
+
+    ``certainty`` is what the calibration has counted, and what is asked.
+    """
+    atoms = room()
+    price, history = settings
+    count, own, others, scale = gather(columns, window, history, job, atoms)
+    request = job[1][0]
+    if count == 1:
+        return 0, 0, (request, 0.0, request, request, False)
+    values, weights, _ = in_order(atoms, count, layers)
+    bins, asked = certainty
+    counts = (bins, calibration.known_at(columns, window, history))
+    return own, others, bounds(values, weights, (request, price * scale), counts, asked)
+
+
+@compiled
 def least_costs(  # noqa: PLR0913, PLR0917 - one more than least_cost, which must be fast
     columns: Columns,
-    window: tuple[int, int, float, int],
+    window: Window,
     history: int,
     job: tuple[Names, Question],
     layers: Layers,
@@ -97,7 +152,7 @@ def least_costs(  # noqa: PLR0913, PLR0917 - one more than least_cost, which mus
 @compiled
 def distribution(
     columns: Columns,
-    window: tuple[int, int, float, int],
+    window: Window,
     history: int,
     job: tuple[Names, Question],
     layers: Layers,
@@ -136,42 +191,44 @@ def rank(columns: Columns, rows: tuple[int, int, int], history: int, layers: Lay
         numbers[LEVEL, row] = numbers[SPREAD, row] = -1.0
         if attributes[USER, row] < 0:
             continue
-        request = numbers[REQUEST, row]
         names = (
             attributes[USER, row],
             attributes[GROUP, row],
             attributes[QUEUE, row],
             attributes[APPLICATION, row],
         )
-        question = (request, width(numbers, row), numbers[MEMORY, row], numbers[SUBMIT, row])
+        question = (
+            numbers[REQUEST, row],
+            width(numbers, row),
+            numbers[MEMORY, row],
+            numbers[SUBMIT, row],
+        )
         window = (max(oldest, row - history), row, numbers[SUBMIT, row], attributes[PREVIOUS, row])
         count, _, _, _ = gather(columns, window, history, (names, question), atoms)
         if count == 1:
             continue
         values, weights, _ = in_order(atoms, count, layers)
-        lowest, highest = levels(values, weights, count, request, numbers[RUNTIME, row])
-        numbers[LEVEL, row] = lowest
-        numbers[SPREAD, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
+        rank_row(numbers, row, values, weights)
 
 
 @compiled
 def atoms_of(
     columns: Columns,
-    window: tuple[int, int, float, int],
+    window: Window,
     history: int,
     job: tuple[Names, Question],
 ) -> tuple[Singles, Floats, Singles]:
     """Features, values and context of a job; the request alone where nothing is known of it."""
     atoms = room()
     count, _, _, _ = gather(columns, window, history, job, atoms)
-    features, values, _, context = atoms
+    features, values, _, context, _ = atoms
     return features[:, :count].copy(), values[:count].copy(), context
 
 
 @compiled
 def in_order(atoms: Atoms, count: int, layers: Layers) -> tuple[Floats, Floats, Rows]:
     """Values in ascending order, with their weights and rows."""
-    features, values, rows, context = atoms
+    features, values, rows, context, _ = atoms
     weights = weigh(features, context, count, layers)
     order = np.argsort(values[:count])
     return values[order], weights[order].astype(np.float64), rows[order]

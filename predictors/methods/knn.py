@@ -14,7 +14,15 @@ from predictors.memory.columns import ATTRIBUTES, Floats
 from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, JobTable, features_of
 from predictors.methods import knn_search
 from predictors.parameters import choice, number, whole_number
-from predictors.uncertainty import Weighed, answered_as, quantiles_of
+from predictors.uncertainty import (
+    Weighed,
+    answered_as,
+    predicting,
+    quantiles_of,
+    told,
+    unknown,
+    wanted,
+)
 
 LONGEST_HISTORY = 5_000
 """Fewest jobs that are kept, so that tuning can change N without reading the history again."""
@@ -177,6 +185,23 @@ class Knn:
 
         The prediction of a running job is made of those neighbours that ran longer.
         """
+        if question.explain or question.elapsed is not None:
+            return self._answered(submission, question)
+        about = self._about(submission)
+        if about is None:
+            return unknown(submission, question, method=self.name)
+        levels = self._calibration.bins(about[1]), self._calibration.history
+        count, mean, deviation, found = knn_search.certain(about, levels, wanted(question))
+        if not count:
+            return unknown(submission, question, method=self.name)
+        if question.underestimation_rate is None:
+            estimate = self.given.estimate(mean, deviation, submission.requested_walltime)
+            found = predicting(estimate, submission, found)
+        basis = Basis(jobs=count, reason="history")
+        return told(found, submission, question, method=self.name, basis=basis)
+
+    def _answered(self, submission: Submission, question: Question) -> Prediction:
+        """What ``ask`` answers, put together from the prediction and the distribution."""
         request = submission.requested_walltime
 
         def estimate(longer: Floats) -> float:
@@ -216,19 +241,16 @@ class Knn:
     def _weighed(self, submission: Submission) -> Weighed | None:
         """The neighbours of a job, which weigh the same; None if there are none."""
         counts = self._calibration.at(submission)
-        ids = self._recent.matching(submission, self._columns)
-        if ids is None:
+        about = self._about(submission)
+        if about is None:
             return None
-        values, rows = knn_search.distribution(
-            self._recent.columns,
-            self._recent.window(submission),
-            self._sizes,
-            ids,
-            (features_of(submission), self._metric),
-        )
+        values, rows = knn_search.distribution(*about)
         if not len(values):
             return None
         return Weighed.equally(values, counts, partial(self._recent.runs_of, submission.user, rows))
+
+    def _about(self, submission: Submission) -> knn_search.About | None:
+        return _sought(self._recent, submission, self._columns, self._sizes, self._metric)
 
     def _rank(self, begin: int, end: int) -> None:
         one, two, three, four = (column in self._columns for column in range(ATTRIBUTES))
@@ -263,10 +285,20 @@ def nearest(
         sizes: N, K, and the number of jobs over which the features are scaled.
         metric: how features are compared.
     """
+    about = _sought(recent, submission, template, sizes, metric)
+    return (0, 0.0, 0.0) if about is None else knn_search.nearest(*about)
+
+
+def _sought(
+    recent: JobTable,
+    submission: Submission,
+    template: tuple[int, ...],
+    sizes: tuple[int, int, int],
+    metric: knn_search.Metric,
+) -> knn_search.About | None:
+    """How machine code takes what ``nearest`` takes; None where no run can match."""
     ids = recent.matching(submission, template)
     if ids is None:
-        return 0, 0.0, 0.0
-    features = features_of(submission)
-    return knn_search.nearest(
-        recent.columns, recent.window(submission), sizes, ids, (features, metric)
-    )
+        return None
+    compared = (features_of(submission), metric)
+    return recent.columns, recent.window(submission), sizes, ids, compared

@@ -5,6 +5,8 @@
 import numpy as np
 
 from predictors.compiled import compiled
+from predictors.memory import calibration
+from predictors.memory.calibration import Bins
 from predictors.memory.columns import (
     ANY,
     APPLICATION,
@@ -30,7 +32,7 @@ from predictors.memory.columns import (
     admit,
     rows_until,
 )
-from predictors.uncertainty import rank_row
+from predictors.uncertainty import NO_PRICE, Bounds, Wanted, bounds, rank_row
 
 Metric = tuple[bool, Features]
 """Whether differences count as they are or squared, and the weight of each feature."""
@@ -44,6 +46,10 @@ Kept = tuple[Floats, Floats]
 
 Sizes = tuple[int, int, int]
 """N, K, and the number of jobs over which the features are scaled."""
+
+
+About = tuple[Columns, Window, Sizes, tuple[int, int, int, int], tuple[Features, Metric]]
+"""The arguments of ``nearest``."""
 
 
 @compiled
@@ -152,6 +158,17 @@ def mean_and_deviation(runtimes: Floats, count: int) -> tuple[float, float]:
 
 
 @compiled
+def summarised(numbers: Floats, rows: Floats) -> tuple[int, float, float]:
+    """The number of rows, and mean and deviation of their runtimes, which take their place."""
+    if not len(rows):
+        return 0, 0.0, 0.0
+    for place in range(len(rows)):
+        rows[place] = numbers[RUNTIME, int(rows[place])]
+    mean, deviation = mean_and_deviation(rows, len(rows))
+    return len(rows), mean, deviation
+
+
+@compiled
 def nearest(
     columns: Columns,
     window: Window,
@@ -172,12 +189,30 @@ def nearest(
     first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
     rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
-    if not len(rows):
-        return 0, 0.0, 0.0
-    for place in range(len(rows)):
-        rows[place] = columns[0][RUNTIME, int(rows[place])]
-    mean, deviation = mean_and_deviation(rows, len(rows))
-    return len(rows), mean, deviation
+    return summarised(columns[0], rows)
+
+
+@compiled
+def certain(
+    about: About, levels: tuple[Bins, int], asked: Wanted
+) -> tuple[int, float, float, Bounds]:
+    """What ``nearest`` answers, and ``bounds`` whose prediction is for a rate only.
+
+    Args:
+        about: the arguments of ``nearest``.
+        levels: bins of the calibration, and how many rows tell how much is known of a user.
+        asked: as ``bounds`` takes it.
+    """
+    columns, (first, stop, time, newest), sizes, ids, compared = about
+    stop = rows_until(columns[0][END], first, stop, time)
+    rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
+    request = compared[0][REQUEST]
+    values, _ = in_order(columns[0], rows, request)
+    known = calibration.known(columns, (max(first, stop - levels[1]), stop), newest)
+    weights = np.ones(len(values))
+    found = bounds(values, weights, (request, NO_PRICE), (levels[0], known), asked)
+    count, mean, deviation = summarised(columns[0], rows)
+    return count, mean, deviation, found
 
 
 @compiled

@@ -7,7 +7,9 @@ from typing import Any
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Completion, PastRun, Prediction, Submission
 from predictors.memory.calibration import LONGEST_WINDOW, Calibration
+from predictors.memory.job_columns import ColumnForm, JobColumns
 from predictors.memory.job_table import LATE_JOBS, JobTable
+from predictors.memory.table_columns import table_columns
 from predictors.methods import least_cost_search
 from predictors.parameters import number, whole_number
 from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
@@ -90,7 +92,7 @@ class LeastCost:
         seconds = 0.0
         if submission.user is not None:
             own, others, seconds = least_cost_search.least_cost(
-                *self._job(submission), (self._price, self._window, self._history)
+                *self._job(submission), (float(self._price), self._window, self._history)
             )
         if not own + others:
             return request_of(submission, method=self.name, basis=COLD_START)
@@ -99,13 +101,13 @@ class LeastCost:
     def ask(self, submission: Submission, question: Question) -> Prediction:
         """The same with median and interval; the request and what can be where nothing is known."""
         if question.explain:
-            return answered(self._weighed(submission), submission, question, method=self.name)
+            return self._answered(submission, question)
         own = others = 0
         if submission.user is not None:
             job = self._job(submission)
             own, others, found = least_cost_search.certain(
                 job,
-                (self._price, self._window, self._history),
+                (float(self._price), self._window, self._history),
                 self._calibration.bins(job[1]),
                 wanted(question),
             )
@@ -135,6 +137,18 @@ class LeastCost:
         """Keep the run among the recent ones."""
         self._recent.add(completion)
         self._calibration.observed()
+
+    def by_columns(self, jobs: JobColumns) -> ColumnForm | None:
+        """The same in machine code, as long as nothing has been learned."""
+        if len(self._recent):
+            return None
+        settings = (float(self._price), self._window, self._history, self._recent.kept)
+        table = table_columns(jobs, self._recent.kept)
+        return ColumnForm(play=least_cost_search.play, method=(settings, table))
+
+    def _answered(self, submission: Submission, question: Question) -> Prediction:
+        """What ``ask`` says in one call, from the weighed runs, which can be explained."""
+        return answered(self._weighed(submission), submission, question, method=self.name)
 
     def _weighed(self, submission: Submission) -> Weighed | None:
         """What past runs say of a job; None if none says anything."""

@@ -1,5 +1,6 @@
 """Scales the request by a percentile of the usages of similar recent jobs."""
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
@@ -8,15 +9,26 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+from msgspec.structs import replace
+
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.calibration import LONGEST_WINDOW, Calibration
-from predictors.memory.columns import Floats
+from predictors.memory.calibration import LONGEST_WINDOW, MUCH, Calibration
+from predictors.memory.columns import Floats, Window
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.memory.ranked_window import RankedWindow
 from predictors.methods import percentile_search
 from predictors.parameters import choice, number, whole_number
-from predictors.uncertainty import Weighed, answered_as, quantiles_of
+from predictors.uncertainty import (
+    Weighed,
+    answered_as,
+    predicting,
+    quantiles_of,
+    told,
+    unknown,
+    wanted,
+)
 
 DAY = 86400.0
 
@@ -44,6 +56,8 @@ HISTORY = 10_000
 
 _BATCH = 63
 """Number of completions whose median end time moves the clock of the log."""
+
+_NONE = array("d")
 
 
 class Percentile:
@@ -102,6 +116,7 @@ class Percentile:
         self._share = share_of(self._percentile)
         self._lower_bound = number("lower_bound", lower_bound, 0, 1)
         self._min_jobs = whole_number("min_jobs", min_jobs, 1, MOST_JOBS)
+        self._fewest = min(self._min_jobs, percentile_search.MOST)
         self._parts = _parts_of(self._key_name)
         self._recent = JobTable(HISTORY + LONGEST_WINDOW + 2 * LATE_JOBS, names_jobs=True)
         self._calibration = Calibration(self._recent, self._rank)
@@ -131,19 +146,59 @@ class Percentile:
         usages = self.eligible(submission)
         jobs = len(usages)
         if jobs < self._min_jobs:
-            basis = Basis(jobs=jobs, reason="too-few-jobs") if jobs else COLD_START
-            return request_of(submission, method=self.name, basis=basis)
-        share = max(self._lower_bound, usages[rank(jobs, *self._share) - 1])
+            return request_of(submission, method=self.name, basis=_too_few(jobs))
         basis = Basis(jobs=jobs, reason="history")
-        return capped(
-            submission.requested_walltime * share, submission, method=self.name, basis=basis
-        )
+        return capped(self._estimate(submission, usages), submission, method=self.name, basis=basis)
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
         """The same with median and interval of the runs that are eligible now.
 
         The prediction of a running job is the percentile of those that ran longer.
         """
+        if question.explain or question.elapsed is not None:
+            return self._answered(submission, question)
+        window = self._recent.window(submission)
+        bins = self._calibration.bins(window)  # first: whoever asks has runs ranked as they end
+        usages = self.eligible(submission)
+        jobs = len(usages)
+        if jobs < self._fewest:
+            return replace(unknown(submission, question, method=self.name), basis=_too_few(jobs))
+        if self._are_all(submission, jobs):
+            request = float(submission.requested_walltime)
+            values = np.frombuffer(usages)
+            found = percentile_search.certain_of(values, request, bins, wanted(question))
+        else:
+            levels = bins, self._calibration.history
+            about = self._about(submission, window)
+            count, found = percentile_search.certain(about, levels, wanted(question))
+            if min(count, jobs) < self._min_jobs:
+                return self._answered(submission, question)
+        if question.underestimation_rate is None:
+            found = predicting(self._estimate(submission, usages), submission, found)
+        basis = Basis(jobs=jobs, reason="history")
+        return told(found, submission, question, method=self.name, basis=basis)
+
+    def _estimate(self, submission: Submission, usages: "array[float]") -> float:
+        """Seconds, of a job for which enough usages are eligible."""
+        usage = usages[rank(len(usages), *self._share) - 1]
+        return submission.requested_walltime * max(self._lower_bound, usage)
+
+    def _are_all(self, submission: Submission, jobs: int) -> bool:
+        """Whether the eligible jobs are those that make the distribution, and many of one user.
+
+        Eligible are jobs of a key; the distribution is sought among the last rows of the cluster.
+        They are the same unless jobs of the key were dropped, lie further back, or are too many.
+        """
+        fewest = max(MUCH, self._min_jobs)
+        if not self._parts[0] or not fewest <= jobs <= percentile_search.MOST:
+            return False
+        if submission.submit_time - self._window < self._horizon:
+            return False
+        group = self._groups[self._key(submission)]
+        return group.earliest > self._recent.end_before(HISTORY)
+
+    def _answered(self, submission: Submission, question: Question) -> Prediction:
+        """What ``ask`` answers, put together from the prediction and the distribution."""
         least = self._lower_bound * submission.requested_walltime
 
         def estimate(longer: Floats) -> float:
@@ -158,14 +213,14 @@ class Percentile:
         """The runtimes that shares of jobs like this one do not exceed."""
         return quantiles_of(self._weighed(submission), submission, shares, elapsed)
 
-    def eligible(self, submission: Submission) -> Sequence[float]:
+    def eligible(self, submission: Submission) -> "array[float]":
         """The usages of the jobs that are eligible for a submission, by size.
 
         The answer must not be changed, and holds until the next call.
         """
         group = self._groups.get(self._key(submission))
         if group is None:
-            return ()
+            return _NONE
         time = submission.submit_time
         return group.between(time - self._window, time, MOST_JOBS)
 
@@ -190,23 +245,31 @@ class Percentile:
         counts = self._calibration.at(submission)
         if self._key(submission) is None:
             return None
-        request, submit = float(submission.requested_walltime), float(submission.submit_time)
         values, rows = percentile_search.distribution(
-            self._recent.columns,
-            self._recent.window(submission),
-            HISTORY,
-            self._parts,
-            (self._recent.group_of(submission.project), request, submit - self._window),
+            *self._about(submission, self._recent.window(submission))
         )
-        if not len(values) or len(values) < min(self._min_jobs, percentile_search.MOST):
+        if len(values) < self._fewest:
             return None
         return Weighed.equally(values, counts, partial(self._recent.runs_of, submission.user, rows))
+
+    def _about(self, submission: Submission, window: Window) -> percentile_search.About:
+        return (
+            self._recent.columns,
+            window,
+            HISTORY,
+            self._parts,
+            (
+                self._recent.group_of(submission.project),
+                float(submission.requested_walltime),
+                float(submission.submit_time) - self._window,
+            ),
+        )
 
     def _rank(self, begin: int, end: int) -> None:
         percentile_search.rank(
             self._recent.columns,
             (self._recent.first, begin, end),
-            (HISTORY, min(self._min_jobs, percentile_search.MOST)),
+            (HISTORY, self._fewest),
             self._parts,
             self._window,
         )
@@ -225,6 +288,10 @@ class Percentile:
         group.forget_before(self._horizon)
         if group:
             self._groups[key] = group
+
+
+def _too_few(jobs: int) -> Basis:
+    return Basis(jobs=jobs, reason="too-few-jobs") if jobs else COLD_START
 
 
 def share_of(percentile: float) -> tuple[int, int]:

@@ -4,6 +4,8 @@ import numpy as np
 
 from predictors.compiled import compiled
 from predictors.jobs import usage_of
+from predictors.memory import calibration
+from predictors.memory.calibration import Bins
 from predictors.memory.columns import (
     END,
     GROUP,
@@ -17,19 +19,24 @@ from predictors.memory.columns import (
     Columns,
     Floats,
     Window,
-    admit,
     rows_until,
 )
-from predictors.uncertainty import rank_row
+from predictors.uncertainty import NO_PRICE, Bounds, Wanted, bounds, rank_row
 
 MOST = 256
 """Most runs that stand for a key: the latest."""
+
+_MUCH = 2
+"""How much is known of a user of whom much is known (``calibration.known``)."""
 
 Key = tuple[bool, bool, bool]
 """Whether user, project and requested walltime belong to it. Projects are kept as groups."""
 
 Sought = tuple[int, float, float]
 """Project and request of the job, and since when its runs may have ended."""
+
+About = tuple[Columns, Window, int, Key, Sought]
+"""The arguments of ``distribution``."""
 
 usage = compiled(usage_of)
 
@@ -50,14 +57,41 @@ def distribution(
     """
     first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
-    return eligible(columns, (max(first, stop - history), stop, newest), key, job)
+    values, sources = eligible(columns, (max(first, stop - history), stop, newest), key, job)
+    order = np.argsort(values, kind="mergesort")
+    return values[order], sources[order]
+
+
+@compiled
+def certain(about: About, levels: tuple[Bins, int], asked: Wanted) -> tuple[int, Bounds]:
+    """How many runs ``distribution`` finds, and ``bounds`` whose prediction is for a rate only.
+
+    Args:
+        about: the arguments of ``distribution``.
+        levels: bins of the calibration, and how many rows tell how much is known of a user.
+        asked: as ``bounds`` takes it.
+    """
+    columns, (first, stop, time, newest), history, key, job = about
+    stop = rows_until(columns[0][END], first, stop, time)
+    values, _ = eligible(columns, (max(first, stop - history), stop, newest), key, job)
+    values.sort()
+    known = calibration.known(columns, (max(first, stop - levels[1]), stop), newest)
+    weights = np.ones(len(values))
+    return len(values), bounds(values, weights, (job[1], NO_PRICE), (levels[0], known), asked)
+
+
+@compiled
+def certain_of(usages: Floats, request: float, bins: Bins, asked: Wanted) -> Bounds:
+    """The same by usages in order, where they are at hand, of a user of whom much is known."""
+    weights = np.ones(len(usages))
+    return bounds(usages * request, weights, (request, NO_PRICE), (bins, _MUCH), asked)
 
 
 @compiled
 def eligible(
     columns: Columns, rows: tuple[int, int, int], key: Key, job: Sought
 ) -> tuple[Floats, Floats]:
-    """What ``distribution`` finds before the end of the rows that had ended in time.
+    """What ``distribution`` finds before the end of the rows that had ended in time, newest first.
 
     Args:
         columns: the runs.
@@ -78,8 +112,9 @@ def eligible(
             not by_request or numbers[REQUEST, row] == request
         )
         if row < stop and is_alike:
-            seconds = usage(numbers[RUNTIME, row], numbers[REQUEST, row]) * request
-            found = admit(values, sources, found, (seconds, float(row)))
+            values[found] = usage(numbers[RUNTIME, row], numbers[REQUEST, row]) * request
+            sources[found] = row
+            found += 1
         row = attributes[PREVIOUS, row] if by_user else row - 1
     return values[:found], sources[:found]
 
@@ -114,4 +149,5 @@ def rank(
         job = (attributes[GROUP, row], numbers[REQUEST, row], submit - window_seconds)
         values, _ = eligible(columns, (first, stop, attributes[PREVIOUS, row]), key, job)
         if len(values) >= fewest:
+            values.sort()
             rank_row(numbers, row, values, np.ones(len(values)))

@@ -62,8 +62,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         learned: newest jobs before the test jobs on which weights, price and method are proposed.
         underestimation_rate: share of jobs that the site wants underestimated; None leaves the
             price as it is.
-        errors: by how many standard errors a proposal has to win, and what was adopted to lose
-            before it is dropped.
+        errors: by how many standard errors a proposal has to win.
     """
 
     history: int = 5_000

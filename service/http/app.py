@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -44,6 +44,7 @@ from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.requests import ReportingRequests
 from service.operations.tuning import TuningRounds
+from service.page.page_process import PageProcess
 from service.page.site import Site
 from service.settings import Settings
 from service.worker.worker import Worker
@@ -256,15 +257,16 @@ def rounds_of(worker: Worker) -> TuningRounds:
 def site_of(
     worker: Worker, showing: ShowingQueues, document: Callable[[], Mapping[str, Any]]
 ) -> Site:
-    """The pages for people."""
+    """The pages for people, and the process that makes them."""
+    process = PageProcess(worker.settings)
+    worker.keep(process)
     return Site(
         worker,
+        process=process,
         queues=showing,
         what_if=what_if_of(worker, showing),
         ranking=ranking_of(worker),
-        reporting=reporting_requests_of(worker),
-        rounds=rounds_of(worker),
-        document=document,
+        document=cache(lambda: to_json(document())),
     )
 
 

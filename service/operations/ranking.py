@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from operator import attrgetter
 
-from predictors.accuracy_groups import Accuracies, aged_priority, group_named
+from predictors.accuracy_groups import Accuracies, UserAccuracy, aged_priority, group_named
 from service.auth import Caller
 from service.contract.answers import (
     GroupAnswer,
@@ -62,6 +62,11 @@ class Ranking:
             group=known.group,
             priority=known.priority,
         )
+
+    def accuracy_of(self, user: str, cluster: str) -> UserAccuracy | None:
+        """One user's accuracy, by their name or by what the history calls them."""
+        accuracies = self._accuracies(cluster)
+        return accuracies.of(user) or accuracies.of(self._pseudonym(user))
 
     def groups(self, cluster: str) -> GroupsAnswer:
         """The users of each accuracy group."""

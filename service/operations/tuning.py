@@ -19,28 +19,11 @@ from service.store import Tuning, Tunings
 from service.worker.tuning.keeper import TuningKeeper
 
 
-class TuningRounds:
-    """The rounds of tuning of every cluster."""
+class TellingRounds:
+    """What the store knows of the rounds of tuning of every cluster."""
 
-    def __init__(
-        self, tunings: Tunings, *, keeper: TuningKeeper, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, tunings: Tunings) -> None:
         self._tunings = tunings
-        self._keeper = keeper
-        self._clock = clock
-
-    async def start(self, body: TuningRequest) -> TuningAnswer:
-        """Ask for a round; it runs in a process of its own.
-
-        Raises:
-            TooShortHistoryError: there are too few completions.
-            StoreUnavailableError: it cannot be written down now.
-        """
-        plan = body.plan(self._keeper.plan)
-        now = self._clock()
-        tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
-        self._keeper.wake()
-        return answer_of(tuning)
 
     async def of_cluster(self, cluster: str) -> TuningsAnswer:
         """The latest rounds of a cluster."""
@@ -57,6 +40,30 @@ class TuningRounds:
         if found is None:
             raise UnknownTuningError(f"There is no round of tuning {tuning_id}.")
         return answer_of(found)
+
+
+class TuningRounds(TellingRounds):
+    """The rounds of tuning of every cluster, and the way to ask for one."""
+
+    def __init__(
+        self, tunings: Tunings, *, keeper: TuningKeeper, clock: Callable[[], float]
+    ) -> None:
+        super().__init__(tunings)
+        self._keeper = keeper
+        self._clock = clock
+
+    async def start(self, body: TuningRequest) -> TuningAnswer:
+        """Ask for a round; it runs in a process of its own.
+
+        Raises:
+            TooShortHistoryError: there are too few completions.
+            StoreUnavailableError: it cannot be written down now.
+        """
+        plan = body.plan(self._keeper.plan)
+        now = self._clock()
+        tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
+        self._keeper.wake()
+        return answer_of(tuning)
 
 
 def answer_of(tuning: Tuning) -> TuningAnswer:

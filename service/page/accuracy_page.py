@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
-from service.operations.tuning import TuningRounds
+from service.operations.tuning import TellingRounds
 from service.page.charts import Chart, Line
 from service.page.frame import Visitor
 from service.page.remembered import Remembered
@@ -84,7 +84,7 @@ class AccuracyPage:
     """Gathers what the page shows."""
 
     def __init__(
-        self, settings: Settings, *, store: Store, rounds: TuningRounds, remembered: Remembered
+        self, settings: Settings, *, store: Store, rounds: TellingRounds, remembered: Remembered
     ) -> None:
         self._settings = settings
         self._store = store

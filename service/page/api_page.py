@@ -118,9 +118,9 @@ class ApiPage:
         self._groups = groups_of(document)
         self._types = types_of(document)
 
-    async def show(self, visitor: Visitor, url: str, frame: object | None = None) -> str:
+    def show(self, visitor: Visitor, url: str, frame: object | None = None) -> str:
         """The page; without a ``frame`` there are no other pages."""
-        return await self._renderer.render(
+        return self._renderer.render(
             "api",
             title="API",
             frame=frame,

@@ -8,15 +8,14 @@ from msgspec import Struct
 
 from service.contract.answers import TuningAnswer
 from service.contract.queue_answers import QueueHeadAnswer
-from service.operations.queues.showing import ShowingQueues
-from service.operations.tuning import TuningRounds
+from service.operations.tuning import TellingRounds
 from service.page.attention import ClusterFacts, Notice, ServiceFacts, notices
 from service.page.charts import Chart, Line
 from service.page.remembered import Remembered
 from service.page.wording import NOTHING, count, duration, latency
-from service.store import ClusterHistory, DailyScore
+from service.settings import Settings
+from service.store import ClusterHistory, DailyScore, Store
 from service.worker.pulse import Span
-from service.worker.worker import Worker
 
 FRESH_SECONDS = 10.0
 """How old the counts of the page may be."""
@@ -58,30 +57,46 @@ class NowShown(Struct, frozen=True, kw_only=True):
     charts: Sequence[Chart]
 
 
+class ServiceNow(Struct, frozen=True, kw_only=True):
+    """What only the service itself can tell.
+
+    Attributes:
+        facts: how it does.
+        lately: what was answered in the last minutes; None just after its start.
+        spans: what was answered in the last hour.
+        queues: the live queues, without their jobs.
+    """
+
+    facts: ServiceFacts
+    lately: Span | None
+    spans: Sequence[Span]
+    queues: Sequence[QueueHeadAnswer]
+
+
 class NowPage:
     """Gathers what the page shows."""
 
     def __init__(
         self,
-        worker: Worker,
+        settings: Settings,
         *,
-        queues: ShowingQueues,
-        rounds: TuningRounds,
+        store: Store,
+        rounds: TellingRounds,
         remembered: Remembered,
+        clock: Callable[[], float],
     ) -> None:
-        self._worker = worker
-        self._queues = queues
+        self._settings = settings
+        self._store = store
         self._rounds = rounds
         self._remembered = remembered
-        self._clock: Callable[[], float] = worker.clock
+        self._clock = clock
 
-    async def show(self) -> NowShown:
+    async def show(self, service: ServiceNow) -> NowShown:
         """What there is to see now."""
-        worker = self._worker
         histories = await self._remembered.get(
-            "sizes", FRESH_SECONDS, partial(asyncio.to_thread, worker.store.sizes)
+            "sizes", FRESH_SECONDS, partial(asyncio.to_thread, self._store.sizes)
         )
-        queues = {queue.cluster: queue for queue in self._queues.queues().queues}
+        queues = {queue.cluster: queue for queue in service.queues}
         facts, rows = [], []
         for history in histories:
             score, rounds = await self._score(history.cluster), await self._of(history.cluster)
@@ -93,24 +108,12 @@ class NowPage:
                 )
             )
             rows.append(self._row(history, score, rounds, queue))
-        lately = worker.pulse.lately(LATELY_SECONDS)
-        service = self._service(lately)
         return NowShown(
             sentence=sentence(histories, rows),
-            notices=notices(service, facts, self._clock()),
-            cards=cards(histories, lately, service),
+            notices=notices(service.facts, facts, self._clock()),
+            cards=cards(histories, service.lately, service.facts),
             clusters=rows,
-            charts=charts(worker.pulse.spans()),
-        )
-
-    def _service(self, lately: Span | None) -> ServiceFacts:
-        worker = self._worker
-        return ServiceFacts(
-            health=worker.health(),
-            asks_for_tokens=not worker.guard.is_open,
-            is_loopback=worker.settings.is_loopback,
-            dropped=worker.writer.dropped_predictions,
-            predictions_a_minute=lately.per_minute if lately else 0.0,
+            charts=charts(service.spans),
         )
 
     async def _score(self, cluster: str) -> DailyScore | None:
@@ -118,11 +121,9 @@ class NowPage:
         scores = await self._remembered.get(
             ("recent", cluster),
             FRESH_SECONDS,
-            lambda: asyncio.to_thread(
-                self._worker.store.daily_scores, cluster, "all", days=SCORED_DAYS
-            ),
+            lambda: asyncio.to_thread(self._store.daily_scores, cluster, "all", days=SCORED_DAYS),
         )
-        method = self._worker.settings.method
+        method = self._settings.method
         return next((score for score in scores if score.method == method), None)
 
     async def _of(self, cluster: str) -> list[TuningAnswer]:
@@ -139,7 +140,7 @@ class NowPage:
             name=history.cluster,
             runs=history.runs,
             last_end=history.last_end,
-            method=self._worker.settings.method,
+            method=self._settings.method,
             error=score.mean_absolute_error if score else None,
             underestimated=score.underestimation_rate if score else None,
             coverage=score.coverage if score else None,

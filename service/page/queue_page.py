@@ -13,7 +13,7 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownQueueError
-from service.operations.queues.showing import ShowingQueues
+from service.operations.queues.showing import ShowingQueue
 from service.page.charts import Chart, Line
 from service.page.frame import Visitor
 from service.page.timeline import Stripe, Window, stripe_of, window_of
@@ -68,9 +68,9 @@ class JobShown(Struct, frozen=True, kw_only=True):
 
 
 class QueuePage:
-    """Gathers what the pages show."""
+    """Gathers what the page of the queue shows."""
 
-    def __init__(self, queues: ShowingQueues, clock: Callable[[], float]) -> None:
+    def __init__(self, queues: ShowingQueue, clock: Callable[[], float]) -> None:
         self._queues = queues
         self._clock = clock
 
@@ -99,21 +99,17 @@ class QueuePage:
             age=now - queue.taken_at,
         )
 
-    def job(self, cluster: str, job_id: str, visitor: Visitor) -> JobShown:
-        """One job of the queue.
 
-        Raises:
-            UnknownQueueError: there is no such job, or it is not the visitor's to see.
-        """
-        detail = self._queues.job(cluster, job_id, visitor.caller)
-        runs = detail.explanation or []
-        longest = max((run.runtime for run in runs), default=1.0) or 1.0
-        return JobShown(
-            sentence=why(detail),
-            detail=detail,
-            reasons=[ReasonRow(run, run.runtime / longest) for run in runs],
-            chart=moves(detail.forecasts, detail.job.state == "running"),
-        )
+def job_shown(detail: LiveJobDetailAnswer) -> JobShown:
+    """What the page of one job shows."""
+    runs = detail.explanation or []
+    longest = max((run.runtime for run in runs), default=1.0) or 1.0
+    return JobShown(
+        sentence=why(detail),
+        detail=detail,
+        reasons=[ReasonRow(run, run.runtime / longest) for run in runs],
+        chart=moves(detail.forecasts, detail.job.state == "running"),
+    )
 
 
 def sentence(queue: QueueAnswer) -> str:
@@ -159,7 +155,7 @@ def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: 
         name="moves",
         title="How the forecast moved",
         says="When the job was expected to end" + ("." if runs else ", and to start.")
-        + " Dashed: the bounds of the range.",
+        + " Dashed: the bounds of the range, where they are near.",
         x=[point.made_at for point in points],
         series=[*start, *_lines("end", "method-max-usage", points)],
         unit="moment",

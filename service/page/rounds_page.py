@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from service.contract.answers import ChangeAnswer, TrialAnswer, TuningAnswer, VerdictAnswer
-from service.operations.tuning import TuningRounds
+from service.operations.tuning import TellingRounds
 
 ORIGINS = {
     "history": "by the service, as enough jobs had ended",
@@ -74,7 +74,7 @@ class RoundsShown(Struct, frozen=True):
 class RoundsPage:
     """Gathers what the page shows."""
 
-    def __init__(self, rounds: TuningRounds) -> None:
+    def __init__(self, rounds: TellingRounds) -> None:
         self._rounds = rounds
 
     async def show(self, cluster: str) -> RoundsShown:

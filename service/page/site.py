@@ -1,8 +1,7 @@
-"""All pages of the service, rendered for one visitor."""
+"""All pages of the service: finds out what only the service knows, and has each page made."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 from predictors.jobs import DEFAULT_CLUSTER
@@ -10,204 +9,147 @@ from service.contract.queue_bodies import QueueQuery
 from service.operations.queues.showing import ShowingQueues
 from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
-from service.operations.requests import ReportingRequests
-from service.operations.tuning import TuningRounds
-from service.page.accuracy_page import AccuracyPage
-from service.page.api_page import ApiPage
 from service.page.assets import Assets
+from service.page.attention import ServiceFacts
 from service.page.frame import Frame, Visitor
-from service.page.now_page import NowPage
-from service.page.queue_page import QueuePage
-from service.page.remembered import Remembered
+from service.page.now_page import LATELY_SECONDS, ServiceNow
+from service.page.page_process import PageProcess
 from service.page.rendering import Renderer
-from service.page.rounds_page import RoundsPage
-from service.page.users_page import UsersPage
 from service.page.what_if_page import WhatIfForm, WhatIfPage
 from service.worker.worker import Worker
-
-NOW_SECONDS, QUEUE_SECONDS, SLOW_SECONDS = 5, 5, 30
-"""How often pages are asked for again by their script."""
-
-SAME_SECONDS, MOST_RENDERED = 1.0, 50
-"""How long a page of the queue is good for all who would see the same, and how many are kept."""
 
 
 class Site:
     """The pages.
 
+    Each is made in a process of its own, from the store; what is in the memory of this process is
+    told to it. Pages that have to be there without that process are made here.
+
     Args:
         worker: whose state is shown.
+        process: makes the pages.
         queues: shows live queues.
         what_if: tells when a job would start.
         ranking: knows the accuracy of users' requests.
-        reporting: compares requests with runtimes.
-        rounds: tells of rounds of tuning.
-        document: makes the OpenAPI document.
+        document: writes the OpenAPI document.
     """
 
-    def __init__(  # noqa: PLR0913 - each is an operation, named where it is handed over
+    def __init__(  # noqa: PLR0913 - each is a part of the service, named where it is handed over
         self,
         worker: Worker,
         *,
+        process: PageProcess,
         queues: ShowingQueues,
         what_if: WhatIf,
         ranking: Ranking,
-        reporting: ReportingRequests,
-        rounds: TuningRounds,
-        document: Callable[[], Mapping[str, Any]],
+        document: Callable[[], bytes],
     ) -> None:
         self._worker = worker
+        self._process = process
+        self._queues = queues
+        self._what_if = WhatIfPage(what_if)
+        self._ranking = ranking
         self._document = document
         self.assets = Assets()
         self._renderer = Renderer(self.assets)
-        remembered = Remembered()
-        self._rendered = Remembered(most=MOST_RENDERED)
-        self._queues = queues
-        self._now = NowPage(worker, queues=queues, rounds=rounds, remembered=remembered)
-        self._accuracy = AccuracyPage(
-            worker.settings, store=worker.store, rounds=rounds, remembered=remembered
-        )
-        self._queue = QueuePage(queues, worker.clock)
-        self._what_if = WhatIfPage(what_if)
-        self._users = UsersPage(
-            ranking=ranking,
-            reporting=reporting,
-            follower=worker.follower,
-            pseudonym=worker.pseudonyms.user,
-            remembered=remembered,
-        )
-        self._rounds = RoundsPage(rounds)
 
-    @cached_property
-    def _api(self) -> ApiPage:
-        return ApiPage(self._renderer, self._document())
-
-    async def api(self, visitor: Visitor, url: str) -> str:
+    async def api(self, visitor: Visitor, url: str) -> bytes:
         """Every call of the service, in words."""
+        document = await asyncio.to_thread(self._document)
         frame = self._frame(visitor, "/docs", None)
-        api = await asyncio.to_thread(lambda: self._api)
-        return await api.show(visitor, url, frame)
+        return await self._process.make("api", frame=frame, url=url, document=document)
 
-    async def now(self, visitor: Visitor, url: str) -> str:
+    async def now(self, visitor: Visitor, url: str) -> bytes:
         """What there is to see at this moment."""
-        return await self._renderer.render(
-            "now",
-            title="Now",
-            frame=self._frame(visitor, "/", None),
-            refresh=NOW_SECONDS,
-            url=url,
-            now=await self._now.show(),
-        )
+        frame = self._frame(visitor, "/", None)
+        return await self._process.make("now", frame=frame, url=url, service=self._service())
 
     async def accuracy(
         self, visitor: Visitor, url: str, *, cluster: str | None, days: int | None, by: str | None
-    ) -> str:
+    ) -> bytes:
         """How far off the methods were."""
         frame = self._frame(visitor, "/accuracy", cluster)
-        return await self._renderer.render(
-            "accuracy",
-            title="Accuracy",
-            frame=frame,
-            refresh=SLOW_SECONDS,
-            url=url,
-            accuracy=await self._accuracy.show(frame.cluster, visitor, days=days, by=by),
-        )
+        return await self._process.make("accuracy", frame=frame, url=url, days=days, by=by)
 
     async def queue(
         self, visitor: Visitor, url: str, *, cluster: str | None, query: QueueQuery
-    ) -> str:
+    ) -> bytes:
         """The jobs that run and wait."""
         frame = self._frame(visitor, "/queue", cluster)
+        return await self._process.make("queue", frame=frame, url=url, query=query)
 
-        async def rendered() -> str:
-            return await self._renderer.render(
-                "queue",
-                title="Queue",
-                frame=frame,
-                refresh=QUEUE_SECONDS,
-                url=url,
-                queue=self._queue.show(frame.cluster, visitor, query),
-            )
+    async def job(self, visitor: Visitor, *, cluster: str | None, job_id: str) -> bytes:
+        """One job of the queue.
 
-        state = self._queue.state(frame.cluster)
-        key = (visitor, url, frame.cluster, tuple(frame.clusters), query.model_dump_json(), state)
-        return await self._rendered.get(key, SAME_SECONDS, rendered)
-
-    async def job(self, visitor: Visitor, *, cluster: str | None, job_id: str) -> str:
-        """One job of the queue."""
+        Raises:
+            UnknownQueueError: there is no such job, or it is not the visitor's to see.
+        """
         frame = self._frame(visitor, "/queue", cluster)
-        return await self._renderer.render(
-            "job",
-            title=f"Job {job_id}",
-            frame=frame,
-            refresh=QUEUE_SECONDS,
-            shown=self._queue.job(frame.cluster, job_id, visitor),
-        )
+        detail = self._queues.job(frame.cluster, job_id, visitor.caller)
+        return await self._process.make("job", frame=frame, job_id=job_id, detail=detail)
 
-    async def what_if(self, visitor: Visitor, *, cluster: str | None, form: WhatIfForm) -> str:
+    async def what_if(self, visitor: Visitor, *, cluster: str | None, form: WhatIfForm) -> bytes:
         """When a job would start, by what is asked for it."""
         frame = self._frame(visitor, "/queue", cluster)
-        return await self._renderer.render(
-            "what_if",
-            title="What if",
-            frame=frame,
-            asked=await self._what_if.show(frame.cluster, visitor, form),
-        )
+        asked = await self._what_if.show(frame.cluster, visitor, form)
+        return await self._process.make("what_if", frame=frame, asked=asked)
 
-    async def users(self, visitor: Visitor, url: str, *, cluster: str | None) -> str:
+    async def users(self, visitor: Visitor, url: str, *, cluster: str | None) -> bytes:
         """Whose requests are far off; a visitor who may see no other user sees their own."""
-        own = visitor.caller.only
-        if own is not None:
-            return await self.user(visitor, cluster=cluster, name=own)
+        if visitor.caller.only is not None:
+            return await self.user(visitor, cluster=cluster, name=visitor.caller.only)
         frame = self._frame(visitor, "/users", cluster)
-        return await self._renderer.render(
-            "users",
-            title="Users",
-            frame=frame,
-            url=url,
-            users=await self._users.show(frame.cluster, visitor),
-        )
+        groups = self._ranking.groups(frame.cluster).groups
+        return await self._process.make("users", frame=frame, url=url, groups=groups)
 
-    async def user(self, visitor: Visitor, *, cluster: str | None, name: str) -> str:
-        """One user."""
+    async def user(self, visitor: Visitor, *, cluster: str | None, name: str) -> bytes:
+        """One user; for a visitor who may see no other, themselves, whoever is asked about."""
+        name = visitor.caller.only or name
         frame = self._frame(visitor, "/users", cluster)
-        return await self._renderer.render(
-            "user",
-            title=name,
-            frame=frame,
-            user=await self._users.one(frame.cluster, name, visitor),
-        )
+        accuracy = self._ranking.accuracy_of(name, frame.cluster)
+        return await self._process.make("user", frame=frame, name=name, accuracy=accuracy)
 
-    async def rounds(self, visitor: Visitor, url: str, *, cluster: str | None) -> str:
+    async def rounds(self, visitor: Visitor, url: str, *, cluster: str | None) -> bytes:
         """What rounds of tuning did."""
         frame = self._frame(visitor, "/rounds", cluster)
-        return await self._renderer.render(
-            "rounds",
-            title="Rounds",
-            frame=frame,
-            url=url,
-            rounds=await self._rounds.show(frame.cluster),
-        )
+        return await self._process.make("rounds", frame=frame, url=url)
 
-    async def login(self, *, to: str, refused: str | None) -> str:
+    async def login(self, *, to: str, refused: str | None) -> bytes:
         """The form that asks for a token.
 
         Args:
             to: the page to go to afterwards.
             refused: why the last attempt failed.
         """
-        return await self._renderer.render("login", title="Log in", to=to, refused=refused)
+        return await self._rendered("login", title="Log in", to=to, refused=refused)
 
-    async def problem(self, title: str, detail: str) -> str:
+    async def problem(self, title: str, detail: str) -> bytes:
         """A page in the place of one that cannot be shown."""
-        return await self._renderer.render("problem", title=title, detail=detail)
+        return await self._rendered("problem", title=title, detail=detail)
+
+    async def _rendered(self, template: str, **shown: Any) -> bytes:
+        text = await asyncio.to_thread(self._renderer.render, template, **shown)
+        return text.encode()
 
     def _frame(self, visitor: Visitor, path: str, cluster: str | None) -> Frame:
-        clusters = self._clusters()
+        # Those with a history and those with a queue, the usual one first.
+        named = {*self._worker.live.names, *self._queues.clusters}
+        clusters = sorted(named, key=lambda name: (name != DEFAULT_CLUSTER, name))
         chosen = cluster or (clusters[0] if clusters else DEFAULT_CLUSTER)
         return Frame(visitor, path, chosen, clusters)
 
-    def _clusters(self) -> Sequence[str]:
-        """Those with a history and those with a queue, the usual one first."""
-        named = {*self._worker.live.names, *(q.cluster for q in self._queues.queues().queues)}
-        return sorted(named, key=lambda name: (name != DEFAULT_CLUSTER, name))
+    def _service(self) -> ServiceNow:
+        worker = self._worker
+        lately = worker.pulse.lately(LATELY_SECONDS)
+        return ServiceNow(
+            facts=ServiceFacts(
+                health=worker.health(),
+                asks_for_tokens=not worker.guard.is_open,
+                is_loopback=worker.settings.is_loopback,
+                dropped=worker.writer.dropped_predictions,
+                predictions_a_minute=lately.per_minute if lately else 0.0,
+            ),
+            lately=lately,
+            spans=worker.pulse.spans(),
+            queues=self._queues.queues().queues,
+        )

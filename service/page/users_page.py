@@ -1,6 +1,6 @@
 """The page Users, and one user's page: whose requests are far off, and what would do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -12,12 +12,10 @@ from service.contract.report_answers import (
     UsersReportAnswer,
 )
 from service.contract.report_bodies import RequestsQuery, UsersQuery
-from service.operations.ranking import Ranking
 from service.operations.requests import ReportingRequests
 from service.page.frame import Visitor
 from service.page.remembered import Remembered
 from service.page.wording import count, duration, share
-from service.worker.log_follower import LogFollower
 
 FRESH_SECONDS = 300.0
 """A report reads many runs; it changes slowly."""
@@ -48,24 +46,14 @@ class UserShown(Struct, frozen=True, kw_only=True):
 class UsersPage:
     """Gathers what the pages show."""
 
-    def __init__(
-        self,
-        *,
-        ranking: Ranking,
-        reporting: ReportingRequests,
-        follower: LogFollower,
-        pseudonym: Callable[[str], str | None],
-        remembered: Remembered,
-    ) -> None:
-        self._ranking = ranking
+    def __init__(self, reporting: ReportingRequests, remembered: Remembered) -> None:
         self._reporting = reporting
-        self._follower = follower
-        self._pseudonym = pseudonym
         self._remembered = remembered
 
-    async def show(self, cluster: str, visitor: Visitor) -> UsersShown:
-        """All users of a cluster, for whoever may see their names."""
-        groups = self._ranking.groups(cluster).groups
+    async def show(
+        self, cluster: str, visitor: Visitor, groups: Sequence[GroupAnswer]
+    ) -> UsersShown:
+        """All users of a cluster and their accuracy groups, for whoever may see their names."""
         query = UsersQuery(cluster=cluster, limit=MOST_USERS)
         report = await self._remembered.get(
             ("users", cluster),
@@ -81,29 +69,27 @@ class UsersPage:
             gaining=gaining,
         )
 
-    async def one(self, cluster: str, user: str, visitor: Visitor) -> UserShown:
-        """One user.
-
-        Raises:
-            ForbiddenError: it is none of the visitor's business.
-        """
+    async def report_of(self, cluster: str, user: str, visitor: Visitor) -> RequestsReportAnswer:
+        """How the requests of one user compared with runtimes."""
         query = RequestsQuery(cluster=cluster, user=user)
-        if visitor.caller.only is not None:
-            query = RequestsQuery(cluster=cluster)
-        report = await self._remembered.get(
+        return await self._remembered.get(
             ("user", cluster, user, visitor.caller.only),
             FRESH_SECONDS / 5,
             lambda: self._reporting.by_job(query, visitor.caller),
         )
-        accuracies = self._follower.state_of(cluster).accuracies
-        accuracy = accuracies.of(user) or accuracies.of(self._pseudonym(user))
-        return UserShown(
-            name=user,
-            sentence=of_one(report, accuracy),
-            accuracy=accuracy,
-            report=report,
-            is_own=visitor.caller.only is not None,
-        )
+
+
+def user_shown(
+    name: str, visitor: Visitor, accuracy: UserAccuracy | None, report: RequestsReportAnswer
+) -> UserShown:
+    """What the page of one user shows."""
+    return UserShown(
+        name=name,
+        sentence=of_one(report, accuracy),
+        accuracy=accuracy,
+        report=report,
+        is_own=visitor.caller.only is not None,
+    )
 
 
 def sentence(groups: Sequence[GroupAnswer], report: UsersReportAnswer) -> str:

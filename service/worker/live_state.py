@@ -291,8 +291,8 @@ class LiveState:
         for method in rehearsed:
             state.ask(method, job)
             state.ask(method, job, USUAL)
-        if LeastCost.name in rehearsed:
-            state.quantiles(LeastCost.name, job, (0.5,))
+        for method in rehearsed.keys() & {LeastCost.name, Attention.name}:
+            state.quantiles(method, job, (0.5,))
 
 
 def check_methods(settings: Settings) -> None:

@@ -22,6 +22,11 @@ def settle_process() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
+def come_second() -> None:
+    """Let the other processes of the service go first, and still get on when they are busy."""
+    os.nice(LOWEST_PRIORITY)
+
+
 def give_way(process_id: int) -> None:
     """Let a process run only when no other wants to.
 

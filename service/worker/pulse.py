@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 
 from msgspec import Struct
 
@@ -52,6 +51,7 @@ class Pulse:
         self._metrics = metrics
         self._clock = clock
         self._samples: deque[Served] = deque(maxlen=KEPT)
+        self._spans: deque[Span] = deque(maxlen=KEPT - 1)
 
     async def run(self) -> None:
         """Take samples, for ever."""
@@ -62,12 +62,14 @@ class Pulse:
     def sample(self) -> None:
         """Take one sample."""
         predictions, by_seconds = self._metrics.served()
-        self._samples.append(Served(self._clock(), predictions, by_seconds))
+        served = Served(self._clock(), predictions, by_seconds)
+        if self._samples:
+            self._spans.append(between(self._samples[-1], served))
+        self._samples.append(served)
 
     def spans(self) -> list[Span]:
         """The last hour, sample by sample."""
-        samples = list(self._samples)
-        return [between(*pair) for pair in pairwise(samples)]
+        return list(self._spans)
 
     def lately(self, seconds: float) -> Span | None:
         """The last ``seconds`` in one; None before there are two samples."""

@@ -23,6 +23,7 @@ from service.store import (
     StoreFullError,
     open_store,
 )
+from service.worker.child_process import ChildProcess
 from service.worker.cluster_bound import ClusterBound, surplus_sentence
 from service.worker.forecast_process import ForecastProcess, ForecastProcesses, nothing
 from service.worker.live_state import LiveState
@@ -153,6 +154,7 @@ class Worker:
             metrics=self.metrics,
             clock=clock,
         )
+        self._kept: list[ChildProcess] = []
         self._owns_process = owns_process
         self._fingerprint: str | None = None
         self._history_length = 0
@@ -202,6 +204,7 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.forecasts.close()
+        self._end_kept()
         self.recorder.flush()
         await asyncio.to_thread(self.writer.close)
         self.follower.close()
@@ -248,8 +251,17 @@ class Worker:
         """Take over what may change while the service runs: settings, and tokens at once."""
         changed = self.reloading.reload()
         self._tokens_due.set()
+        self._end_kept()
         if "max_clusters" in changed:
             self._known_erasure = NEVER  # so that the history is learned anew
+
+    def keep(self, process: ChildProcess) -> None:
+        """End a process with this one, and when settings change: the next starts with the new."""
+        self._kept.append(process)
+
+    def _end_kept(self) -> None:
+        for process in self._kept:
+            process.close()
 
     def set_gauges(self) -> None:
         """Show in the metrics how this process is doing."""

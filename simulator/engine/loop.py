@@ -14,10 +14,12 @@ An estimate is outlived when its end comes before the job's. A job that ends exa
 expected end does not outlive its estimate.
 """
 
-from predictors.compiled import compiled
+import numpy as np
+
+from predictors.compiled import compiled, of_same_types
 from simulator.engine import events, machine, policies, queue_orders
 from simulator.engine.compiled import copied, inlined, kernel
-from simulator.engine.state import NEVER, UNKNOWN, State
+from simulator.engine.state import NEVER, ROUNDING, UNKNOWN, State
 
 DONE, PAUSED, ESTIMATES_WANTED = range(3)
 
@@ -105,7 +107,10 @@ def _estimates_are_there(state: State) -> bool:
     there = True
     clock.wanted = clock.submitted
     while clock.wanted < len(state.jobs) and state.jobs[clock.wanted].submit <= clock.now:
-        there &= state.jobs[clock.wanted].estimate != UNKNOWN
+        job = state.jobs[clock.wanted]
+        if job.estimate == UNKNOWN and job.predicted > 0:
+            job.estimate = max(1, int(np.floor(job.predicted + ROUNDING)))
+        there &= job.estimate != UNKNOWN
         clock.wanted += 1
     return there
 
@@ -163,6 +168,7 @@ def _close_gaps(state: State) -> None:
     clock.rearmost = UNKNOWN
 
 
+@of_same_types
 @compiled
 def run(state: State) -> int:
     """Run until all jobs have ended, until the pause, or until a submission has no estimate.

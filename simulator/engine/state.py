@@ -16,6 +16,9 @@ NEVER = 2**62
 UNKNOWN = -1
 """Stands for a time, job or estimate that is not known yet."""
 
+ROUNDING = 1e-6
+"""Seconds by which a prediction may miss a whole second through rounding errors alone."""
+
 
 def _record(**fields: type) -> "np.dtype[Any]":
     return np.dtype(list(fields.items()))
@@ -27,6 +30,7 @@ JOB = _record(
     runtime=np.int64,  # what it will run: the scheduler never looks at it
     request=np.int64,
     estimate=np.int64,  # the first one, given when the job is submitted
+    predicted=np.float64,  # given in place of the estimate, which it is cut to; 0: none
     median=np.int64,  # given with the estimate where decisions are guarded, and so is the bound
     bound=np.int64,  # what the job hardly exceeds
     priority=np.float64,  # its accuracy group's, given with the estimate

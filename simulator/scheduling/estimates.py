@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from predictors.accuracy_groups import Accuracies
 from predictors.base import Question
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Prediction, Submission
-from simulator.engine.state import State
+from simulator.engine.state import ROUNDING, State
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
 from simulator.replay.trace_replay import InProcess, Player
@@ -27,10 +27,6 @@ EXACT = "exact"
 REQUESTED = "requested"
 FILE = "file:"
 """Begins the name of a source that is a file of predictions, as in ``file:PATH#METHOD``."""
-
-ROUNDING = 1e-6
-"""Seconds by which a prediction may miss a whole second through rounding errors alone."""
-
 
 GUARDED = Question(coverage=2 * BOUND - 1)
 """Asked where decisions are guarded: as many jobs are above the interval as below it."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simulator.engine.loop import DONE, ESTIMATES_WANTED, run
 from simulator.engine.state import UNKNOWN, State, new_state
+from simulator.scheduling.column_feed import ColumnFeed, column_feed
 from simulator.scheduling.estimates import EstimateFeed, Estimates, Said, tell
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import EMPTY, Workload
@@ -101,8 +102,10 @@ def simulate(
     began = perf_counter()
     state = empty_machine(workload, semantics)
     known = estimates.beforehand(workload)
+    feed: EstimateFeed | ColumnFeed | None
     if known is None or semantics.needs_priorities:
-        feed = EstimateFeed(state, workload, estimates, semantics)
+        feed = column_feed(state, workload, estimates, semantics)
+        feed = feed or EstimateFeed(state, workload, estimates, semantics)
     else:
         tell(state.jobs, known)
         feed = None

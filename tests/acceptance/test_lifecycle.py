@@ -1,11 +1,16 @@
 """How the service starts, whom it lets in and how it ends."""
 
+import os
 import signal
 import subprocess
+from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
 from running_service import WALLTIMED, Service, completion, eventually
+
+from service.worker.priority import LOWEST_PRIORITY
 
 pytestmark = pytest.mark.acceptance
 
@@ -56,3 +61,42 @@ def test_sigterm_writes_what_is_queued_and_ends_well(store_url):
         service.complete(completion("1")).raise_for_status()
         methods = service.client.get("/v1/methods").json()["methods"]
         assert {method["score"]["jobs"] for method in methods} == {1}
+
+
+def makers_of_pages(service: Service) -> list[int]:
+    """The children of a service that have the lowest priority."""
+    return [
+        process_id
+        for process_id, parent in parents().items()
+        if parent == service.process.pid
+        and os.getpriority(os.PRIO_PROCESS, process_id) == LOWEST_PRIORITY
+    ]
+
+
+def parents() -> dict[int, int]:
+    """The parent of each process; of one that has ended and is not yet buried, 0."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent, *_ = place.read_text().rpartition(")")[2].split()
+            found[int(place.parent.name)] = 0 if state == "Z" else int(parent)
+    return found
+
+
+def test_pages_survive_their_process_which_delays_no_prediction_and_ends_with_the_service(
+    sqlite_url,
+):
+    with Service(sqlite_url) as service:
+        assert makers_of_pages(service) == []
+        assert service.client.get("/queue").is_success
+        (maker,) = makers_of_pages(service)
+        os.kill(maker, signal.SIGKILL)
+        assert service.client.get("/queue").is_success
+        (maker,) = makers_of_pages(service)
+        os.kill(maker, signal.SIGSTOP)
+        with pytest.raises(httpx.ReadTimeout):
+            service.client.get("/queue", timeout=0.2)
+        assert service.predict("ada") == 3600.0
+        os.kill(maker, signal.SIGCONT)
+        service.end(signal.SIGKILL)
+        eventually(lambda: parents().get(maker, 0) == 0)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import signal
@@ -70,6 +71,16 @@ class Site(PrivatePbs):
         job = self.qsub(*options)
         assert time.monotonic() - began < PATIENCE
         return job
+
+    def call(self, path: str, token: str, body: object = None) -> dict:
+        """What the service answers, asked from where it stands."""
+        words = ["curl", "-sS", "--fail-with-body", "-H", f"Authorization: Bearer {token}"]
+        words += [] if body is None else ["--json", "@-"]
+        return json.loads(self.run(*words, f"localhost:8580{path}", stdin=json.dumps(body)))
+
+    def token(self, *words: str) -> str:
+        """A new token of what the words allow."""
+        return self.run("walltimed", "token", "issue", *words).split()[-1]
 
     def wanted(self, job_id: str) -> dict[str, str]:
         """The resources that a job asks for."""
@@ -166,6 +177,109 @@ def test_a_job_without_a_queue_or_a_walltime_takes_the_defaults_and_is_predicted
         assert "walltimed_prediction" not in well.wanted(submitted(well))
     finally:
         well.qmgr("unset queue workq resources_default.walltime")
+
+
+@pytest.fixture
+def sure(well):
+    """The site with a service that knows how sure it is, a queue with a walltime, and bob."""
+    well.end_service(signal.SIGTERM)
+    well.environment["WALLTIMED_METHOD"] = "least-cost"
+    well.start_service()
+    well.run("useradd", "--home-dir", well.user_home, "bob")
+    well.qmgr("set queue workq resources_default.walltime = 01:00:00")
+    yield well
+    well.qmgr("unset queue workq resources_default.walltime")
+    del well.environment["WALLTIMED_METHOD"]
+    well.end_service(signal.SIGTERM)
+
+
+def seconds_of(walltime):
+    hours, minutes, seconds = map(int, walltime.split(":"))
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def test_a_default_limit_comes_from_the_interval_as_soon_as_there_is_history_enough(sure):
+    sure.configure(mode="default-limit")
+
+    def limited():
+        return sure.qsub("-N", "limited", user="bob")
+
+    young = eventually(lambda: predicted(sure, limited()), seconds=60)
+    assert young["walltime"] == "01:00:00", "the queue's: too little is known"
+    job = {
+        "user": "bob",
+        "application": "limited",
+        "queue": "workq",
+        "requested_walltime": 3600,
+        "requested_processors": 1,
+    }
+    now = time.time()
+    runs = [
+        job | {"job_id": f"past-{place}", "runtime": 300 + place % 10 * 60, "end_time": end}
+        for place, end in enumerate(now - 1000.0 * step for step in range(300, 0, -1))
+    ]
+    teller = sure.token("teller", "--scope", "ingest", "--scope", "predict")
+    assert sure.call("/v1/completions", teller, {"completions": runs})["accepted"] == len(runs)
+    answer = sure.call("/v1/predictions", teller, job)
+    upper = answer["interval"]["upper"]
+    assert (answer["basis"]["reason"], answer["interval"]["coverage"]) == ("history", 0.9)
+    assert 600 < upper < 1200
+    known = limited()
+    wanted = sure.wanted(known)
+    assert seconds_of(wanted["walltime"]) == pytest.approx(math.ceil(1.5 * upper), rel=0.1)
+    assert seconds_of(wanted["soft_walltime"]) < seconds_of(wanted["walltime"])
+    given = sure.wanted(sure.qsub("-N", "limited", "-l", "walltime=00:50:00", user="bob"))
+    assert given["walltime"] == "00:50:00"
+    (run,) = sure.await_runs(known)[known.partition(".")[0]]
+    assert (run.status, run.submission.user) == (Status.COMPLETED, "bob")
+
+
+def test_the_queue_is_handed_over_and_its_users_are_told(well):
+    reader = well.token("reader", "--scope", "read")
+    cores = f"select=1:ncpus={os.cpu_count()}"
+    well.write("/etc/walltimed/pbs-queue", "OPTIONS=--interval 1\n")
+    running = well.qsub("-l", cores, "-l", "walltime=00:20:00", script="sleep 600")
+    eventually(lambda: well.job(running)["job_state"] == "R", seconds=60)
+    waiting = well.qsub("-l", cores, "-l", "walltime=00:10:00", "-N", "patient")
+    held = submitted(well, "-h", "-N", "held")
+    well.start_unit("walltimed-pbs-queue")
+
+    def queue():
+        with contextlib.suppress(AssertionError):  # 404, until it is handed over
+            shown = well.call("/v1/queues/default", reader)
+            found = {job["job_id"]: job for job in shown["jobs"]}
+            if {running, waiting, held} <= found.keys() and found[waiting]["start_time"]:
+                return shown | found
+        return None
+
+    shown = eventually(queue, seconds=120)
+    assert [pool["processors"] for pool in shown["pools"]] == [os.cpu_count()]
+    states = [shown[job]["state"] for job in (running, waiting, held)]
+    assert states == ["running", "waiting", "held"]
+    assert shown[running]["start_time"] <= shown["taken_at"] < shown[running]["end_time"]
+    assert shown[waiting]["start_time"] >= shown[running]["end_time"], "both need all processors"
+    assert shown[held]["start_time"] is None
+
+    own = well.token("alice", "--scope", "self", "--user", USER)
+    well.write("/etc/walltimed/own", own)
+    ask = ("walltimed", "queue", "--token-file", "/etc/walltimed/own")
+    printed = well.run(*ask).splitlines()
+    rows = {cells[0]: cells for line in printed if (cells := line.split())}
+    assert [rows[job][:4] for job in (running, waiting)] == [
+        [running, USER, "workq", "STDIN"],
+        [waiting, USER, "workq", "patient"],
+    ]
+    assert [rows[job][4] for job in (running, waiting, held)] == ["R", "PD", "H"]
+    assert all(":" in cell for cell in rows[waiting][-2:]), "a start and an end"
+    assert "waiting, number" in well.run(*ask, waiting)
+
+    well.run("qdel", running, held)
+    well.await_end(waiting)
+    scores = eventually(
+        lambda: well.call("/v1/waits?cluster=default", reader)["scores"], seconds=120
+    )
+    assert scores[0]["jobs"] >= 1
+    assert "will try again" not in well.log("walltimed-pbs-queue")
 
 
 def test_a_job_that_waited_is_predicted_again_when_it_starts(well):

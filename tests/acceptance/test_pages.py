@@ -1,6 +1,8 @@
 """The pages in a real Chromium: nothing is complained of, everybody can read and use them."""
 
+import json
 import time
+from functools import partial
 
 import pytest
 from browser import NARROW, WIDE, browsing, is_installed
@@ -92,6 +94,10 @@ def service(tmp_path_factory):
         with Client(service.url) as client:
             client.wait_until_ready()
             fill(client)
+            forecast = partial(client.call, "GET", "/v1/queues/default")
+            eventually(
+                lambda: json.loads(forecast())["forecast_at"], seconds=60
+            )  # pages show it from then on
         yield service
 
 

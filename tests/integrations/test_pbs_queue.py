@@ -90,6 +90,18 @@ def test_nodes_that_are_down_count_for_nothing_but_what_runs_on_them(follower):
     ]
 
 
+def test_commands_are_found_where_pbs_says_that_it_is(follower, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PBS_CONF_FILE", str(tmp_path / "pbs.conf"))
+    assert follower.program("qstat") == "qstat"
+    (tmp_path / "pbs.conf").write_text("# PBS\nPBS_HOME=/var/spool/pbs\nPBS_EXEC=/opt/hill\n")
+    assert follower.parsed([]).qstat == "/opt/hill/bin/qstat"
+    (tmp_path / "qstat").write_text("#!/bin/sh\n")
+    (tmp_path / "qstat").chmod(0o755)
+    assert follower.parsed([]).qstat == str(tmp_path / "qstat")
+    assert follower.parsed([]).pbsnodes == "/opt/hill/bin/pbsnodes"
+
+
 def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, monkeypatch):
     with InProcess(sqlite_url) as service:
 

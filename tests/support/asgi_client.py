@@ -3,10 +3,12 @@
 import asyncio
 import threading
 import time
+from unittest.mock import patch
 
 import httpx
+from pages_here import PagesHere
 
-from service.http.app import create_app
+from service.http import app
 from service.settings import Settings
 
 NOW = 1_700_000_000.0
@@ -27,7 +29,8 @@ class InProcess:
         # Here the first forecast waits for its process, which else starts with the service.
         options.setdefault("forecast_seconds", 60.0)
         options.setdefault("method", METHOD)
-        self.app = create_app(Settings(database_url=url, **options))
+        with patch.object(app, "PageProcess", PagesHere):
+            self.app = app.create_app(Settings(database_url=url, **options))
         self.worker = self.app.state.worker
         self.token = None
         self._loop = asyncio.new_event_loop()

@@ -11,8 +11,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from running_service import WALLTIMED, eventually
 
@@ -22,6 +23,9 @@ USER, USER_ID = "alice", 4711
 STATE = "/var/lib/walltimed"
 SHARE = "/usr/share/walltimed"
 LAYERED = ("/etc", "/usr/share", "/var/lib")
+
+FORBID_NEW_PRIVILEGES = ("NoNewPrivileges", "PrivateDevices", "RestrictAddressFamilies")
+"""Settings by which systemd lets no program of a unit with a user be set-uid."""
 
 # Process 1 takes over the orphans of daemons; its end is that of all others.
 REAPER = """
@@ -44,6 +48,16 @@ def reason_to_skip() -> str | None:
         return "needs root, for namespaces"
     missing = [name for name in ("unshare", "nsenter", "setpriv", "ip") if not shutil.which(name)]
     return f"needs {', '.join(missing)}" if missing else None
+
+
+def limits_of(unit: dict[str, str]) -> list[str]:
+    """What a unit may not do, as options of setpriv: gain privileges, or all but some of them."""
+    options = ["--no-new-privs"] if any(key in unit for key in FORBID_NEW_PRIVILEGES) else []
+    if "CapabilityBoundingSet" in unit:
+        kept = unit["CapabilityBoundingSet"].lower().split()
+        names = ["-all", *(f"+{name.removeprefix('cap_')}" for name in kept)]
+        options += ["--bounding-set", ",".join(names)]
+    return options
 
 
 class PrivateMachine:
@@ -131,11 +145,13 @@ class PrivateMachine:
         assert self._holder.poll() is None, said
         return (self.directory / "up").exists()
 
-    def inside(self, *command: object, user: str = "root", groups: str = "") -> list[str]:
-        """The command that runs ``command`` on this machine."""
+    def inside(
+        self, *command: object, user: str = "root", groups: str = "", limits: Sequence[str] = ()
+    ) -> list[str]:
+        """The command that runs ``command`` on this machine; ``limits`` are options of setpriv."""
         words = ["nsenter", "--target", str(self._pid), "--mount", "--uts", "--net", "--pid", "--"]
         if user != "root":
-            words += ["setpriv", "--reuid", user, "--regid", user]
+            words += ["setpriv", "--reuid", user, "--regid", user, *limits]
             words += ["--groups", groups] if groups else ["--clear-groups"]
             words += ["env", f"HOME={self.user_home}", f"USER={user}", f"LOGNAME={user}"]
         return [*words, *map(str, command)]
@@ -165,16 +181,16 @@ class PrivateMachine:
         """Write a file of the machine."""
         self.run("bash", "-c", 'cat > "$0"', path, stdin=text)
 
-    def start(self, name: str, *command: object, user: str = "root", groups: str = "") -> None:
-        """Start a program that stays; ``name.log`` has what it says."""
+    def start(self, name: str, *command: object, **whose: Any) -> None:
+        """Start a program that stays, for whom ``inside`` is told; ``name.log`` has its words."""
         with (self.directory / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                self.inside(*command, user=user, groups=groups), stdin=subprocess.DEVNULL,
+                self.inside(*command, **whose), stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, env=self.environment, cwd=self.directory,
             )  # fmt: skip
 
     def start_unit(self, name: str) -> None:
-        """Start what a unit of ours starts, as the user and with the groups that it names."""
+        """Start what a unit of ours starts: its user, groups and limits of privileges."""
         unit = (ROOT / "deploy" / "systemd" / f"{name}.service").read_text()
         values = [line.split("=", 1) for line in unit.splitlines() if "=" in line[:30]]
         of = {key: value for key, value in values if key != "Environment"}
@@ -187,7 +203,9 @@ class PrivateMachine:
         line = of["ExecStart"].replace("${", '"${').replace("}", '}"')
         command = f"export PATH=/usr/bin:/bin; {' '.join(words)} exec {line}"
         groups = of.get("SupplementaryGroups", "")
-        self.start(name, "bash", "-c", command, user=of["User"], groups=groups)
+        self.start(
+            name, "bash", "-c", command, user=of["User"], groups=groups, limits=limits_of(of)
+        )
 
     def log(self, name: str) -> str:
         """What a program that was started said."""

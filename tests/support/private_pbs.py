@@ -111,10 +111,10 @@ class PrivatePbs(PrivateMachine):
         """One command of a manager's."""
         return self.run("qmgr", "-c", command)
 
-    def qsub(self, *options: object, script: str = "sleep 1") -> str:
-        """Submit a job as the user; its id."""
+    def qsub(self, *options: object, script: str = "sleep 1", user: str = USER) -> str:
+        """Submit a job as a user; its id."""
         words = ["qsub", "-o", "/dev/null", "-e", "/dev/null", *options]
-        return self.run(*words, user=USER, stdin=f"#!/bin/sh\n{script}\n").strip()
+        return self.run(*words, user=user, stdin=f"#!/bin/sh\n{script}\n").strip()
 
     def job(self, job_id: str) -> dict[str, str]:
         """What qstat shows of a job, ended or not."""

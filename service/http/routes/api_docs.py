@@ -34,7 +34,8 @@ def add(router: APIRouter, document: Callable[[], Mapping[str, Any]]) -> None:
     async def api(request: Request) -> Response:
         visitor, url = Visitor(EVERYBODY), own_address(request)
         shown = await asyncio.to_thread(page)
-        return html(await shown.show(visitor, url))
+        text = await asyncio.to_thread(shown.show, visitor, url)
+        return html(text.encode())
 
     @router.get("/", **HIDDEN)
     async def door() -> Response:

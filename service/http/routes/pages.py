@@ -47,7 +47,7 @@ HIDDEN: dict[str, Any] = {"include_in_schema": False, "openapi_extra": open_to_a
 
 Cluster = Annotated[str | None, Query(max_length=256)]
 Name = Annotated[str, Query(max_length=256)]
-Shown = Callable[[Visitor, str], Awaitable[str]]
+Shown = Callable[[Visitor, str], Awaitable[bytes]]
 
 
 class Pages:
@@ -231,9 +231,9 @@ def add_users(router: APIRouter, pages: Pages) -> None:
         )
 
 
-def html(text: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
+def html(page: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """A page with the headers of all pages."""
-    return HTMLResponse(text, status, HEADERS)
+    return HTMLResponse(page, status, HEADERS)
 
 
 def own_address(request: Request) -> str:

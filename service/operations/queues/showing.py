@@ -31,27 +31,29 @@ from service.worker.log_follower import LogFollower
 from service.worker.queues.queue_keeper import QueueKeeper
 
 
-class ShowingQueues:
-    """Answers from memory what is known of the queues."""
+class ShowingQueue:
+    """Shows one queue at a time.
+
+    Args:
+        settings: of the service.
+        queue_of: the queue of a cluster; None if none was handed over.
+        pseudonyms: replaces the names of people.
+        clock: Unix seconds.
+    """
 
     def __init__(
         self,
         settings: Settings,
         *,
-        keeper: QueueKeeper,
-        follower: LogFollower,
+        queue_of: Callable[[str], LiveQueue | None],
         pseudonyms: Pseudonyms,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
-        self._keeper = keeper
-        self._follower = follower
+        self._queue_of = queue_of
         self._pseudonym = pseudonyms.user
         self._clock = clock
-
-    def queues(self) -> QueuesAnswer:
-        """All queues without their jobs."""
-        return QueuesAnswer(queues=[QueueHeadAnswer(**self._head(q)) for q in self._keeper.all])
+        self._totals: dict[str, tuple[QueueSnapshot, TotalsAnswer]] = {}
 
     def queue(self, cluster: str, query: QueueQuery, caller: Caller) -> QueueAnswer:
         """A queue and its jobs, as far as the caller may see them.
@@ -74,6 +76,75 @@ class ShowingQueues:
                 for job in islice(found, query.offset, query.offset + query.limit)
             ],
         )
+
+    def known(self, cluster: str) -> LiveQueue:
+        """The queue of a cluster.
+
+        Raises:
+            UnknownQueueError: none was handed over.
+        """
+        queue = self._queue_of(cluster)
+        if queue is None:
+            raise UnknownQueueError("No queue was handed over for this cluster.")
+        return queue
+
+    def is_old(self, queue: LiveQueue) -> bool:
+        """Whether a newer one should have come."""
+        return self._clock() - queue.snapshot.taken_at > self._settings.queue_old_seconds
+
+    def _head(self, queue: LiveQueue) -> dict[str, Any]:
+        return {
+            "cluster": queue.snapshot.cluster,
+            "taken_at": queue.snapshot.taken_at,
+            "forecast_at": queue.forecast_at,
+            "is_old": self.is_old(queue),
+            "trouble": queue.trouble,
+            "totals": self._totals_of(queue.snapshot),
+        }
+
+    def _totals_of(self, snapshot: QueueSnapshot) -> TotalsAnswer:
+        """Counted once: a large queue has many jobs, and many look at its head."""
+        counted = self._totals.get(snapshot.cluster)
+        if counted is None or counted[0] is not snapshot:
+            counted = self._totals[snapshot.cluster] = (snapshot, totals_of(snapshot.jobs))
+        return counted[1]
+
+    def _found(self, queue: LiveQueue, query: QueueQuery, caller: Caller) -> list[LiveJob]:
+        wanted = {query.user, self._pseudonym(query.user)}
+        return [
+            job
+            for job in queue.snapshot.jobs
+            if caller.sees(job.submission.user)
+            and (query.user is None or job.submission.user in wanted)
+            and (query.queue is None or job.submission.queue == query.queue)
+            and (query.state is None or job.state == query.state)
+        ]
+
+
+class ShowingQueues(ShowingQueue):
+    """Answers from memory what is known of all queues and their jobs."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        keeper: QueueKeeper,
+        follower: LogFollower,
+        pseudonyms: Pseudonyms,
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__(settings, queue_of=keeper.of, pseudonyms=pseudonyms, clock=clock)
+        self._keeper = keeper
+        self._follower = follower
+
+    @property
+    def clusters(self) -> list[str]:
+        """Those of which there is a queue."""
+        return [queue.snapshot.cluster for queue in self._keeper.all]
+
+    def queues(self) -> QueuesAnswer:
+        """All queues without their jobs."""
+        return QueuesAnswer(queues=[QueueHeadAnswer(**self._head(q)) for q in self._keeper.all])
 
     def job(self, cluster: str, job_id: str, caller: Caller) -> LiveJobDetailAnswer:
         """One job, how its forecast moved, and the runs that its prediction rests on.
@@ -104,42 +175,6 @@ class ShowingQueues:
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
             explanation=explanation_of(prediction),
         )
-
-    def known(self, cluster: str) -> LiveQueue:
-        """The queue of a cluster.
-
-        Raises:
-            UnknownQueueError: none was handed over.
-        """
-        queue = self._keeper.of(cluster)
-        if queue is None:
-            raise UnknownQueueError("No queue was handed over for this cluster.")
-        return queue
-
-    def is_old(self, queue: LiveQueue) -> bool:
-        """Whether a newer one should have come."""
-        return self._clock() - queue.snapshot.taken_at > self._settings.queue_old_seconds
-
-    def _head(self, queue: LiveQueue) -> dict[str, Any]:
-        return {
-            "cluster": queue.snapshot.cluster,
-            "taken_at": queue.snapshot.taken_at,
-            "forecast_at": queue.forecast_at,
-            "is_old": self.is_old(queue),
-            "trouble": queue.trouble,
-            "totals": totals_of(queue.snapshot.jobs),
-        }
-
-    def _found(self, queue: LiveQueue, query: QueueQuery, caller: Caller) -> list[LiveJob]:
-        wanted = {query.user, self._pseudonym(query.user)}
-        return [
-            job
-            for job in queue.snapshot.jobs
-            if caller.sees(job.submission.user)
-            and (query.user is None or job.submission.user in wanted)
-            and (query.queue is None or job.submission.queue == query.queue)
-            and (query.state is None or job.state == query.state)
-        ]
 
 
 def totals_of(jobs: Iterable[LiveJob]) -> TotalsAnswer:

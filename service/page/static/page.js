@@ -20,6 +20,7 @@ function localise(root) {
 
 function duration(seconds) {
   const s = Math.abs(seconds), sign = seconds < 0 ? "−" : "";
+  if (s === 0) return "0";
   if (s < 1) return `${sign}${+(s * 1000).toPrecision(2)} ms`;
   if (s < 60) return `${sign}${+s.toPrecision(3)} s`;
   if (s < 3600) return `${sign}${+(s / 60).toFixed(1)} min`;
@@ -34,10 +35,19 @@ const UNITS = {
   moment: (value) => new Intl.DateTimeFormat(undefined, ZONED.moment).format(value * 1000),
 };
 
-// Ticks that people would choose, for durations; uPlot's own are powers of ten.
-const STEPS = { duration: [0.001, 0.01, 0.1, 1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800] };
+// Ticks that people would choose, in seconds; uPlot's own are powers of ten, and two of them in a minute would read alike.
+const MINUTES = [60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800];
+const BELOW = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5, 15];
+const STEPS = { duration: [...BELOW, ...MINUTES], moment: MINUTES };
 
 const AXIS = { day: { day: "numeric", month: "short", timeZone: "UTC" }, moment: { hour: "2-digit", minute: "2-digit" } };
+
+// Around the lines to look at: a bound that is days away would press them together.
+function near(chart) {
+  const times = chart.series.filter((each) => each.heavy).flatMap((each) => each.values).filter((at) => at != null);
+  const low = Math.min(...times), high = Math.max(...times), room = Math.max(1800, high - low);
+  return [low - room, high + room];
+}
 
 const charts = new Map();
 
@@ -54,9 +64,9 @@ function draw(figure) {
     height: box.clientHeight,
     legend: { show: false },
     cursor: { y: false, points: { size: 7 } },
-    scales: { y: { range: (_, low, high) => chart.unit === "moment" ? [low - 300, high + 300] : [0, chart.most ?? (high > 0 ? high * 1.08 : 1)] } },
+    scales: { y: { range: (_, _low, high) => chart.unit === "moment" ? near(chart) : [0, chart.most ?? (high > 0 ? high * 1.08 : 1)] } },
     axes: [
-      { ...axis, space: 80, size: 30, values: (_, ticks) => ticks.map((at) => new Intl.DateTimeFormat(undefined, AXIS[chart.by]).format(at * 1000)) },
+      { ...axis, space: 80, size: 30, incrs: STEPS[chart.by], values: (_, ticks) => ticks.map((at) => new Intl.DateTimeFormat(undefined, AXIS[chart.by]).format(at * 1000)) },
       { ...axis, size: chart.unit === "moment" ? 96 : 62, incrs: STEPS[chart.unit], values: (_, ticks) => ticks.map(show) },
     ],
     series: [{}, ...chart.series.map((each) => ({

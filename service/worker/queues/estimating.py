@@ -16,8 +16,8 @@ from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
 from simulator.scheduling.ladders import LADDER
 
-QUESTIONS_PER_TURN = 4
-"""Jobs that are asked about at a time: a prediction has to wait for so many at most."""
+QUESTIONS_PER_TURN = 1
+"""Jobs that are asked about at a time: a prediction waits for so many at most."""
 
 JOBS_PER_TURN = 64
 """Jobs that are looked at at a time where most are like one before."""

@@ -185,7 +185,7 @@ def _of_gains(
 
 def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
     if wait.is_gain and slowdown.is_gain:
-        return f"With {name} jobs would wait less and be slowed down less, in every repetition."
+        return f"With {name}, jobs would wait less and be slowed down less, in every repetition."
     better, other = ("waits", "slowdowns") if wait.is_gain else ("slowdowns", "waits")
     return (
         f"With {name} {better} would get smaller in every repetition, and {other} would change no "
@@ -198,7 +198,7 @@ def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
     before = gains.of(tested.today, lambda play: play.wait)
     after = gains.of(tested.predicted, lambda play: play.wait)
     return (
-        f"With {tested.in_force} jobs would wait {duration(after.mean)} on average instead of "
+        f"With {tested.in_force}, jobs would wait {duration(after.mean)} on average instead of "
         f"{duration(before.mean)}: {less_or_more(wait.mean)} today ({_between(wait)}). The "
         f"slowdown would be {_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
     )

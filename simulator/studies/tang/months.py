@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.engine.state import ROUNDING
 from simulator.replay.percentile_schemes import Scheme, predictions
-from simulator.scheduling.estimates import EXACT, REQUESTED, ROUNDING, Estimates, Said
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
 from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate

@@ -9,7 +9,8 @@ import pytest
 from running_service import eventually
 
 from service.errors import ForecastTooLongError
-from service.worker.forecast_process import LATE_SECONDS, ForecastProcess
+from service.worker.child_process import LATE_SECONDS
+from service.worker.forecast_process import ForecastProcess
 
 SOON = 5.0
 """Seconds that a busy machine may add to an answer; a start of the process takes about as long."""

@@ -1,0 +1,82 @@
+"""Pages are made in a process of their own, which predictions never wait for."""
+
+import asyncio
+import os
+import shutil
+
+import pytest
+from running_service import eventually
+
+from service.auth import EVERYBODY
+from service.errors import PagesBusyError, PageTooLongError
+from service.page import page_process
+from service.page.frame import Frame, Visitor
+from service.page.page_process import PageProcess
+from service.settings import Settings
+from service.worker.priority import LOWEST_PRIORITY
+
+FRAME = Frame(Visitor(EVERYBODY), "/rounds", "default", ["default"])
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory, sqlite_template):
+    """Of a service with an empty history."""
+    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("pages") / "walltimed.sqlite3")
+    return Settings(database_url=f"sqlite:///{file}")
+
+
+@pytest.fixture(scope="module")
+def process(settings):
+    """A process that makes pages."""
+    process = PageProcess(settings)
+    yield process
+    process.close()
+
+
+def test_pages_are_made_in_another_process_that_lets_others_go_first(process):
+    async def asked() -> tuple[bytes, int, int]:
+        page = await process.make("rounds", frame=FRAME, url="http://localhost")
+        return page, await process.run(os.getpid), await process.run(os.nice, 0)
+
+    page, child, niceness = asyncio.run(asked())
+    assert page.startswith(b"<!doctype html>")
+    assert child != os.getpid()
+    assert niceness == LOWEST_PRIORITY
+
+
+def test_an_error_of_the_process_is_told_as_it_is(process):
+    with pytest.raises(ValueError, match="nine"):
+        asyncio.run(process.run(int, "nine"))
+
+
+def test_a_page_is_made_all_the_same_if_the_process_was_killed(process):
+    async def after_a_death() -> tuple[int, bytes]:
+        victim = await process.run(os.getpid)
+        os.kill(victim, 9)
+        return victim, await process.make("rounds", frame=FRAME, url="http://localhost")
+
+    victim, page = asyncio.run(after_a_death())
+    assert page.startswith(b"<!doctype html>")
+    assert asyncio.run(process.run(os.getpid)) != victim
+
+
+def test_more_pages_than_can_wait_are_refused(process, monkeypatch):
+    monkeypatch.setattr(process, "waiting", page_process.MOST_WAITING)
+    with pytest.raises(PagesBusyError, match="100 pages are being made already"):
+        asyncio.run(process.make("rounds"))
+
+
+def test_no_process_is_there_before_a_page_is_asked_for_or_after_its_end(settings):
+    process = PageProcess(settings)
+    assert not process._children
+    process.start()
+    (child,) = process._children
+    process.close()
+    eventually(lambda: child.exitcode == -9, seconds=30)
+
+
+def test_a_process_that_dies_of_each_page_is_told_in_a_sentence(settings):
+    process = PageProcess(settings, limit=0.5)
+    with pytest.raises(PageTooLongError, match=r"could not be made within 0\.5 s"):
+        asyncio.run(process.run(os._exit, 1))
+    process.close()
