@@ -7,6 +7,7 @@ from operator import or_
 from typing import cast
 
 import structlog
+from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
 from predictors.base import (
@@ -19,11 +20,11 @@ from predictors.base import (
 )
 from predictors.correction_by_history import Survivors
 from predictors.jobs import Basis, Completion, Prediction, Status, Submission
-from predictors.memory.calibration import ENOUGH
 from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
 from predictors.methods.least_cost import LeastCost
+from predictors.methods.percentile_search import MOST
 from predictors.methods.requested import Requested
 from predictors.registry import (
     AUTO,
@@ -44,6 +45,9 @@ log = structlog.get_logger()
 ASKED_SELDOM = 7
 """Of so many runs one is asked about where asking takes as long as learning from ten: a start and
 an import learn from many."""
+
+REHEARSED = MOST + 50
+"""Made-up runs of a user: after so many, percentile takes another way to its distribution."""
 
 FAILED = Basis(jobs=0, reason="failure")
 """The basis of the answer that takes the place of a method that failed."""
@@ -278,7 +282,7 @@ class LiveState:
         submission = Submission(
             requested_walltime=3600.0, submit_time=0.0, user="u", requested_processors=1
         )
-        for end in range(1, ENOUGH + 50):
+        for end in range(1, REHEARSED):
             run = Completion(
                 submission=submission,
                 start_time=0.0,
@@ -287,12 +291,14 @@ class LiveState:
                 status=Status.COMPLETED,
             )
             state.observe(run, rehearsed)
-        job = Submission(requested_walltime=3600.0, submit_time=1e6, user="u")
+        early, late = (replace(submission, submit_time=time) for time in (220.0, 1e6))
         for method in rehearsed:
-            state.ask(method, job)
-            state.ask(method, job, USUAL)
+            state.ask(method, late)
+            for question in (USUAL, Question(elapsed=1.0, explain=True)):
+                state.ask(method, early, question)
+                state.ask(method, late, question)
         for method in rehearsed.keys() & {LeastCost.name, Attention.name}:
-            state.quantiles(method, job, (0.5,))
+            state.quantiles(method, late, (0.5,))
 
 
 def check_methods(settings: Settings) -> None:

@@ -3,9 +3,12 @@
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
-def duration(seconds: float) -> str:
-    """Such as ``40 s``, ``12 min``, ``3.4 h`` or ``2.1 days``."""
-    size = abs(seconds)
+def duration(seconds: float, *, beside: float | None = None) -> str:
+    """Such as ``40 s``, ``12 min``, ``3.4 h`` or ``2.1 days``.
+
+    Whoever compares it with the seconds ``beside`` it finds both in the same unit.
+    """
+    size = abs(seconds if beside is None else beside)
     if size < 59.5:
         return f"{seconds:.0f} s"
     if size < 89.5 * MINUTE:

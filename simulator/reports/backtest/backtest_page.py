@@ -129,27 +129,44 @@ def _verdict(tested: Backtest) -> str:
 def _numbers(tested: Backtest) -> str:
     hours: Callable[[Play], float] = lambda play: play.idle / 3600  # noqa: E731
     cards = (
-        _card(tested, "Average wait", lambda play: play.wait, duration),
-        _card(tested, "Bounded slowdown", lambda play: play.bounded_slowdown, _two_digits),
-        _card(tested, "Processor-hours idle while jobs wait", hours, big),
+        _card(tested, "Average wait", lambda play: play.wait, _duration),
+        _card(tested, "Bounded slowdown", lambda play: play.bounded_slowdown, _digits),
+        _card(tested, "Processor-hours idle while jobs wait", hours, _big),
     )
     return f'<section class="numbers">{"".join(cards)}</section>'
 
 
 def _card(
-    tested: Backtest, title: str, measure: Callable[[Play], float], show: Callable[[float], str]
+    tested: Backtest,
+    title: str,
+    measure: Callable[[Play], float],
+    show: Callable[[float, float], str],
 ) -> str:
+    """A number before and after; ``show`` takes it and the one that it is compared with."""
     before = gains.of(tested.today, measure)
     after = gains.of(tested.predicted, measure)
     gained = gains.gain(tested.today, tested.predicted, measure)
-    margin = f" ± {show(after.margin)}" if tested.repetitions > 1 else ""
+    margin = f" ± {show(after.margin, after.margin)}" if tested.repetitions > 1 else ""
     return (
         f'<div><span class="quiet">{escape(title)}</span>'
-        f'<span class="value"><i>{show(before.mean)} →</i> {show(after.mean)}</span>'
+        f'<span class="value"><i>{show(before.mean, before.mean)} →</i> '
+        f"{show(after.mean, before.mean)}</span>"
         f'<span class="change">{escape(margin.strip())}{"; " if margin else ""}'
         f'<span style="display:inline" class="{_tone(gained)}">'
         f"{escape(less_or_more(gained.mean))} today</span></span></div>"
     )
+
+
+def _duration(seconds: float, beside: float) -> str:
+    return duration(seconds, beside=beside)
+
+
+def _digits(value: float, _beside: float) -> str:
+    return _two_digits(value)
+
+
+def _big(value: float, _beside: float) -> str:
+    return big(value)
 
 
 def _tone(gained: Interval) -> str:
@@ -223,12 +240,12 @@ def _method_row(tested: Backtest, name: str) -> str:
     label = {REQUESTED: "today's requests", EXACT: "run times known exactly"}.get(name, name)
     short = outran_request(tested) if name == REQUESTED else first.underestimation_rate
     cells = [
-        duration(gains.of(plays, lambda play: play.wait).mean),
+        duration(gains.mean_wait(plays), beside=gains.mean_wait(tested.today)),
         "" if name == REQUESTED else _change(tested.wait_gain(name)),
         _two_digits(gains.of(plays, lambda play: play.bounded_slowdown).mean),
         "" if name == REQUESTED else _change(tested.slowdown_gain(name)),
-        duration(first.p90_wait),
-        duration(first.longest_wait),
+        duration(first.p90_wait, beside=tested.today[0].p90_wait),
+        duration(first.longest_wait, beside=tested.today[0].longest_wait),
         duration(first.error),
         share(short),
     ]
@@ -283,7 +300,7 @@ def _changes(found: Changes) -> str:
 def _change_row(each: Change) -> str:
     tone = "good" if each.is_better else "bad" if each.is_worse else "quiet"
     hours = f"{each.hours:+,.0f}".replace("-", "\u2212")
-    cells = (f"{each.jobs:,}", duration(each.today), duration(each.predicted))
+    cells = (f"{each.jobs:,}", duration(each.today), duration(each.predicted, beside=each.today))
     shown = "".join(f"<td>{cell}</td>" for cell in cells)
     return f'<tr><td>{escape(each.name)}</td>{shown}<td class="{tone}">{hours}</td></tr>'
 

@@ -45,6 +45,11 @@ def of(plays: Sequence[Play], measure: Callable[[Play], float]) -> Interval:
     return Interval.of([measure(play) for play in plays])
 
 
+def mean_wait(plays: Sequence[Play]) -> float:
+    """The mean wait over the repetitions, in seconds."""
+    return of(plays, lambda play: play.wait).mean
+
+
 def gain(
     today: Sequence[Play], plays: Sequence[Play], measure: Callable[[Play], float]
 ) -> Interval:

@@ -31,11 +31,11 @@ def text_of(tested: Backtest) -> str:
 
 
 def _row(tested: Backtest, name: str) -> tuple[str, ...]:
-    plays = tested.plays[name]
+    today, plays = tested.today, tested.plays[name]
     mark = " *" if name == tested.in_force else ""
     return (
         f"{name[:24]}{mark}",
-        duration(gains.of(plays, lambda play: play.wait).mean),
+        duration(gains.mean_wait(plays), beside=gains.mean_wait(today)),
         _range(tested.wait_gain(name), name),
         f"{gains.of(plays, lambda play: play.bounded_slowdown).mean:,.1f}",
         _range(tested.slowdown_gain(name), name),

@@ -198,8 +198,9 @@ def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
     before = gains.of(tested.today, lambda play: play.wait)
     after = gains.of(tested.predicted, lambda play: play.wait)
     return (
-        f"With {tested.in_force}, jobs would wait {duration(after.mean)} on average instead of "
-        f"{duration(before.mean)}: {less_or_more(wait.mean)} today ({_between(wait)}). The "
+        f"With {tested.in_force}, jobs would wait {duration(after.mean, beside=before.mean)} on "
+        f"average instead of {duration(before.mean)}: "
+        f"{less_or_more(wait.mean)} today ({_between(wait)}). The "
         f"slowdown would be {_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
     )
 
