@@ -7,8 +7,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off --no-compile
 # pip says a line for every package that it collects, and one when it begins to unpack.
-COUNTED := --require-hashes | awk '/^Collecting/ {printf "\r  collected %d", ++n; fflush()} \
+COUNTING := awk '/^Collecting/ {printf "\r  collected %d", ++n; fflush()} \
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
+COUNTED := --require-hashes | $(COUNTING)
+# The largest packages are fetched and unpacked beside all others. The files name every package
+# that is needed, so nothing is left to be resolved.
+LARGE := llvmlite|numba|numpy|psycopg-binary
+these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
 .PHONY: demo test test-long tests mutants format lint types imports check docs lock \
@@ -20,10 +25,12 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 	@echo "[1/4] Making a virtual environment in .venv"
 	@$(PYTHON) -m venv .venv
 	@echo "[2/4] Installing $(call packages,build runtime) packages"
-	@$(INSTALL) -r requirements/build.txt -r requirements/runtime.txt $(COUNTED)
+	@{ $(INSTALL) --no-deps --require-hashes -r <($(call these,)) & large=$$!; \
+	    $(INSTALL) --no-deps --require-hashes -r requirements/build.txt -r <($(call these,!)); \
+	    others=$$?; wait $$large && exit $$others; } | $(COUNTING)
 	@$(INSTALL) --quiet --no-deps --no-build-isolation -e .
-	@echo "[3/4] Compiling the predictors, once per installation"
-	@$(BIN)/walltimed warm-up --methods-only
+	@echo "[3/4] Compiling predictors and simulator, once per installation"
+	@$(BIN)/walltimed warm-up --serving
 	@touch $@
 
 demo: .venv/served

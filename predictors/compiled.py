@@ -5,15 +5,17 @@ when a function or constant of another module changes that was compiled into the
 So the name of a cached function ends with a digest of everything that was compiled into it.
 """
 
+import fcntl
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from hashlib import sha256
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numba.core import event as numba_event
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -54,7 +56,31 @@ def _compiled(
     compiler: Any = njit  # its overloads do not know this option
     dispatcher: Any = compiler(error_model=error_model)(function)
     dispatcher._cache = MachineCode(function)  # noqa: SLF001 - enable_caching() takes numba's own only
+    dispatcher.get_call_template = _for_plain_types(dispatcher.get_call_template)
     return cast("Callable[Parameters, Result]", dispatcher)
+
+
+def _for_plain_types(template: Callable[..., Any]) -> Callable[..., Any]:
+    """Let calls from machine code pass plain types.
+
+    Else a function would be compiled again for each constant that a tuple holds, and again for
+    numbers that come out of an array of short ones.
+    """
+
+    def of(arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        plain = {name: plain_type(kind) for name, kind in keywords.items()}
+        return template(tuple(plain_type(kind) for kind in arguments), plain)
+
+    return of
+
+
+def plain_type(kind: Any) -> Any:
+    """The type without the value of a constant, and with whole numbers of 64 bits."""
+    if isinstance(kind, types.BaseAnonymousTuple):
+        parts: Any = kind
+        return types.Tuple([plain_type(part) for part in parts])  # type: ignore[no-untyped-call]
+    plain: Any = types.unliteral(kind)  # type: ignore[no-untyped-call]
+    return types.int64 if plain in {types.int8, types.int16, types.int32} else plain
 
 
 def of_same_types(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -100,7 +126,24 @@ class MachineCode(NullCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the code."""
-        self._caches[0].save_overload(sig, data)
+        cache = self._caches[0]
+        if isinstance(cache, NullCache):
+            return
+        cache._impl.locator.ensure_cache_path()  # noqa: SLF001 - as numba does before it saves
+        with _alone_in(cache.cache_path):
+            cache.save_overload(sig, data)
+
+
+@contextmanager
+def _alone_in(directory: str) -> Iterator[None]:
+    """Let other processes wait that would write the same list of what a directory holds.
+
+    Of two that read it, add to it and write it at one moment, one would take back the other's.
+    """
+    with open(f"{directory}/walltimed.lock", "a", encoding="ascii") as file:  # noqa: PTH123 - numba keeps files, we none
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class _SourceDirectory(InTreeCacheLocator):

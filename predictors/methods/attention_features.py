@@ -311,5 +311,7 @@ def count_neighbours(atoms: Atoms, count: int) -> None:
             distance = abs(logarithms[other] - here)
             close[other] += one if distance < near else none
             wide[other] += one if distance < nearby else none
-    features[_NEAR, :count] = close
-    features[_NEARBY, :count] = wide
+    # Assigning slices would be compiled for seconds, with all that can be said of wrong shapes.
+    for index in range(count):
+        features[_NEAR, index] = close[index]
+        features[_NEARBY, index] = wide[index]

@@ -19,20 +19,32 @@ RUNS = 400
 """Made-up completions that a round of tuning is played on."""
 
 
-def compile_methods(names: Collection[str]) -> None:
+def compile_methods(*names: str) -> None:
     """Ask methods, and all that stands beside them."""
-    from predictors.accuracy_groups import warm_up as compile_aging
     from service.metrics import Metrics
     from service.settings import Settings
     from service.worker.live_state import LiveState
 
     LiveState(Settings(config=None), Metrics()).rehearse(names)
-    compile_aging()
 
 
 def compile_attention() -> None:
     """Ask attention, which takes as long as all others together."""
-    compile_methods({"attention"})
+    compile_methods("attention")
+
+
+def compile_likeness() -> None:
+    """Ask the methods that weigh runs by how like they are."""
+    compile_methods("knn", "least-cost")
+
+
+def compile_ranking() -> None:
+    """Ask the methods that rank or average a user's runs; and age priorities."""
+    from predictors.accuracy_groups import warm_up as compile_aging
+    from predictors.registry import PREDICTORS
+
+    compile_methods(*set(PREDICTORS) - {"attention", "knn", "least-cost"})
+    compile_aging()
 
 
 def compile_attention_and_rounds() -> None:
@@ -52,13 +64,6 @@ def compile_attention_and_rounds() -> None:
     plan = FineTuning(passes=1)
     tuned = adapt(shipped(), cases, plan)
     AttentionWeights(plan, TuningPlan().demand, prices).judge(shipped(), tuned, later)
-
-
-def compile_other_methods() -> None:
-    """Ask every method but attention."""
-    from predictors.registry import PREDICTORS
-
-    compile_methods(set(PREDICTORS) - {"attention"})
 
 
 def compile_tuning() -> None:
@@ -111,25 +116,32 @@ def compile_methods_in_the_simulator() -> None:
             simulate(workload, Semantics(), Estimates.named(name))
 
 
-METHODS: Mapping[str, Callable[[], None]] = {
-    "attention": compile_attention,
-    "the other methods": compile_other_methods,
+OTHER_METHODS: Mapping[str, Callable[[], None]] = {
+    "knn and least-cost": compile_likeness,
+    "the other methods": compile_ranking,
 }
 
-EVERYTHING = {
+SERVING: Mapping[str, Callable[[], None]] = {
+    "the simulator": compile_simulator,
+    "attention": compile_attention,
+    **OTHER_METHODS,
+}
+"""What predictions and forecasts need."""
+
+EVERYTHING: Mapping[str, Callable[[], None]] = {
+    "the simulator": compile_simulator,
     "attention and its rounds": compile_attention_and_rounds,
-    "the other methods": compile_other_methods,
     "methods in the simulator": compile_methods_in_the_simulator,
-    "simulator": compile_simulator,
     "tuning": compile_tuning,
+    **OTHER_METHODS,
 }
 """What is compiled, each part in a process of its own, the longest first."""
 
 
 def warm_up(
     *,
-    methods_only: Annotated[
-        bool, typer.Option("--methods-only", help="Not what forecasts and rounds of tuning need.")
+    serving: Annotated[
+        bool, typer.Option("--serving", help="Not what rounds of tuning need.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -145,7 +157,7 @@ def warm_up(
         NUMBA_CACHE_DIR=/var/cache/walltimed walltimed warm-up
     """
     began = time.perf_counter()
-    parts = METHODS if methods_only else EVERYTHING
+    parts = SERVING if serving else EVERYTHING
     compiled = sum(functions for _, functions in compile_parts(parts))
     seconds = round(time.perf_counter() - began, 1)
     if as_json:
@@ -167,24 +179,21 @@ def compile_parts(parts: Collection[str]) -> list[tuple[str, int]]:
             done.append((part, functions))
             took = f"{functions} functions, after {time.perf_counter() - began:.0f} s"
             err.print(f"  {len(done)} of {len(parts)}: {part}, {took}")
-    # Of two processes that kept code for one function at one moment, one may have been lost.
-    if any(functions for _, functions in done):
-        done.append(compile_apart(*parts))
     return done
 
 
-def compile_apart(*parts: str) -> tuple[str, int]:
-    """Compile parts in a process of its own.
+def compile_apart(part: str) -> tuple[str, int]:
+    """Compile a part in a process of its own.
 
     Raises:
         CommandError: it failed; the message is what the process said last.
     """
-    command = [sys.executable, "-P", "-m", "service.cli.warming", *parts]
+    command = [sys.executable, "-P", "-m", "service.cli.warming", part]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise CommandError(f"Compiling {', '.join(parts)} failed: {last}")
-    return ", ".join(parts), int(done.stdout)
+        raise CommandError(f"Compiling {part} failed: {last}")
+    return part, int(done.stdout.splitlines()[-1])
 
 
 def main(*parts: str) -> None:
@@ -192,7 +201,7 @@ def main(*parts: str) -> None:
     from predictors.compiled import compilations
 
     for part in parts:
-        {**METHODS, **EVERYTHING}[part]()
+        {**SERVING, **EVERYTHING}[part]()
     sys.stdout.write(f"{compilations()}\n")
 
 

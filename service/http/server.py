@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 import structlog
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from service import logs
@@ -178,6 +177,8 @@ def protocol() -> type[asyncio.Protocol]:
     try:
         rehearse(BoundedProtocol)
     except Exception:  # the insides may fail in any way, and the service shall start
+        from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - wanted here only
+
         log.exception("plain uvicorn serves, without time limits: it does not fit to ours")
         return H11Protocol
     return BoundedProtocol

@@ -4,20 +4,16 @@ import time
 from collections.abc import Collection
 from hashlib import sha256
 from importlib.metadata import version
-from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, func, inspect, select
+from sqlalchemy import Connection, Text, column, func, inspect, select, table
 
-import migrations
+from migrations import NEWEST
 from service.store.database import Database
 from service.store.store_errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
 from service.store.tables import completions, metadata, releases
 
 _ALEMBIC = "alembic_version"
+_REVISION = select(column("version_num", Text())).select_from(table(_ALEMBIC))
 
 
 def upgrade(database: Database) -> bool:
@@ -34,8 +30,10 @@ def upgrade(database: Database) -> bool:
     with database.writing() as connection:
         database.keep_schema(connection)
         before = _usable_revision(database, connection)
-        if before != newest_revision():
-            command.upgrade(alembic_config(connection), "head")
+        if before != NEWEST:
+            from service.store.migrating import migrate  # noqa: PLC0415 - takes long to load
+
+            migrate(connection)
             _note_release(connection)
         database.forget_old_server(connection)
     return before is None
@@ -51,10 +49,10 @@ def check(database: Database) -> None:
     """
     with database.reading() as connection:
         present = _usable_revision(database, connection)
-    if present != newest_revision():
+    if present != NEWEST:
         raise SchemaOutdatedError(
             f"The schema of {database.name} is {present or 'missing'}, this release needs "
-            f"{newest_revision()}; run `walltimed db upgrade`."
+            f"{NEWEST}; run `walltimed db upgrade`."
         )
 
 
@@ -64,21 +62,18 @@ def fingerprint(connection: Connection) -> str:
     return sha256(repr(made_at).encode()).hexdigest()[:16]
 
 
-def newest_revision() -> str | None:
-    """The revision that this release needs."""
-    return ScriptDirectory.from_config(alembic_config()).get_current_head()
-
-
 def _usable_revision(database: Database, connection: Connection) -> str | None:
     """The revision of a history that this release can upgrade or use; None if there is none."""
     tables = inspect(connection).get_table_names()
     if _ALEMBIC not in tables or completions.name not in tables:
         _refuse_foreign(database, tables)
         return None
-    present = MigrationContext.configure(connection).get_current_revision()
-    known = ScriptDirectory.from_config(alembic_config()).walk_revisions()
-    if present is not None and present not in {each.revision for each in known}:
-        raise NewerSchemaError(_newer(database, connection, present, tables))
+    present = connection.execute(_REVISION).scalar()
+    if present not in {None, NEWEST}:
+        from service.store.migrating import known_revisions  # noqa: PLC0415 - takes long to load
+
+        if present not in known_revisions():
+            raise NewerSchemaError(_newer(database, connection, present, tables))
     return present
 
 
@@ -115,18 +110,9 @@ def _newer(
 
 def _note_release(connection: Connection) -> None:
     """Write down, for older releases, who brought the schema to its revision."""
-    revision = newest_revision()
-    connection.execute(releases.delete().where(releases.c.revision == revision))
+    connection.execute(releases.delete().where(releases.c.revision == NEWEST))
     connection.execute(
         releases.insert().values(
-            revision=revision, release=version("walltimed"), upgraded_at=time.time()
+            revision=NEWEST, release=version("walltimed"), upgraded_at=time.time()
         )
     )
-
-
-def alembic_config(connection: Connection | None = None) -> Config:
-    """Alembic's view of the migrations, which run on ``connection``."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    config.attributes["connection"] = connection
-    return config

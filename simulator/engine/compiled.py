@@ -30,7 +30,18 @@ def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     return _part(function, forceinline=True)
 
 
-def _part(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
+def copied(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Mark ``function`` as a part of the scheduling loop that is written out in its callers.
+
+    It is for the outermost parts. Each level of calls would be optimised anew with all that is
+    below it, which took seconds of a processor for each.
+    """
+    return _part(function, inline="always")
+
+
+def _part(
+    function: Callable[Parameters, Result], **options: bool | str
+) -> Callable[Parameters, Result]:
     PARTS.append(function)
     part: Any = njit  # its overloads do not know these options, which make the loop 3 times as fast
     wrapped = part(

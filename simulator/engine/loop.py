@@ -18,7 +18,7 @@ import numpy as np
 
 from predictors.compiled import compiled, of_same_types
 from simulator.engine import events, machine, policies, queue_orders
-from simulator.engine.compiled import inlined, kernel
+from simulator.engine.compiled import copied, inlined, kernel
 from simulator.engine.state import NEVER, ROUNDING, UNKNOWN, State
 
 DONE, PAUSED, ESTIMATES_WANTED = range(3)
@@ -60,7 +60,7 @@ def _next_submission(state: State) -> int:
     return time
 
 
-@kernel
+@copied
 def _batch(state: State) -> bool:
     """Process all events of this second, then one pass; false if estimates are wanted first."""
     clock = state.clock[0]
@@ -77,7 +77,7 @@ def _batch(state: State) -> bool:
     return True
 
 
-@kernel
+@copied
 def _sequence(state: State) -> bool:
     """Process the events of this second one by one; false if estimates are wanted first."""
     clock = state.clock[0]
@@ -85,8 +85,10 @@ def _sequence(state: State) -> bool:
         return False
     _prolong_outlived(state)
     _release_expected(state)
-    if clock.disturbed or clock.next_planned == clock.now:
-        _repair(state)
+    # A policy that keeps a plan repairs the plan, and starts the jobs that are due.
+    is_due = clock.disturbed or clock.next_planned == clock.now
+    if is_due and clock.next_planned < NEVER:
+        _pass(state)
     while _next_submission(state) == clock.now:
         queue_orders.join(state, clock.submitted)
         clock.submitted += 1
@@ -136,14 +138,7 @@ def _release_expected(state: State) -> None:
             machine.release(state, job)
 
 
-@kernel
-def _repair(state: State) -> None:
-    """Let a policy that keeps a plan repair the plan and start the jobs that are due."""
-    if state.clock[0].next_planned < NEVER:
-        _pass(state)
-
-
-@kernel
+@copied
 def _pass(state: State) -> None:
     """One scheduling pass: order the queue, let the policy decide, close the gaps."""
     queue_orders.arrange(state)

@@ -7,9 +7,11 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from runs import a_run, predicted, reported
 from sqlalchemy import NullPool, create_engine, inspect
 
+from migrations import NEWEST
 from service.store import (
     ForeignDatabaseError,
     NewerSchemaError,
@@ -17,7 +19,7 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.store.schema import alembic_config, newest_revision
+from service.store.migrating import alembic_config
 from service.store.tables import metadata
 
 
@@ -98,12 +100,16 @@ def test_a_newer_schema_is_told_also_where_its_release_was_not_written_down(stor
         store.check()
 
 
+def test_the_newest_revision_is_the_one_that_no_other_follows():
+    assert ScriptDirectory.from_config(alembic_config()).get_current_head() == NEWEST
+
+
 def test_every_upgrade_writes_down_its_release(store, engine):
     assert store.upgrade()
     assert not store.upgrade()
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT revision, release FROM releases").all()
-    assert rows == [(newest_revision(), version("walltimed"))]
+    assert rows == [(NEWEST, version("walltimed"))]
 
 
 def test_who_upgrades_again_after_a_downgrade_is_written_down(store, engine):
@@ -114,7 +120,7 @@ def test_who_upgrades_again_after_a_downgrade_is_written_down(store, engine):
     assert not store.upgrade()
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT revision, release FROM releases").all()
-    assert rows == [(newest_revision(), version("walltimed"))]
+    assert rows == [(NEWEST, version("walltimed"))]
 
 
 def test_another_program_s_tables_are_named_and_left_alone(store, engine):

@@ -2,14 +2,19 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
-from running_service import WALLTIMED
+from running_service import WALLTIMED, eventually
 
 from predictors.compiled import COMPILING
+from predictors.registry import METHODS
+from service.cli.warming import SERVING
 
 SMALL = """
 import sys
@@ -66,6 +71,77 @@ def test_after_a_warm_up_nothing_is_left_to_be_compiled():
     again = run(WALLTIMED, "warm-up", "--json")
     assert json.loads(again.stdout)["compiled"] == 0
     assert COMPILING not in again.stderr
+
+
+def loaded(printed: str) -> set[str]:
+    """The machine code that a process has taken from the cache, as numba tells it."""
+    assert "data saved" not in printed, "something was compiled"
+    return set(re.findall(r"data loaded from '(.*)'", printed))
+
+
+@pytest.mark.acceptance
+def test_what_a_service_and_the_demo_use_is_what_warm_up_serving_compiles(tmp_path):
+    run(WALLTIMED, "warm-up", "--serving")
+    debug = {"NUMBA_DEBUG_CACHE": "1", "PYTHONUNBUFFERED": "1"}
+    known = loaded(run(sys.executable, "-m", "service.cli.warming", *SERVING, **debug).stdout)
+    assert len(known) > 10
+    settings = {
+        "WALLTIMED_DATABASE_URL": f"sqlite:///{tmp_path}/history.sqlite3",
+        "WALLTIMED_FORECAST_SECONDS": "60",
+    }
+    with (tmp_path / "printed").open("w") as printed:
+        service = subprocess.Popen(
+            [WALLTIMED, "serve", "--port", "0"],
+            env=os.environ | debug | settings, stdout=printed, stderr=printed,
+        )  # fmt: skip
+    try:
+        text = (tmp_path / "printed").read_text
+        (url,) = eventually(lambda: re.findall(r"listens on (http://\S+)", text()), seconds=60)
+        eventually(lambda: is_ready(url), seconds=60)
+        runs = list(busy_day_of_runs(300))
+        assert httpx.post(
+            f"{url}/v1/completions", json={"completions": runs}, timeout=60
+        ).is_success
+        for method in METHODS:
+            job = {"user": "ada", "requested_walltime": 3600, "method": method, "coverage": 0.8}
+            assert httpx.post(f"{url}/v1/predictions", json=job, timeout=60).is_success
+        machine = {"now": 1.8e9 + 60, "machine": {"processors": 4}, "policy": "easy"}
+        queue = {**machine, "running": [], "waiting": [WAITING]}
+        assert httpx.post(f"{url}/v1/forecasts", json=queue, timeout=60).is_success
+    finally:
+        service.terminate()
+        service.wait(60)
+    used = loaded(text())
+    assert len(used) > 10
+    assert used <= known
+
+
+WAITING = {
+    "job_id": "1",
+    "user": "ada",
+    "requested_walltime": 60,
+    "requested_processors": 1,
+    "submit_time": 1.8e9,
+}
+
+
+def busy_day_of_runs(number: int) -> Iterator[dict[str, object]]:
+    """Runs of three users, one after the other."""
+    for run in range(number):
+        yield {
+            "job_id": str(run),
+            "user": ("ada", "bob", "cyd")[run % 3],
+            "requested_walltime": 3600,
+            "start_time": 1.7e9 + 100 * run,
+            "end_time": 1.7e9 + 100 * run + 50 + run % 7,
+        }
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health/ready").is_success
+    except httpx.TransportError:
+        return False
 
 
 def test_every_installation_warms_up():

@@ -1,0 +1,100 @@
+"""What a verdict on a whole log holds in memory, over all its processes, and how long it takes.
+
+    .venv/bin/python benchmarks/verdict_memory.py [--jobs 1000000] [--goal 1500]
+
+A log is made by `walltimed synth`, and `walltimed backtest` plays it. Twice a second the
+proportional set sizes of the command and of all that it has started are added up: memory that
+processes share counts once. Time is that of all processors, which hardly depends on who else is
+running, and on the clock, which does.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+WALLTIMED = Path(sys.executable).with_name("walltimed")
+SYNTH = ("--processors", "4096", "--users", "2000", "--load", "0.8")
+SECONDS_BETWEEN_SAMPLES = 0.5
+KIBIBYTE, MEGABYTE = 1024, 1_000_000
+
+
+def children_of(process: int) -> list[int]:
+    """Those that any of its threads has started."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+        found += map(int, thread.read_text().split())
+    return found
+
+
+def family_of(process: int) -> list[int]:
+    """The process, and all that it has started, directly or indirectly."""
+    try:
+        children = children_of(process)
+    except OSError:  # it has ended meanwhile
+        children = []
+    return [process, *(member for child in children for member in family_of(child))]
+
+
+def proportional_bytes(process: int) -> int:
+    """Its memory, of which it shares pages with others: those count by its part of them."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    sizes = [int(line.split()[1]) for line in lines if line.startswith("Pss:")]
+    return sum(sizes) * KIBIBYTE
+
+
+def peak_of(command: list[str], directory: Path) -> tuple[float, int, str]:
+    """The most megabytes that a command holds, in how many processes, and what it prints."""
+    with (directory / "printed").open("w+") as printed:
+        process = subprocess.Popen(command, cwd=directory, stdout=printed)
+        peak = (0.0, 0)
+        while process.poll() is None:
+            family = family_of(process.pid)
+            held = sum(map(proportional_bytes, family)) / MEGABYTE
+            peak = max(peak, (held, len(family)))
+            time.sleep(SECONDS_BETWEEN_SAMPLES)
+        if process.returncode:
+            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+        printed.seek(0)
+        return *peak, printed.read()
+
+
+def processor_seconds() -> float:
+    """Of all that has ended so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1_000_000)
+    parser.add_argument("--goal", type=float, default=1500.0, help="megabytes")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        log = directory / "log.swf.gz"
+        making = ["synth", "--jobs", str(options.jobs), *SYNTH, "--output", str(log)]
+        subprocess.run([str(WALLTIMED), *making], check=True, stdout=subprocess.DEVNULL)
+        print(f"synth: {processor_seconds():.0f} s of processor time")
+        before, began = processor_seconds(), time.perf_counter()
+        peak, processes, printed = peak_of([str(WALLTIMED), "backtest", log.name], directory)
+        used, passed = processor_seconds() - before, time.perf_counter() - began
+    print(printed)
+    print(f"{options.jobs:,} jobs on {len(os.sched_getaffinity(0))} cores, beside others:")
+    print(f"processor time {used:.0f} s, {passed / 60:.1f} minutes by the clock")
+    verdict = "reached" if peak <= options.goal else "missed"
+    print(
+        f"most memory {peak:.0f} MB in {processes} processes; goal {options.goal:.0f} MB {verdict}"
+    )
+
+
+if __name__ == "__main__":
+    main()
