@@ -2,7 +2,7 @@
 
 What is proposed was made on older runs and has to win on the later ones, by more than their noise.
 What was adopted before is looked at again on the runs that have ended since, beside what it
-replaced; where it loses, by however little, that comes back.
+replaced; where it loses by half of what a proposal has to win by, that comes back.
 """
 
 from collections.abc import Sequence

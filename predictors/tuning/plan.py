@@ -62,7 +62,8 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         learned: newest jobs before the test jobs on which weights, price and method are proposed.
         underestimation_rate: share of jobs that the site wants underestimated; None leaves the
             price as it is.
-        errors: by how many standard errors a proposal has to win.
+        errors: by how many standard errors a proposal has to win; half as many, lost afterwards,
+            are enough to drop it.
     """
 
     history: int = 5_000

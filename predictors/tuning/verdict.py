@@ -34,7 +34,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         gain: relative, of the mean cost; negative where the change loses.
         error: the standard error of the gain; None where it cannot be known.
         wins: the gain is above what counts as one, and above its noise.
-        loses: the gain is below zero: what was adopted has to go on winning.
+        loses: it is below zero, half as far: that is enough to take back what was adopted.
         cost: what answers gain in cost, where that counts beside the gain; else None.
     """
 
@@ -77,7 +77,7 @@ def verdict_of(gains: Floats, users: Sequence[str], demand: Demand) -> Verdict:
         gain=gain,
         error=error if np.isfinite(error) else None,
         wins=gain > needed,
-        loses=gain < 0,
+        loses=-gain > needed / 2,
     )
 
 
