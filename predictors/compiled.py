@@ -100,6 +100,7 @@ def of_same_types(function: Callable[Parameters, Result]) -> Callable[Parameters
         return entry(*arguments)
 
     call.py_func = dispatcher.py_func  # type: ignore[attr-defined]
+    call.dispatcher = dispatcher  # type: ignore[attr-defined]
     return cast("Callable[Parameters, Result]", call)
 
 
