@@ -12,12 +12,12 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
 import msgspec
 from load import closed_loop, post
+from processes import family, megabytes
 from serving import CLUSTER, Server, history, is_ready, prepared, requests, serving
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -25,14 +25,6 @@ CONNECTIONS = 16
 BATCH = 500
 SETTLING_SECONDS = 3.0
 """What was put off, recording and asking the other methods, is done within them."""
-
-
-def family(process_id: int) -> Iterator[int]:
-    """A process and all that it has started."""
-    yield process_id
-    for task in Path(f"/proc/{process_id}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from family(int(child))
 
 
 def processor_seconds(process_id: int) -> float:
@@ -44,13 +36,9 @@ def processor_seconds(process_id: int) -> float:
     return used / TICKS
 
 
-def megabytes(process_id: int) -> list[float]:
-    """The proportional share of memory of each process that has a worker's size, largest first."""
-    sizes = []
-    for each in family(process_id):
-        lines = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
-        sizes.append(next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1000)
-    return sorted(sizes, reverse=True)
+def sizes_of(process_id: int) -> list[float]:
+    """Megabytes of a process and of all that it has started, largest first."""
+    return sorted(map(megabytes, family(process_id)), reverse=True)
 
 
 def completions(jobs: int, after: int, token: str) -> list[bytes]:
@@ -102,7 +90,7 @@ def measure(file: Path, token: str, workers: int, options: argparse.Namespace) -
             completions(jobs, options.history + workers * jobs, token),
             items=jobs,
         )
-        sizes = megabytes(server.process_id)
+        sizes = sizes_of(server.process_id)
     return (
         f"{workers:7} {predicting:17.0f} {learning:17.0f} "
         f"{median(sizes[: max(workers, 1)]):17.0f} {sum(sizes):13.0f}"

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from command_line import CASES, processor_seconds
-from scaling import megabytes
+from scaling import sizes_of
 from serving import prepared, the_service
 
 
@@ -38,7 +38,7 @@ def ready(file: Path) -> tuple[float, float]:
     began = time.perf_counter()
     with the_service(file, pinned=False) as server:
         seconds = time.perf_counter() - began
-        return seconds, megabytes(server.process_id)[0]
+        return seconds, sizes_of(server.process_id)[0]
 
 
 def main() -> None:

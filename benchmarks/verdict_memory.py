@@ -17,37 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from processes import family, megabytes
+
 WALLTIMED = Path(sys.executable).with_name("walltimed")
 SYNTH = ("--processors", "4096", "--users", "2000", "--load", "0.8")
 SECONDS_BETWEEN_SAMPLES = 0.5
-KIBIBYTE, MEGABYTE = 1024, 1_000_000
-
-
-def children_of(process: int) -> list[int]:
-    """Those that any of its threads has started."""
-    found: list[int] = []
-    for thread in Path(f"/proc/{process}/task").glob("*/children"):
-        found += map(int, thread.read_text().split())
-    return found
-
-
-def family_of(process: int) -> list[int]:
-    """The process, and all that it has started, directly or indirectly."""
-    try:
-        children = children_of(process)
-    except OSError:  # it has ended meanwhile
-        children = []
-    return [process, *(member for child in children for member in family_of(child))]
-
-
-def proportional_bytes(process: int) -> int:
-    """Its memory, of which it shares pages with others: those count by its part of them."""
-    try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    sizes = [int(line.split()[1]) for line in lines if line.startswith("Pss:")]
-    return sum(sizes) * KIBIBYTE
 
 
 def peak_of(command: list[str], directory: Path) -> tuple[float, int, str]:
@@ -56,9 +30,8 @@ def peak_of(command: list[str], directory: Path) -> tuple[float, int, str]:
         process = subprocess.Popen(command, cwd=directory, stdout=printed)
         peak = (0.0, 0)
         while process.poll() is None:
-            family = family_of(process.pid)
-            held = sum(map(proportional_bytes, family)) / MEGABYTE
-            peak = max(peak, (held, len(family)))
+            members = list(family(process.pid))
+            peak = max(peak, (sum(map(megabytes, members)), len(members)))
             time.sleep(SECONDS_BETWEEN_SAMPLES)
         if process.returncode:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")

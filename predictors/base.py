@@ -128,6 +128,11 @@ class UncertainPredictor(Predictor, Protocol):
         ...
 
 
+def limited(seconds: float, request: float) -> float:
+    """Seconds brought into [SHORTEST_ESTIMATE, request]."""
+    return min(request, max(SHORTEST_ESTIMATE, seconds))
+
+
 def capped(
     seconds: float,
     submission: Submission,
@@ -136,10 +141,10 @@ def capped(
     basis: Basis,
     interval: Interval | None = None,
 ) -> Prediction:
-    """A prediction of ``seconds``, brought into [SHORTEST_ESTIMATE, request]."""
+    """A prediction of ``seconds``, brought into its limits."""
     request = submission.requested_walltime
     return Prediction(
-        predicted_walltime=min(request, max(SHORTEST_ESTIMATE, seconds)),
+        predicted_walltime=limited(seconds, request),
         requested_walltime=request,
         method=method,
         basis=basis,

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question, request_of
+from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question, limited, request_of
 from predictors.compiled import compiled
 from predictors.distribution import cheapest, left, levels_at, passed, quantile_at
 from predictors.jobs import Basis, Interval, PastRun, Prediction, Submission
@@ -20,7 +20,7 @@ from predictors.memory.calibration import (
     share_within,
     shares_of,
 )
-from predictors.memory.columns import LEVEL, REQUEST, RUNTIME, SPREAD, Floats
+from predictors.memory.columns import LEVEL, REQUEST, RUNTIME, SPREAD, Floats, within
 
 EXPLAINED = 10
 """The most runs that an explanation names."""
@@ -192,7 +192,7 @@ def told(
 def predicting(seconds: float, submission: Submission, found: Bounds) -> Bounds:
     """The same bounds beside a prediction of ``seconds``, brought into its limits."""
     _, lower, median, upper, is_corrected = found
-    seconds = min(submission.requested_walltime, max(SHORTEST_ESTIMATE, seconds))
+    seconds = limited(seconds, submission.requested_walltime)
     return seconds, lower, median, upper, is_corrected
 
 
@@ -286,8 +286,7 @@ def bounds(
             values, weights = values.copy(), weights.copy()
             count = left(values, weights, count, elapsed)
         seconds = cheapest(values, weights, count, request, price) if count else request
-    seconds = min(request, max(SHORTEST_ESTIMATE, seconds))
-    return seconds, lower, median, upper, is_corrected
+    return within(seconds, request), lower, median, upper, is_corrected
 
 
 @compiled

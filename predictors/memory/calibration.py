@@ -65,6 +65,9 @@ _LAYERS = ((_BINS + _BINS // _STEP, 256), (_BINS, 16), (0, 1))
 _PLACES = _BINS + _BINS // _STEP + _STEP
 _KINDS = (LEVEL, SPREAD)
 _ROUNDING = 1e-12
+MUCH_KNOWN = 2
+"""What ``known`` says of a user of whom much is known."""
+
 _ALL = 3
 """The group of all runs, behind those of whose users nothing, little or much was known."""
 
@@ -201,7 +204,7 @@ def known(columns: Columns, rows: tuple[int, int], newest: int) -> int:
     while row >= first and found < MUCH:
         found += row < stop
         row = columns[1][PREVIOUS, row]
-    return 0 if found == 0 else 1 if found < MUCH else 2
+    return 0 if found == 0 else 1 if found < MUCH else MUCH_KNOWN
 
 
 @compiled

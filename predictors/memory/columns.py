@@ -10,7 +10,9 @@ last first, and among equal ends the run that was observed last.
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.base import limited
 from predictors.compiled import compiled
+from predictors.jobs import usage_of
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
@@ -51,6 +53,17 @@ ANY = -1
 
 BLOCK = 64
 """Number of rows that share one entry of smallest and largest features."""
+
+
+usage = compiled(usage_of)
+within = compiled(limited)
+
+
+@compiled
+def width(numbers: Floats, row: int) -> float:
+    """The processors of a job; one where they are unknown."""
+    processors: float = numbers[PROCESSORS, row]
+    return 1.0 if np.isnan(processors) else processors
 
 
 @compiled

@@ -11,9 +11,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled
-from predictors.memory.columns import PROCESSORS, REQUEST, RUNTIME, SUBMIT, USER, Floats, Ids
+from predictors.memory.columns import REQUEST, RUNTIME, SUBMIT, USER, Floats, Ids
 
 Rows = NDArray[np.int64]
 
@@ -78,16 +77,3 @@ def asked_of(jobs: JobColumns, job: int) -> tuple[int, float, float]:
     """User, request and submit time of a job."""
     numbers, ids = jobs
     return ids[USER, job], numbers[REQUEST, job], numbers[SUBMIT, job]
-
-
-@compiled
-def processors_of(jobs: JobColumns, job: int) -> float:
-    """The processors of a job; one where they are unknown."""
-    processors: float = jobs[0][PROCESSORS, job]
-    return 1.0 if np.isnan(processors) else processors
-
-
-@compiled
-def within(seconds: float, request: float) -> float:
-    """The prediction brought into [SHORTEST_ESTIMATE, request]."""
-    return min(request, max(SHORTEST_ESTIMATE, seconds))

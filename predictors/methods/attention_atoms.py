@@ -12,6 +12,7 @@ from predictors.memory.columns import (
     USER,
     Columns,
     rows_until,
+    width,
 )
 from predictors.methods.attention_context import (
     CLUSTER,
@@ -32,7 +33,6 @@ from predictors.methods.attention_features import (
     describe_request,
     recall,
     recall_scaled,
-    width,
 )
 from predictors.methods.least_cost_search import SCALING, mean_seconds
 

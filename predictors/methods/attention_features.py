@@ -16,7 +16,6 @@ from predictors.memory.columns import (
     END,
     GROUP,
     MEMORY,
-    PROCESSORS,
     QUEUE,
     REQUEST,
     RUNTIME,
@@ -24,6 +23,7 @@ from predictors.memory.columns import (
     Columns,
     Floats,
     Ids,
+    width,
 )
 
 VERSION = 1
@@ -144,13 +144,6 @@ def describe(columns: Columns, count: int, job: tuple[Names, Question], atoms: A
     describe_times(count, job[1][3], atoms)
     describe_memory(count, job[1][2], atoms)
     compare_values(atoms, count)
-
-
-@compiled
-def width(numbers: Floats, row: int) -> float:
-    """The processors of a run; one where they are unknown."""
-    processors: float = numbers[PROCESSORS, row]
-    return 1.0 if np.isnan(processors) else processors
 
 
 @compiled

@@ -20,8 +20,10 @@ from predictors.memory.columns import (
     Columns,
     Floats,
     Window,
+    width,
+    within,
 )
-from predictors.memory.job_columns import Log, Turn, asked_of, processors_of, within
+from predictors.memory.job_columns import Log, Turn, asked_of
 from predictors.memory.table_columns import Table, keep, window_of
 from predictors.methods.attention_atoms import ATOMS, gather
 from predictors.methods.attention_context import CONTEXT
@@ -33,7 +35,6 @@ from predictors.methods.attention_features import (
     Question,
     Rows,
     Singles,
-    width,
 )
 from predictors.methods.attention_network import Layers, weigh
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
@@ -95,7 +96,7 @@ def play(
         if user < 0:
             continue
         names = (user, ids[GROUP, job], ids[QUEUE, job], ids[APPLICATION, job])
-        question = (request, processors_of(log[0], job), numbers[MEMORY, job], submitted)
+        question = (request, width(numbers, job), numbers[MEMORY, job], submitted)
         own, others, found = least_cost(
             table[0], window_of(table, log, job), (price, history), (names, question), layers
         )

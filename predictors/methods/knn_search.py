@@ -203,12 +203,13 @@ def certain(
         levels: bins of the calibration, and how many rows tell how much is known of a user.
         asked: as ``bounds`` takes it.
     """
-    columns, (first, stop, time, newest), sizes, ids, compared = about
+    columns, window, sizes, ids, compared = about
+    first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
     rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
     request = compared[0][REQUEST]
     values, _ = in_order(columns[0], rows, request)
-    known = calibration.known(columns, (max(first, stop - levels[1]), stop), newest)
+    known = calibration.known_at(columns, window, levels[1])
     weights = np.ones(len(values))
     found = bounds(values, weights, (request, NO_PRICE), (levels[0], known), asked)
     count, mean, deviation = summarised(columns[0], rows)

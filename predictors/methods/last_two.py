@@ -5,7 +5,7 @@ from typing import Any
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.compiled import compiled
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.columns import RUNTIME, USER, Floats
+from predictors.memory.columns import RUNTIME, USER, Floats, within
 from predictors.memory.job_columns import (
     ColumnForm,
     JobColumns,
@@ -14,7 +14,6 @@ from predictors.memory.job_columns import (
     asked_of,
     end_of,
     users_of,
-    within,
 )
 from predictors.memory.user_runs import RunColumns, UserRuns, add_run, run_columns, runs_before
 

@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from predictors.compiled import compiled
 from predictors.distribution import cheapest
-from predictors.jobs import usage_of
 from predictors.memory import calibration
 from predictors.memory.calibration import Bins
 from predictors.memory.columns import (
@@ -13,7 +12,6 @@ from predictors.memory.columns import (
     END,
     LEVEL,
     PREVIOUS,
-    PROCESSORS,
     QUEUE,
     REQUEST,
     RUNTIME,
@@ -26,8 +24,11 @@ from predictors.memory.columns import (
     Window,
     admit,
     rows_until,
+    usage,
+    width,
+    within,
 )
-from predictors.memory.job_columns import Log, Turn, asked_of, processors_of, within
+from predictors.memory.job_columns import Log, Turn, asked_of
 from predictors.memory.table_columns import Table, keep, window_of
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
@@ -46,8 +47,6 @@ Rows = NDArray[np.int64]
 Sorted = tuple[Floats, Floats]
 Job = tuple[Columns, Window, tuple[int, int], tuple[float, float]]
 """The first arguments of the functions that ask about a job."""
-
-usage = compiled(usage_of)
 
 
 @compiled
@@ -82,7 +81,7 @@ def play(
 ) -> None:
     """Observe the jobs that have ended, then predict those that are asked about."""
     (price, most, history, kept), table = method
-    ids = log[0][1]
+    numbers, ids = log[0]
     for place in range(turn[0], turn[1]):
         keep(table, kept, log, place)
     for job in range(turn[2], turn[3]):
@@ -91,7 +90,7 @@ def play(
         if user < 0:
             continue
         alike = (ids[QUEUE, job], ids[APPLICATION, job])
-        asked = (request, processors_of(log[0], job))
+        asked = (request, width(numbers, job))
         settings = (price, most, history)
         window = window_of(table, log, job)
         own, others, found = least_cost(table[0], window, alike, asked, settings)
@@ -233,8 +232,7 @@ def rank(columns: Columns, rows: tuple[int, int, int], settings: tuple[int, int]
             continue
         first = max(oldest, row - history)
         stop = rows_until(numbers[END], first, row, numbers[SUBMIT, row])
-        processors = numbers[PROCESSORS, row]
-        job = (numbers[REQUEST, row], 1.0 if np.isnan(processors) else processors)
+        job = (numbers[REQUEST, row], width(numbers, row))
         alike = (attributes[QUEUE, row], attributes[APPLICATION, row])
         before = (first, stop, attributes[PREVIOUS, row])
         own, others = weigh(columns, before, alike, job, (most, room))
@@ -249,9 +247,7 @@ def likeness(columns: Columns, row: int, alike: tuple[int, int], job: tuple[floa
     Less if the run was in another queue or of another application.
     """
     numbers, attributes, _ = columns
-    request, processors = numbers[REQUEST, row], numbers[PROCESSORS, row]
-    if np.isnan(processors):
-        processors = 1.0
+    request, processors = numbers[REQUEST, row], width(numbers, row)
     ratio = request / job[0] if request < job[0] else job[0] / request
     of_processors = processors / job[1] if processors < job[1] else job[1] / processors
     weight: float = ratio * ratio * ratio * ratio * of_processors

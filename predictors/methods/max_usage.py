@@ -4,8 +4,8 @@ from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.compiled import compiled
-from predictors.jobs import Basis, Completion, Prediction, Submission, usage_of
-from predictors.memory.columns import REQUEST, RUNTIME, USER, Floats
+from predictors.jobs import Basis, Completion, Prediction, Submission
+from predictors.memory.columns import REQUEST, RUNTIME, USER, Floats, usage, within
 from predictors.memory.job_columns import (
     ColumnForm,
     JobColumns,
@@ -14,7 +14,6 @@ from predictors.memory.job_columns import (
     asked_of,
     end_of,
     users_of,
-    within,
 )
 from predictors.memory.user_runs import RunColumns, UserRuns, add_run, run_columns, runs_before
 from predictors.parameters import number, whole_number
@@ -80,9 +79,6 @@ class MaxUsage:
             return None
         settings = (self._window, float(self._margin), float(self._factor))
         return ColumnForm(play=play, method=(settings, run_columns(users_of(jobs), self._window)))
-
-
-usage = compiled(usage_of)
 
 
 @compiled

@@ -3,7 +3,6 @@
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.jobs import usage_of
 from predictors.memory import calibration
 from predictors.memory.calibration import Bins
 from predictors.memory.columns import (
@@ -20,14 +19,12 @@ from predictors.memory.columns import (
     Floats,
     Window,
     rows_until,
+    usage,
 )
 from predictors.uncertainty import NO_PRICE, Bounds, Wanted, bounds, rank_row
 
 MOST = 256
 """Most runs that stand for a key: the latest."""
-
-_MUCH = 2
-"""How much is known of a user of whom much is known (``calibration.known``)."""
 
 Key = tuple[bool, bool, bool]
 """Whether user, project and requested walltime belong to it. Projects are kept as groups."""
@@ -37,8 +34,6 @@ Sought = tuple[int, float, float]
 
 About = tuple[Columns, Window, int, Key, Sought]
 """The arguments of ``distribution``."""
-
-usage = compiled(usage_of)
 
 
 @compiled
@@ -71,11 +66,12 @@ def certain(about: About, levels: tuple[Bins, int], asked: Wanted) -> tuple[int,
         levels: bins of the calibration, and how many rows tell how much is known of a user.
         asked: as ``bounds`` takes it.
     """
-    columns, (first, stop, time, newest), history, key, job = about
+    columns, window, history, key, job = about
+    first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
     values, _ = eligible(columns, (max(first, stop - history), stop, newest), key, job)
     values.sort()
-    known = calibration.known(columns, (max(first, stop - levels[1]), stop), newest)
+    known = calibration.known_at(columns, window, levels[1])
     weights = np.ones(len(values))
     return len(values), bounds(values, weights, (job[1], NO_PRICE), (levels[0], known), asked)
 
@@ -84,7 +80,9 @@ def certain(about: About, levels: tuple[Bins, int], asked: Wanted) -> tuple[int,
 def certain_of(usages: Floats, request: float, bins: Bins, asked: Wanted) -> Bounds:
     """The same by usages in order, where they are at hand, of a user of whom much is known."""
     weights = np.ones(len(usages))
-    return bounds(usages * request, weights, (request, NO_PRICE), (bins, _MUCH), asked)
+    return bounds(
+        usages * request, weights, (request, NO_PRICE), (bins, calibration.MUCH_KNOWN), asked
+    )
 
 
 @compiled

@@ -5,9 +5,8 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled
-from predictors.memory.columns import Floats
+from predictors.memory.columns import Floats, within
 
 Amount = TypeVar("Amount", float, Floats)
 """A number, or one for each of many sets of parameters."""
@@ -78,7 +77,7 @@ def error_surface(
             underestimated = 0
             for job in range(count):
                 seconds = means[job] + alphas[i] * deviations[job] + betas[j] * requests[job]
-                seconds = min(requests[job], max(SHORTEST_ESTIMATE, seconds))
+                seconds = within(seconds, requests[job])
                 error += abs(seconds - runtimes[job])
                 if seconds < runtimes[job]:
                     underestimated += 1

@@ -20,7 +20,7 @@ from service.contract.forecast_bodies import (
     RunningJobBody,
 )
 from service.errors import InvalidFieldError
-from simulator.scheduling.estimates import whole_seconds
+from simulator.engine.state import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, running_runtime
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import SHORTEST_EXECUTION, RunningJob, SharedJob

@@ -13,7 +13,7 @@ import numpy as np
 from service.queues.estimate import Estimate
 from service.queues.live_machine import pool_of
 from service.queues.snapshot import JobState, LiveJob, QueueSnapshot, Rules
-from simulator.scheduling.estimates import whole_seconds
+from simulator.engine.state import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, running_runtime
 from simulator.scheduling.ladders import Ladders
 from simulator.scheduling.semantics import Semantics

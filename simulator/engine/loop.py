@@ -14,14 +14,14 @@ An estimate is outlived when its end comes before the job's. A job that ends exa
 expected end does not outlive its estimate.
 """
 
-import numpy as np
-
 from predictors.compiled import compiled, of_same_types
 from simulator.engine import events, machine, policies, queue_orders
 from simulator.engine.compiled import copied, inlined, kernel
-from simulator.engine.state import NEVER, ROUNDING, UNKNOWN, State
+from simulator.engine.state import NEVER, UNKNOWN, State, whole_seconds
 
 DONE, PAUSED, ESTIMATES_WANTED = range(3)
+
+_whole_seconds = inlined(whole_seconds)
 
 
 @kernel
@@ -109,7 +109,7 @@ def _estimates_are_there(state: State) -> bool:
     while clock.wanted < len(state.jobs) and state.jobs[clock.wanted].submit <= clock.now:
         job = state.jobs[clock.wanted]
         if job.estimate == UNKNOWN and job.predicted > 0:
-            job.estimate = max(1, int(np.floor(job.predicted + ROUNDING)))
+            job.estimate = _whole_seconds(job.predicted)
         there &= job.estimate != UNKNOWN
         clock.wanted += 1
     return there

@@ -6,6 +6,7 @@ continued, and can begin with running jobs.
 """
 
 from collections.abc import Mapping
+from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,11 @@ UNKNOWN = -1
 
 ROUNDING = 1e-6
 """Seconds by which a prediction may miss a whole second through rounding errors alone."""
+
+
+def whole_seconds(prediction: float) -> int:
+    """A prediction as the scheduler uses it: cut to whole seconds, but at least one second."""
+    return max(1, floor(prediction + ROUNDING))
 
 
 def _record(**fields: type) -> "np.dtype[Any]":

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import floor, inf
+from math import inf
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from predictors.accuracy_groups import Accuracies
 from predictors.base import Question
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Prediction, Submission
-from simulator.engine.state import ROUNDING, State
+from simulator.engine.state import State, whole_seconds
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
 from simulator.replay.trace_replay import InProcess, Player
@@ -290,8 +290,3 @@ def guard_of(prediction: Prediction) -> tuple[int, int]:
     if prediction.median is not None and prediction.interval is not None:
         median, upper = prediction.median, prediction.interval.upper
     return whole_seconds(min(median, request)), whole_seconds(min(upper, request))
-
-
-def whole_seconds(prediction: float) -> int:
-    """A prediction as the scheduler uses it: cut to whole seconds, but at least one second."""
-    return max(1, floor(prediction + ROUNDING))

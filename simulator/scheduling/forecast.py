@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from predictors.correction import CORRECTIONS
 from simulator.engine.loop import run
-from simulator.engine.state import EVENT, State, new_state
-from simulator.scheduling.estimates import whole_seconds
+from simulator.engine.state import EVENT, State, new_state, whole_seconds
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.trace import Integers
 

@@ -16,7 +16,6 @@ import subprocess
 import time
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx
 import pytest
@@ -36,15 +35,9 @@ BROUGHT = (
 )
 
 
-class Mount(NamedTuple):
-    """What a machine has mounted, and a tree of files has not."""
-
-    kind: str
-    place: str
-
-
-MOUNTS = (Mount("proc", "proc"), Mount("tmpfs", "dev/shm"))
-"""Without the second no user but root may start a process of multiprocessing."""
+MOUNTS = {"proc": "proc", "dev/shm": "tmpfs"}
+"""What a machine has mounted, and a tree of files has not. Without the second no user but root may
+start a process of multiprocessing."""
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -81,17 +74,17 @@ def installed(package):
     """Where the package is installed; removed for good at the end."""
     root = Path(CHROOT)
     shutil.copy(package, root / "walltimed.deb")
-    mounts = [mount for mount in MOUNTS if not os.path.ismount(root / mount.place)]
-    for mount in mounts:
-        (root / mount.place).mkdir(exist_ok=True)
-        run("mount", "-t", mount.kind, mount.kind, root / mount.place)
+    missing = [place for place in MOUNTS if not os.path.ismount(root / place)]
+    for place in missing:
+        (root / place).mkdir(exist_ok=True)
+        run("mount", "-t", MOUNTS[place], MOUNTS[place], root / place)
     try:
         said = inside("dpkg", "--install", "/walltimed.deb")
         yield root, said
     finally:
         inside("dpkg", "--purge", "walltimed", check=False)
-        for mount in mounts:
-            run("umount", root / mount.place)
+        for place in missing:
+            run("umount", root / place)
         (root / "walltimed.deb").unlink()
 
 

@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
+import predictors
 from predictors import compiled, distribution
 from predictors.memory import calibration, columns
 from predictors.methods import least_cost_search
@@ -86,3 +89,15 @@ def test_the_digest_tells_nothing_of_one_process():
         for _ in range(2)
     }
     assert len(digests) == 1
+
+
+def test_no_function_is_compiled_in_two_places():
+    """Its name in the cache would depend on which of them is imported first."""
+    names = {
+        each.py_func.__qualname__
+        for module in walk_packages(predictors.__path__, "predictors.")
+        for each in vars(import_module(module.name)).values()
+        if hasattr(each, "py_func")
+    }
+    assert len(names) > 50
+    assert [name for name in names if name.count("-") != 1] == []

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -128,10 +129,11 @@ def _verdict(tested: Backtest) -> str:
 
 def _numbers(tested: Backtest) -> str:
     hours: Callable[[Play], float] = lambda play: play.idle / 3600  # noqa: E731
+    wait = partial(duration, beside=gains.mean_wait(tested.today))
     cards = (
-        _card(tested, "Average wait", lambda play: play.wait, _duration),
-        _card(tested, "Bounded slowdown", lambda play: play.bounded_slowdown, _digits),
-        _card(tested, "Processor-hours idle while jobs wait", hours, _big),
+        _card(tested, "Average wait", lambda play: play.wait, wait, margin=duration),
+        _card(tested, "Bounded slowdown", lambda play: play.bounded_slowdown, _two_digits),
+        _card(tested, "Processor-hours idle while jobs wait", hours, big),
     )
     return f'<section class="numbers">{"".join(cards)}</section>'
 
@@ -140,33 +142,22 @@ def _card(
     tested: Backtest,
     title: str,
     measure: Callable[[Play], float],
-    show: Callable[[float, float], str],
+    show: Callable[[float], str],
+    *,
+    margin: Callable[[float], str] | None = None,
 ) -> str:
-    """A number before and after; ``show`` takes it and the one that it is compared with."""
+    """A number before and after, and its margin, which may be shown in another unit."""
     before = gains.of(tested.today, measure)
     after = gains.of(tested.predicted, measure)
     gained = gains.gain(tested.today, tested.predicted, measure)
-    margin = f" ± {show(after.margin, after.margin)}" if tested.repetitions > 1 else ""
+    about = f"± {(margin or show)(after.margin)}; " if tested.repetitions > 1 else ""
     return (
         f'<div><span class="quiet">{escape(title)}</span>'
-        f'<span class="value"><i>{show(before.mean, before.mean)} →</i> '
-        f"{show(after.mean, before.mean)}</span>"
-        f'<span class="change">{escape(margin.strip())}{"; " if margin else ""}'
+        f'<span class="value"><i>{show(before.mean)} →</i> {show(after.mean)}</span>'
+        f'<span class="change">{escape(about)}'
         f'<span style="display:inline" class="{_tone(gained)}">'
         f"{escape(less_or_more(gained.mean))} today</span></span></div>"
     )
-
-
-def _duration(seconds: float, beside: float) -> str:
-    return duration(seconds, beside=beside)
-
-
-def _digits(value: float, _beside: float) -> str:
-    return _two_digits(value)
-
-
-def _big(value: float, _beside: float) -> str:
-    return big(value)
 
 
 def _tone(gained: Interval) -> str:

@@ -16,8 +16,8 @@ from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.engine.state import RULES
-from simulator.scheduling.estimates import Estimates, Said, whole_seconds
+from simulator.engine.state import RULES, whole_seconds
+from simulator.scheduling.estimates import Estimates, Said
 from simulator.scheduling.profiles import PROFILES
 from simulator.scheduling.semantics import EVENT_ORDERS, Semantics
 from simulator.scheduling.simulate import simulate
