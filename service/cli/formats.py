@@ -164,7 +164,7 @@ def seen_format(beginning: bytes) -> str | None:
         return "sacct"
     if beginning.lstrip().startswith(b"["):
         return "htcondor"
-    text = beginning.decode("utf-8", "replace")
+    text = beginning.decode("utf-8-sig", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):
         return "swf"

@@ -7,13 +7,11 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from predictors.jobs import LATEST_TIME
 from predictors.registry import METHODS
 
 LONGEST = 1e9
 """Longest duration taken, in seconds: 31 years."""
-
-LATEST = 1e11
-"""Latest time taken, in Unix seconds."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +90,10 @@ PositiveDuration = Annotated[float, Field(gt=0, le=LONGEST, allow_inf_nan=False)
 Coverage = Annotated[float, Field(ge=0.5, le=0.99, allow_inf_nan=False)]
 UnderestimationRate = Annotated[float, Field(ge=0.01, le=0.5, allow_inf_nan=False)]
 Time = Annotated[
-    Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
+    Annotated[float, Field(ge=0, le=LATEST_TIME, allow_inf_nan=False)]
     | Annotated[
         AwareDatetime,
-        Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.fromtimestamp(LATEST, UTC)),
+        Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.fromtimestamp(LATEST_TIME, UTC)),
     ],
     UnionMessage("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
