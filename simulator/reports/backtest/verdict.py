@@ -18,7 +18,7 @@ from simulator.reports.backtest.repetitions import Play, Plays
 from simulator.reports.backtest.site import Site
 from simulator.reports.backtest.special_logs import SpecialLog, Verdict, unusual
 from simulator.reports.backtest.winners import Changes, changes_of
-from simulator.reports.words import duration, less_or_more, one_in, share
+from simulator.reports.words import duration, less_or_more, one_in, share, told_apart
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
 
@@ -149,13 +149,13 @@ def judge(tested: Backtest) -> Judged:
     verdict, sentence = _of_gains(tested.in_force, wait, slowdown, tested.repetitions)
     figures = _figures(tested, wait, slowdown)
     careful: Verdict = "observe" if verdict == "turn-on" else verdict
-    if tested.believed.quality is Quality.POOR:
+    if tested.believed.quality is Quality.POOR and tested.repetitions >= FEWEST_REPETITIONS:
         return Judged(
             careful,
             "The simulation is a poor model of this machine, so its figures are a hint and no "
             f"promise: {sentence[:1].lower()}{sentence[1:]}",
             " ".join(
-                [figures, tested.believed.sentence(), *(each.sentence for each in tested.special)]
+                [figures, tested.believed.comparison(), *(each.sentence for each in tested.special)]
             ),
         )
     if tested.special:
@@ -175,7 +175,7 @@ def _of_gains(
         better, worse = ("waits", "slowdowns") if wait.is_gain else ("slowdowns", "waits")
         return "observe", f"With {name} {better} would get shorter but {worse} longer."
     if lost:
-        return "not-worth-it", f"Jobs would be worse off with {name} than with today's requests."
+        return "not-worth-it", _lost(name, wait, slowdown)
     if gained:
         return "turn-on", _gained(name, wait, slowdown)
     if all(max(abs(each.low), abs(each.high)) < 2 * MATERIAL for each in (wait, slowdown)):
@@ -193,13 +193,23 @@ def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
     )
 
 
+def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
+    if wait.is_loss and slowdown.is_loss:
+        return f"Jobs would be worse off with {name} than with today's requests."
+    worse, other = ("waits", "slowdowns") if wait.is_loss else ("slowdowns", "waits")
+    return (
+        f"Jobs would be worse off with {name}: {worse} would get larger in every repetition, and "
+        f"{other} would change no more than by chance."
+    )
+
+
 def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
     """The gains in one sentence."""
     before = gains.of(tested.today, lambda play: play.wait)
     after = gains.of(tested.predicted, lambda play: play.wait)
+    now, then = told_apart(before.mean, after.mean)
     return (
-        f"With {tested.in_force}, jobs would wait {duration(after.mean, beside=before.mean)} on "
-        f"average instead of {duration(before.mean)}: "
+        f"With {tested.in_force}, jobs would wait {then} on average instead of {now}: "
         f"{less_or_more(wait.mean)} today ({_between(wait)}). The "
         f"slowdown would be {_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
     )
@@ -208,7 +218,8 @@ def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
 def _between(gained: Interval) -> str:
     """The interval, the lower gain first."""
     low, high = (round(-100 * each) for each in (gained.high, gained.low))
-    return f"{low:+d}% to {high:+d}% in the repetitions".replace("-", "\u2212")
+    span = f"{low:+d}% to {high:+d}% in the" if low < high else f"{low:+d}% in all"
+    return f"{span} repetitions".replace("-", "\u2212")
 
 
 def _smaller_or_larger(gained: float) -> str:
