@@ -73,3 +73,8 @@ def big(number: float) -> str:
     if abs(number) < 100:
         return f"{number:,.1f}"
     return f"{number:,.0f}" if abs(number) < 10_000 else f"{round(number, -2):,.0f}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Such as ``1 job`` or ``2,400 jobs``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

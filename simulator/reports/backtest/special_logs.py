@@ -9,7 +9,7 @@ import numpy as np
 from simulator.reports.backtest.believability import Believability, Quality
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import Site
-from simulator.reports.words import duration, share
+from simulator.reports.words import counted, duration, share
 from simulator.scheduling.workload import Workload
 
 Verdict = Literal["turn-on", "observe", "not-worth-it", "too-little-data"]
@@ -57,8 +57,8 @@ def few_jobs(jobs: int) -> SpecialLog | None:
     if jobs >= FEWEST_JOBS:
         return None
     return SpecialLog(
-        f"The log has {jobs:,} jobs that can be simulated; at least {FEWEST_JOBS} are needed to "
-        "say anything, and some months of jobs to say it well.",
+        f"The log has {counted(jobs, 'job')} that can be simulated; at least {FEWEST_JOBS} are "
+        "needed to say anything, and some months of jobs to say it well.",
         "too-little-data",
     )
 

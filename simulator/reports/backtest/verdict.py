@@ -126,11 +126,12 @@ def backtest_of(site: Site, plays: Plays, in_force: str, profile: str) -> Backte
         believed=believed,
         special=unusual(site, today, believed),
         changes=list(changes_of(site.groupings, today, plays[in_force])),
-        counts=_counts(site.workloads(), len(site.trace)),
+        counts=counts_of(site.workloads(), len(site.trace)),
     )
 
 
-def _counts(workloads: Sequence[Workload], jobs: int) -> Mapping[str, int]:
+def counts_of(workloads: Sequence[Workload], jobs: int) -> Mapping[str, int]:
+    """How many of a log's jobs each rule changed or left out, on all machines together."""
     counts: dict[str, int] = {}
     for workload in workloads:
         for rule, number in workload.counts.items():
@@ -321,8 +322,7 @@ def dates(tested: Backtest) -> tuple[float | None, float | None]:
     return float(trace.submit.min()) + trace.unix_start, float(trace.end.max()) + trace.unix_start
 
 
-def day(seconds: float | None) -> str:
-    """A date, such as ``28 Jul 2002``."""
-    if seconds is None:
-        return "unknown"
-    return f"{datetime.fromtimestamp(seconds, UTC):%-d %b %Y}"
+def period(tested: Backtest) -> str:
+    """The dates of the log, such as ``28 Jul 2002 to 1 May 2003`` or ``dates unknown``."""
+    days = [f"{datetime.fromtimestamp(each, UTC):%-d %b %Y}" for each in dates(tested) if each]
+    return " to ".join(dict.fromkeys(days)) or "dates unknown"

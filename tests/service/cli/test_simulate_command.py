@@ -91,7 +91,14 @@ def test_a_log_without_jobs_is_said_to_be_one(walltimed, tmp_path):
     (tmp_path / "empty.swf").write_text("; MaxProcs: 4\n")
     code, _, complaint = walltimed("simulate", tmp_path / "empty.swf")
     assert code == 2
-    assert "No job can be simulated; nothing left out." in complaint
+    assert complaint == f"error: {tmp_path / 'empty.swf'} has no job that can be simulated.\n"
+
+
+def test_a_machine_of_unknown_size_is_asked_for_beside_the_widest_job(walltimed, log):
+    log.write_text(log.read_text().replace("MaxProcs", "Machine"))
+    code, _, complaint = walltimed("simulate", log)
+    assert code == 2
+    assert "say --processors. The widest job has 4." in complaint
 
 
 def test_a_schedule_that_breaks_a_rule_fails_with_the_job_named(walltimed, log, tmp_path):
@@ -213,7 +220,7 @@ def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
         (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
         (("--overrun", "forgive"), "There is no treatment 'forgive'"),
         (("--output", "x.swf", "--policy", "easy,fcfs"), "--output takes one policy"),
-        (("--processors", "1"), "No job can be simulated; 4 too-wide"),
+        (("--processors", "1"), "log.swf has no job that can be simulated (4 too-wide)."),
     ],
 )
 def test_what_cannot_be_simulated_is_said_in_a_sentence(walltimed, log, options, complaint):

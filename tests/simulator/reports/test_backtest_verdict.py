@@ -97,6 +97,21 @@ def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():
     assert gain(nothing, [play_of(5.0)], lambda play: play.wait).mean == -1.0
 
 
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"UnixStartTime": "1027000000"}, "18 Jul 2002"),
+        ({"UnixStartTime": "1027036790"}, "18 Jul 2002 to 19 Jul 2002"),
+        ({"UnixStartTime": "99999999999999999"}, "dates unknown"),
+        ({}, "dates unknown"),
+    ],
+)
+def test_the_dates_of_a_log_are_said_where_it_has_some(header, said):
+    case = case_of((1000,), (2.0,))
+    trace = replace(log_of([(0, 1, 20, 20)], 4), header=header)
+    assert verdict.period(replace(case, site=Site(trace=trace, semantics=Semantics()))) == said
+
+
 def test_a_log_below_some_hundred_jobs_is_too_little_data():
     special = few_jobs(120)
     assert special is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.reports.words import duration, told_apart
+from simulator.reports.words import counted, duration, told_apart
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,7 @@ def test_a_duration_beside_another_has_its_unit():
 )
 def test_two_durations_that_differ_are_told_apart(one, other, said):
     assert told_apart(one, other) == said
+
+
+def test_one_thing_is_no_plural():
+    assert [counted(number, "job") for number in (0, 1, 2400)] == ["0 jobs", "1 job", "2,400 jobs"]
