@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 
 from predictors.jobs import LATEST_TIME
 from service.contract.bodies import ClusterQuery
-from service.contract.fields import Text, UnionMessage
+from service.contract.fields import Complaint, Text
 
 MOST_ROWS = 10_000
 
@@ -27,7 +27,7 @@ def no_number(text: Any) -> Any:
 QueryTime = Annotated[
     Annotated[float, Field(ge=0, le=LATEST_TIME, allow_inf_nan=False, strict=False)]
     | Annotated[AwareDatetime, Field(strict=False), BeforeValidator(no_number)],
-    UnionMessage("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
+    Complaint("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 """A time where all values are texts."""
 
