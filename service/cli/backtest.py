@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.completions import RecordedLog
 
-CARD = {"EstimatesAct": "Estimates act on"}
-"""Names of rules that the page says otherwise."""
-
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
 
@@ -274,7 +271,7 @@ def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") 
     site = tested.site
     facts = {
         "In force": f"{tested.in_force}, profile {tested.profile}",
-        **{CARD.get(name, name): text for name, text in site.semantics.card().items()},
+        **site.semantics.card(),
         "Estimates": "whole seconds, at least 1; running jobs that outlive theirs get a longer one",
         "Machine": "; ".join(
             f"{each.name}: {each.processors:,} processors" for each in site.partitions
