@@ -24,7 +24,7 @@ NO_QUEUE_WAIT = 30.0
 """If jobs wait less on average, in seconds, there is no queue."""
 
 RIGHT_USAGE, RIGHT_SHARE = 0.95, 0.95
-"""If so many jobs use so much of their request, requests are right already."""
+"""Requests are right already if at least RIGHT_SHARE of the jobs use RIGHT_USAGE of theirs."""
 
 
 @dataclass(frozen=True, slots=True)
