@@ -26,7 +26,7 @@ from predictors.memory.columns import (
 )
 from predictors.memory.job_columns import Log, Turn, asked_of
 from predictors.memory.table_columns import Table, keep, window_of
-from predictors.methods.attention_atoms import ATOMS, gather
+from predictors.methods.attention_atoms import ATOMS, RECENT, gather
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import (
     FEATURES,
@@ -242,12 +242,12 @@ def atoms_of(
 @compiled
 def weighed(about: About, atoms: Atoms, count: int, model: Model) -> tuple[Floats, Floats, Rows]:
     """Values in ascending order, with their weights and rows."""
-    features, values, rows_of_atoms, context, _ = atoms
+    features, of_atoms, rows_of_atoms, context, _ = atoms
     layers, share = model
     runs, likenesses, rows = by_hand(about, share)
     by_network = weigh(features, context, count, layers)
-    values, weights = blended((values[:count], by_network), (runs, likenesses), share)
-    every = np.concatenate((rows_of_atoms[:count], rows))
+    values, weights = blended((of_atoms[:count], by_network), (runs, likenesses), share)
+    every = np.concatenate((rows_of_atoms[:count], rows[RECENT:]))
     order = np.argsort(values)
     return values[order], weights[order], every[order]
 
@@ -271,20 +271,26 @@ def by_hand(about: About, share: float) -> tuple[Floats, Floats, Rows]:
 
 @compiled
 def blended(atoms: tuple[Floats, Singles], by_hand: Sorted, share: float) -> tuple[Floats, Floats]:
-    """The values of both, and their weights, which add up to one.
+    """The values of atoms and of older runs, and their weights, which add up to one.
 
     Args:
         atoms: their values, and what the network makes of them, which adds up to one.
-        by_hand: the user's last runs, and how like the job they are.
+        by_hand: the user's last runs, newest first, and how like the job they are. The first
+            RECENT of them are the first atoms.
         share: of all weight that goes to ``by_hand``, if there are any.
     """
-    values, by_network = atoms
+    of_atoms, by_network = atoms
     runs, likenesses = by_hand
-    count, total = len(values), likenesses.sum()
-    rest = 1.0 - share if total > 0.0 else 1.0
-    weights = np.empty(count + len(runs))
+    count, total = len(of_atoms), likenesses.sum()
+    rest, each = (1.0 - share, share / total) if total > 0.0 else (1.0, 0.0)
+    atoms_by_hand = min(RECENT, len(runs))
+    older = len(runs) - atoms_by_hand
+    values, weights = np.empty(count + older), np.empty(count + older)
     for index in range(count):
-        weights[index] = rest * by_network[index]
-    for index in range(len(runs)):
-        weights[count + index] = share * likenesses[index] / total
-    return np.concatenate((values, runs)), weights
+        values[index], weights[index] = of_atoms[index], rest * by_network[index]
+    for index in range(atoms_by_hand):
+        weights[index] += each * likenesses[index]
+    for index in range(older):
+        values[count + index] = runs[atoms_by_hand + index]
+        weights[count + index] = each * likenesses[atoms_by_hand + index]
+    return values, weights

@@ -78,8 +78,19 @@ def test_hand_chosen_likeness_has_its_share_of_the_weight():
     assert by_value[100.0] == pytest.approx(0.9 * 0.96 / 1.96)
     assert by_value[200.0] == pytest.approx(0.9 / 1.96)
     assert by_value[HOUR] == pytest.approx(0.1)
-    assert rows[values == 100.0].tolist() == [0, 0]  # once as an atom, once by hand
+    assert rows[values == 100.0].tolist() == [0]
     assert attention.predict(submission()).predicted_walltime == 130.0
+
+
+def test_runs_that_are_no_atoms_count_by_hand_too():
+    """The first of 60 like runs is too old for the network, and weighs 0.96 to the 59th by hand."""
+    runs = [run(10.0 * i, 100.0 + i, request=2 * HOUR) for i in range(60)]
+    attention = told(runs, only(by_hand=0.5, the_request=50))
+    values, weights, rows = attention.distribution(submission())
+    assert set(range(60)) == set(rows.tolist()) - {-1}
+    oldest = weights[(rows == 0) & (values == 100.0)].sum()
+    assert oldest == pytest.approx(0.5 * 0.96**59 / sum(0.96**i for i in range(60)))
+    assert weights.sum() == pytest.approx(1)
 
 
 def test_somebody_without_runs_is_told_by_the_network_alone():
