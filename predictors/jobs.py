@@ -13,6 +13,9 @@ from msgspec import Struct
 
 DEFAULT_CLUSTER = "default"
 
+LATEST_TIME = 1e11
+"""Unix seconds of the year 5138; a later time is a sentinel or a clock gone wild."""
+
 
 class Status(StrEnum):
     """How a run ended, in the words of the HTTP contract."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from service.errors import ForbiddenError, MissingTokenError
-from service.store import Token
+from service.store import Token, parse_token
 
 
 class Scope(StrEnum):
@@ -88,10 +88,9 @@ class Guard:
 
     def known(self, text: str) -> tuple[Token, Caller] | None:
         """The valid token of this text, and who bears it; None if there is none."""
-        prefix, _, rest = text.partition("_")
-        token_id, _, secret = rest.partition("_")
+        token_id, secret = parse_token(text) or ("", "")
         found = self._tokens.get(token_id)
-        return found if prefix == "wt" and found and found[0].matches(secret) else None
+        return found if found and found[0].matches(secret) else None
 
     def bearer_of(self, token_id: str) -> tuple[Token, Caller] | None:
         """The valid token of this id, and who bears it: for whoever has shown it before."""

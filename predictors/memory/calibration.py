@@ -15,8 +15,8 @@ much. Last runs of whose users as much was known tell more than others do, and t
 some of all runs (Mondrian conformal prediction, damped).
 
 Ranks are no state of their own. The rank of a run follows from the runs before it in the table,
-those alone that had ended when it was submitted, among the method's last so many; so it is
-found when it is asked for, and the same whoever finds it, in whatever order, after any restart.
+those alone that had ended when it was submitted, among those that the method keeps. So it is found
+when it is asked for, and it is the same in every process, in any order, after any restart.
 A job that has not ended yet is not in the table, even if it has outlived its prediction: that is
 seen when it ends.
 """

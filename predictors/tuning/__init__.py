@@ -1,1 +1,1 @@
-"""Finds parameters of knn on a cluster's own history (Xu et al. 2019, section 2.3)."""
+"""Rounds of tuning: parameters, weights, a price and a method that fit a cluster's own history."""

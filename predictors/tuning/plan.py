@@ -47,7 +47,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         history: h, completions before the training jobs, which only serve as neighbours.
         training: t1, jobs on which parameters are searched.
         test: t2, the newest jobs, on which the result has to beat the parameters in force. A new
-            round is due when so many have ended since the last.
+            round is due when ``test`` jobs have ended since the last.
         penalty: price of underestimating; see ``objective.cost_of``.
         fitness: how error and underestimation rate become one number: ``product`` or ``sum``.
         search: ``genetic``, as in the paper, or ``exhaustive``; by default the first that is

@@ -11,7 +11,7 @@ from predictors.tuning.batch import Batch
 
 
 class SearchUnavailableError(RuntimeError):
-    """The genetic search needs pymoo, which is not installed: pip install 'walltimed[tuning]'."""
+    """The genetic search needs pymoo, which is not installed (extra tuning): pip install pymoo."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)

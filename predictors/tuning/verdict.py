@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from predictors.memory.columns import Floats
 
 BLOCKS = 10
-"""The later runs are divided into so many stretches of time."""
+"""The number of stretches of time into which the later runs are divided."""
 
 _NOTHING = 1e-12
 

@@ -3,11 +3,8 @@
 import math
 from enum import StrEnum
 
-from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
+from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
 from service.store.types import ReportedCompletion
-
-LATEST_TIME = 1e11
-"""Unix seconds; a later one (after the year 5000) is a sentinel or a clock gone wild."""
 
 
 class Reason(StrEnum):

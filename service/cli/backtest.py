@@ -32,16 +32,13 @@ from service.cli.options import ConfigFile, load_settings
 from service.cli.outputs import check_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from service.settings import Settings
     from simulator.reports.backtest.site import Site
     from simulator.reports.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.completions import RecordedLog
-
-CARD = {"EstimatesAct": "Estimates act on"}
-"""Names of rules that the page says otherwise."""
 
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
@@ -139,8 +136,9 @@ def backtest(
     need("matplotlib")
     from simulator.reports.backtest.backtest_page import write_page
     from simulator.reports.backtest.repetitions import play_all
-    from simulator.reports.backtest.verdict import as_document, backtest_of
+    from simulator.reports.backtest.verdict import as_document, backtest_of, counts_of
     from simulator.scheduling.semantics import Semantics
+    from simulator.traces.cleaning import NoJobError
     from simulator.traces.files import name_of
 
     check_file(output)
@@ -152,10 +150,12 @@ def backtest(
         log, semantics, processors=processors, cores_per_node=cores_per_node,
         partitions=partitions, limit=limit,
     )  # fmt: skip
-    malformed = len(log.trace.rejects)
+    malformed, left_out = len(log.trace.rejects), log.left_out
     del log  # a large one takes hundreds of megabytes
-    if not any(map(len, site.workloads())):
-        raise CommandError(f"{name_of(file)} has no job that can be simulated.", ExitCode.USAGE)
+    workloads = site.workloads()
+    if not any(map(len, workloads)):
+        removed = {**left_out, **counts_of(workloads, len(site.trace))}
+        raise NoJobError(name_of(file), "simulated", removed)
     with progress_bar("plays", quiet=as_json) as progress:
         task = progress.add_task("", total=(shake + 1) * (len(methods) + 2))
         plays = play_all(
@@ -166,7 +166,7 @@ def backtest(
             progress=lambda done: progress.advance(task, done),
         )
     tested = backtest_of(site, plays, in_force, profile)
-    write_page(tested, output, Path(name_of(file)).name, facts_of(tested, malformed))
+    write_page(tested, output, Path(name_of(file)).name, facts_of(tested, malformed, left_out))
     if as_json:
         print_json(as_document(tested))
     else:
@@ -263,14 +263,15 @@ def site_of(
     )
 
 
-def facts_of(tested: "Backtest", malformed: int) -> dict[str, str]:
+def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") -> dict[str, str]:
     """What belongs under "How this was computed" beside the figures of the log."""
     from simulator.reports.words import big
+    from simulator.traces.cleaning import in_words
 
     site = tested.site
     facts = {
         "In force": f"{tested.in_force}, profile {tested.profile}",
-        **{CARD.get(name, name): text for name, text in site.semantics.card().items()},
+        **site.semantics.card(),
         "Estimates": "whole seconds, at least 1; running jobs that outlive theirs get a longer one",
         "Machine": "; ".join(
             f"{each.name}: {each.processors:,} processors" for each in site.partitions
@@ -279,6 +280,8 @@ def facts_of(tested: "Backtest", malformed: int) -> dict[str, str]:
     }
     if site.cores_per_node:
         facts["Nodes"] = f"{site.cores_per_node} cores, whole nodes to a job"
+    if left_out:
+        facts["Records left out"] = in_words(left_out)
     if malformed:
         facts["Malformed lines"] = f"{big(malformed)} skipped"
     return {

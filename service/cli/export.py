@@ -1,14 +1,11 @@
 """``walltimed export``: writes what the store holds as CSV, Parquet or SWF."""
 
 import csv
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +16,8 @@ from service.cli.options import ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from predictors.jobs import Completion
 
 AT_ONCE = 50_000
@@ -38,9 +37,21 @@ class Form(StrEnum):
 
 def export(
     *,
-    form: Annotated[Form, typer.Option("--format", "-f", help="csv, parquet or swf.")] = Form.CSV,
+    wanted: Annotated[
+        Form | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="csv, parquet or swf; default: as the file's name ends, else csv.",
+        ),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File, compressed if it ends in .gz or .xz; default: standard output.",
+        ),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(help="Only this cluster's runs; SWF needs one.")
@@ -54,14 +65,15 @@ def export(
     """Write the runs that the store holds, for a spreadsheet, XDMoD or a paper.
 
     Runs come in the order of their submission, with the names that the store has: pseudonyms
-    stay. Parquet needs pyarrow, which `pip install 'walltimed[parquet]'` brings.
+    stay. Parquet needs pyarrow.
 
     For example:
 
         walltimed export -o runs.csv
-        walltimed export --format swf --cluster hill -o hill.swf
-        walltimed export --format parquet --since 90d -o quarter.parquet
+        walltimed export --cluster hill -o hill.swf.gz
+        walltimed export --since 90d -o quarter.parquet
     """
+    form = wanted or form_by_name(output)
     settings = load_settings(database_url=database_url, config=file)
     begin = 0.0 if since is None else time.time() - period_of(since)
     with ready(settings) as store:
@@ -70,9 +82,17 @@ def export(
         if form is Form.PARQUET:
             write_parquet(runs, needed(output))
         else:
-            with opened(output) as out:
+            from simulator.traces.files import STANDARD_STREAM, text_writer
+
+            with text_writer(output or STANDARD_STREAM, encoding="utf-8") as out:
                 write_text(runs, out, whose if form is Form.SWF else None)
     err.print(f"{runs.count:,} runs", style="dim")
+
+
+def form_by_name(output: Path | None) -> Form:
+    """The kind of file that a name ends in, such as ``runs.swf.gz``; CSV where it says none."""
+    endings = [] if output is None else [each.lower().strip(".") for each in output.suffixes]
+    return next((form for form in Form if form in endings[-2:]), Form.CSV)
 
 
 class Counted:
@@ -107,17 +127,7 @@ def one_cluster(clusters: list[str], named: str | None) -> str:
     return clusters[0]
 
 
-@contextmanager
-def opened(output: Path | None) -> Iterator[TextIO]:
-    """The file, or standard output."""
-    if output is None:
-        yield sys.stdout
-        return
-    with output.open("w", encoding="utf-8", newline="") as file:
-        yield file
-
-
-def write_text(runs: "Iterator[Completion]", out: TextIO, swf_of: str | None) -> None:
+def write_text(runs: "Iterator[Completion]", out: IO[str], swf_of: str | None) -> None:
     """Write SWF of a cluster, else CSV; what is unknown is empty there."""
     from service.exports.export_columns import COLUMNS, row_of
     from service.exports.swf import swf_lines

@@ -1,5 +1,6 @@
 """Parts of walltimed that are installed only when asked for: the extras of its distribution."""
 
+import sys
 from importlib.util import find_spec
 
 from service.cli.console import CommandError
@@ -12,6 +13,9 @@ EXTRAS = {
     "pyarrow": "parquet",
 }
 """The extra that brings each package."""
+
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+"""What is installed where it is not called like the package that is imported."""
 
 
 def need(package: str, *, for_: object = True) -> None:
@@ -29,8 +33,12 @@ def need(package: str, *, for_: object = True) -> None:
 
 
 def missing(package: str) -> str:
-    """What to install where a package of an extra is missing."""
+    """What to install where a package of an extra is missing.
+
+    The package itself and not the extra: no index has a release of walltimed, so a name like
+    ``walltimed[reports]`` would fetch nothing, or something of others.
+    """
     return (
-        f"This needs {package}, which is not installed: "
-        f"pip install 'walltimed[{EXTRAS[package]}]', or walltimed[all] for everything."
+        f"This needs {package}, which is not installed (extra {EXTRAS[package]}): "
+        f"{sys.executable} -m pip install {DISTRIBUTIONS.get(package, package)}"
     )

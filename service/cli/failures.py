@@ -13,6 +13,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
     "simulator.traces.files.DamagedFileError": ExitCode.USAGE,
     "simulator.traces.cleaning.UnknownRuleError": ExitCode.USAGE,
+    "simulator.traces.cleaning.NoJobError": ExitCode.USAGE,
     "simulator.replay.method_spec.MethodSpecError": ExitCode.USAGE,
     "simulator.replay.predictions_file.PredictionsFileError": ExitCode.USAGE,
     "simulator.scheduling.semantics.SemanticsError": ExitCode.USAGE,

@@ -137,7 +137,7 @@ def format_of(path: str, wanted: str | None) -> str:
     Raises:
         CommandError: there is no such format, or the content is of none.
     """
-    from simulator.traces.files import STANDARD_INPUT
+    from simulator.traces.files import STANDARD_STREAM
 
     if wanted is not None:
         if wanted not in FORMATS:
@@ -145,7 +145,7 @@ def format_of(path: str, wanted: str | None) -> str:
                 f"There is no format {wanted!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
             )
         return wanted
-    if path == STANDARD_INPUT:
+    if path == STANDARD_STREAM:
         return "swf"
     found = seen_format(beginning_of(path))
     if found is None:
@@ -164,7 +164,7 @@ def seen_format(beginning: bytes) -> str | None:
         return "sacct"
     if beginning.lstrip().startswith(b"["):
         return "htcondor"
-    text = beginning.decode("utf-8", "replace")
+    text = beginning.decode("utf-8-sig", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):
         return "swf"

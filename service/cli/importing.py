@@ -15,6 +15,7 @@ from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_
 from service.cli.formats import FORMATS, Format, HistoryFile, format_of
 from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import admitting, ready
+from simulator.reports.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 LISTED = 5
 """Number of rejected lines that are printed; ``--json`` prints all of them."""
+
+ACCEPTED, READABLE = "accepted", "readable"
+"""What becomes of the runs of a file: they are stored, or, in a dry run, only read."""
 
 
 class OnError(StrEnum):
@@ -89,7 +93,7 @@ def import_(
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
     if dry_run:
-        finish([checked(name, history) for name, history in histories.items()], as_json, "readable")
+        finish([checked(name, history) for name, history in histories.items()], as_json, READABLE)
         return
     hide = names_of(settings).completion
     with ready(settings) as store:
@@ -101,7 +105,7 @@ def import_(
         reports = [
             store_history(store, name, histories[name], treat, quiet=as_json) for name in files
         ]
-    finish(reports, as_json, "accepted")
+    finish(reports, as_json, ACCEPTED)
 
 
 def finish(reports: "Sequence[FileCounts]", as_json: bool, done: str) -> None:  # noqa: FBT001
@@ -158,7 +162,8 @@ def refuse_malformed(
     if broken:
         lines = sum(len(history.rejected) for history in broken.values())
         raise CommandError(
-            f"{consequence}, because of {lines:,} malformed lines; --on-error skip {skipping}.",
+            f"{consequence}, because of {counted(lines, 'malformed line')}; --on-error skip "
+            f"{skipping}.",
             ExitCode.USAGE,
         )
 
@@ -201,10 +206,10 @@ def store_history(
 def show(report: FileCounts, done: str) -> None:
     """Print one line for the stored runs, and one for each kind of job that was not stored."""
     speed = f"; {report.lines_per_second:,.0f} lines/s" if report.lines_per_second else ""
+    known = f"{report.duplicates:,} duplicates, " if done == ACCEPTED else ""
     out.print(
-        f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} {done}, "
-        f"{report.duplicates:,} duplicates, {len(report.rejected):,} malformed lines"
-        f"{speed}",
+        f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} {done}, {known}"
+        f"{counted(len(report.rejected), 'malformed line')}{speed}",
         soft_wrap=True,
     )
     if report.is_empty:

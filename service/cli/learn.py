@@ -22,7 +22,7 @@ def learn(
     """Learn what makes runs alike from logs, all together and shuffled.
 
     Writes the file that attention weighs by. Jobs of users whom a log does not name teach nothing.
-    Needs PyTorch (pip install 'walltimed[learning]'); serving does not.
+    Needs PyTorch (pip install torch); serving does not.
 
     For example:
 

@@ -79,10 +79,13 @@ def refuse_misspelt(environment: "Iterable[str]", settings: "Iterable[str]") -> 
             )
 
 
+CLIENTS = ("URL", "TOKEN", "TOKEN_FILE", "CLUSTER", "LIB")
+"""What the commands for users, the replay and Open OnDemand take from the environment."""
+
 OTHER_VARIABLES = frozenset(
-    f"{PREFIX}{name}" for name in ("TOKEN", "PUBLISH", "DATABASE_PASSWORD", "SERVICE_HOST")
+    f"{PREFIX}{name}" for name in (*CLIENTS, "PUBLISH", "DATABASE_PASSWORD", "SERVICE_HOST")
 )
-"""Variables of other programs and of clients."""
+"""Variables of clients and of other programs."""
 
 
 def problem_of(problem: "Mapping[str, Any]", settings: "Iterable[str]") -> str:

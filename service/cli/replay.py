@@ -12,7 +12,6 @@ from predictors.jobs import DEFAULT_CLUSTER
 from service.cli import option_values as values
 from service.cli.console import (
     AsJson,
-    CommandError,
     ExitCode,
     Limit,
     Wide,
@@ -140,10 +139,10 @@ def read_log(
     """Read and clean a trace.
 
     Raises:
-        CommandError: nothing is left to play.
+        NoJobError: nothing is left to play.
     """
     from service.cli.replay_result import PlayedLog
-    from simulator.traces.cleaning import REPLAY_RULES, clean
+    from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
     from simulator.traces.completions import completions
     from simulator.traces.swf import read_swf
 
@@ -156,7 +155,7 @@ def read_log(
         rejected=[{"line": reject.line, "reason": reject.reason} for reject in trace.rejects],
     )
     if not log.runs:
-        raise CommandError(f"{log.name} has no job that can be played.", ExitCode.USAGE)
+        raise NoJobError(log.name, "played", removed)
     return log
 
 

@@ -19,6 +19,8 @@ from simulator.reports.method_summary import (
     summary_table,
     sweep_table,
 )
+from simulator.reports.words import counted
+from simulator.traces.cleaning import in_words
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,10 @@ class ReplayResult:
     def facts(self) -> dict[str, str]:
         """Facts about the replay, by name."""
         log, rejected = self.log, self.log.rejected
-        left_out = ", ".join(f"{jobs:,} {rule}" for rule, jobs in log.left_out.items())
         facts = {
             "trace": log.name,
-            "played": f"{len(log.runs):,} jobs, {self.way}, {self.played.seconds:,.1f} s",
-            "left out": left_out or "nothing",
+            "played": f"{counted(len(log.runs), 'job')}, {self.way}, {self.played.seconds:,.1f} s",
+            "left out": in_words(log.left_out) or "nothing",
         }
         if rejected:
             lines = ", ".join(str(reject["line"]) for reject in rejected[:LISTED])

@@ -210,6 +210,7 @@ def simulate(
     from simulator.scheduling.estimates import predictions_of
     from simulator.scheduling.schedule_file import write_csv, write_result
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
+    from simulator.traces.cleaning import NoJobError
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
@@ -243,7 +244,7 @@ def simulate(
         log = with_requests(log, predictions_of(requests))
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
-        raise CommandError(f"No job can be simulated; {workload.treated()}.", ExitCode.USAGE)
+        raise NoJobError(name_of(trace), "simulated", workload.counts)
     shaking = Shaking(shake, repeat) if shake else None
     outcomes = combinations.play(log, workload, shaking, quiet=as_json)
     if output:

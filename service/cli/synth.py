@@ -38,11 +38,11 @@ def synth(
         walltimed synth --jobs 1000 | walltimed replay - --in-process
         walltimed synth --jobs 20000 --load 0.8 -o busy.swf.gz
     """
-    from simulator.traces.files import STANDARD_INPUT
+    from simulator.traces.files import STANDARD_STREAM
     from simulator.traces.swf import write_swf
     from simulator.traces.synth import SyntheticLog, synthesise
 
-    if as_json and output == STANDARD_INPUT:
+    if as_json and output == STANDARD_STREAM:
         raise CommandError(
             "--json needs --output: the trace is on standard output.", ExitCode.USAGE
         )
@@ -56,5 +56,5 @@ def synth(
     days = float(trace.submit[-1]) / 86400
     if as_json:
         print_json({"file": output, "jobs": len(trace), "days": days, "command": workload.command})
-    elif output != STANDARD_INPUT:
+    elif output != STANDARD_STREAM:
         err.print(f"{output}: {len(trace):,} jobs over {days:,.1f} days", soft_wrap=True)

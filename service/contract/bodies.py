@@ -177,7 +177,9 @@ class CompletionBody(SubmissionBody):
             raise InvalidFieldError("The run would have started after its end.", "start_time")
         runtime = end - start if self.runtime is None else self.runtime
         if runtime > LONGEST:
-            raise InvalidFieldError(f"The run would have taken more than {LONGEST:g} s.", "runtime")
+            raise InvalidFieldError(
+                f"The run would have taken more than {LONGEST:,.0f} s.", "runtime"
+            )
         return start, runtime
 
 

@@ -7,30 +7,26 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from predictors.jobs import LATEST_TIME
 from predictors.registry import METHODS
 
 LONGEST = 1e9
 """Longest duration taken, in seconds: 31 years."""
 
-LATEST = 1e11
-"""Latest time taken, in Unix seconds."""
-
 
 @dataclass(frozen=True)
-class UnionMessage:
-    """Makes a union fail with one sentence about its field, not one complaint per member."""
+class Complaint:
+    """Makes a field fail with one sentence, not with a pattern or one complaint per member."""
 
     sentence: str
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """The union's schema with our message."""
-        return {
-            **handler(source),
-            "custom_error_type": "union",
-            "custom_error_message": self.sentence,
-        }
+        """The field's schema with our message."""
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type="complaint", custom_error_message=self.sentence
+        )
 
 
 def exactly(number: float) -> int:
@@ -80,11 +76,13 @@ class OneOf:
 
 
 Text = Annotated[
-    str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")
+    str,
+    Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"),
+    Complaint("Input should be a string of 1 to 256 printable characters"),
 ]
 JobId = Annotated[
     Text | Annotated[int, Whole(0, 2**53 - 1)],
-    UnionMessage("Input should be a string of 1 to 256 printable characters or a whole number"),
+    Complaint("Input should be a string of 1 to 256 printable characters or a whole number"),
 ]
 Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(METHODS)})]
 Duration = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
@@ -92,12 +90,12 @@ PositiveDuration = Annotated[float, Field(gt=0, le=LONGEST, allow_inf_nan=False)
 Coverage = Annotated[float, Field(ge=0.5, le=0.99, allow_inf_nan=False)]
 UnderestimationRate = Annotated[float, Field(ge=0.01, le=0.5, allow_inf_nan=False)]
 Time = Annotated[
-    Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
+    Annotated[float, Field(ge=0, le=LATEST_TIME, allow_inf_nan=False)]
     | Annotated[
         AwareDatetime,
-        Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.fromtimestamp(LATEST, UTC)),
+        Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.fromtimestamp(LATEST_TIME, UTC)),
     ],
-    UnionMessage("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
+    Complaint("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 Processors = Annotated[int, Whole(1, 2**31 - 1)]
 Kibibytes = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]

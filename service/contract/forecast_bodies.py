@@ -9,6 +9,7 @@ from predictors.jobs import DEFAULT_CLUSTER, Submission
 from service.contract.bodies import RequestBody, SubmissionBody
 from service.contract.characterisation_bodies import CpuShare, ExecutionTime
 from service.contract.fields import (
+    Complaint,
     Duration,
     JobId,
     Kibibytes,
@@ -17,7 +18,6 @@ from service.contract.fields import (
     Processors,
     Text,
     Time,
-    UnionMessage,
     Whole,
 )
 from service.contract.fields import Method as MethodName
@@ -81,7 +81,7 @@ class NodesBody(RequestBody):
 
 
 MachineBody = Annotated[
-    PoolBody | NodesBody, UnionMessage("Input should be a number of processors or a list of nodes")
+    PoolBody | NodesBody, Complaint("Input should be a number of processors or a list of nodes")
 ]
 
 

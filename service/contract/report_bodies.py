@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from predictors.jobs import LATEST_TIME
 from service.contract.bodies import ClusterQuery
-from service.contract.fields import LATEST, Text, UnionMessage
+from service.contract.fields import Complaint, Text
 
 MOST_ROWS = 10_000
 
@@ -24,9 +25,9 @@ def no_number(text: Any) -> Any:
 
 
 QueryTime = Annotated[
-    Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False, strict=False)]
+    Annotated[float, Field(ge=0, le=LATEST_TIME, allow_inf_nan=False, strict=False)]
     | Annotated[AwareDatetime, Field(strict=False), BeforeValidator(no_number)],
-    UnionMessage("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
+    Complaint("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 """A time where all values are texts."""
 

@@ -113,7 +113,7 @@ class Metrics:
         self._commits.inc(transactions)
 
     def served(self) -> tuple[float, dict[float, float]]:
-        """Predictions answered so far, and how many answers took no longer than so many seconds.
+        """The number of predictions answered, and of answers by the seconds that they took at most.
 
         Of all worker processes, if they share their metrics.
         """

@@ -18,6 +18,7 @@ from service.store.store_errors import (
     StoreUnavailableError,
     TuningLostError,
 )
+from service.store.tokens import parse_token
 from service.store.tuning_records import Tunings
 from service.store.types import (
     Adoption,
@@ -75,4 +76,5 @@ __all__ = [
     "Tunings",
     "WaitScore",
     "open_store",
+    "parse_token",
 ]

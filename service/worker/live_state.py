@@ -43,11 +43,11 @@ from service.worker.complaints import Complaints
 log = structlog.get_logger()
 
 ASKED_SELDOM = 7
-"""Of so many runs one is asked about where asking takes as long as learning from ten: a start and
-an import learn from many."""
+"""One of this number of runs is asked about, where to ask takes as long as to learn from ten: a
+start and an import learn from many."""
 
 REHEARSED = MOST + 50
-"""Made-up runs of a user: after so many, percentile takes another way to its distribution."""
+"""Made-up runs of a user, so many that percentile takes its other way to a distribution as well."""
 
 FAILED = Basis(jobs=0, reason="failure")
 """The basis of the answer that takes the place of a method that failed."""

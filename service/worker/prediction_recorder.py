@@ -25,8 +25,9 @@ BURST_SECONDS = 10.0
 """As many submissions as this time brings may have shadows at once."""
 
 SHARE_PER_TURN = 8
-"""One in so many of those that wait, where that is more: so they never gather faster than they are
-recorded, however many requests pass in between."""
+"""Of the predictions that wait, one in this number is recorded in a turn, where that is more.
+
+So they never gather faster than they are recorded, even if many requests pass in between."""
 
 
 class AnsweredPrediction(Struct, frozen=True, kw_only=True):

@@ -44,7 +44,7 @@ class Recipe:
 
 
 class LearningUnavailableError(RuntimeError):
-    """Learning needs PyTorch, which is not installed: pip install 'walltimed[learning]'."""
+    """Learning needs PyTorch, which is not installed (extra learning): pip install torch."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)

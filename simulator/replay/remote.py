@@ -252,25 +252,6 @@ class Client:
         self.close()
 
 
-class RemotePredictor:
-    """One method of a running service, with the two verbs of a predictor.
-
-    Every observation is a request of its own. For a fast experiment use ``RemotePlayer``.
-    """
-
-    def __init__(self, client: Client, method: str) -> None:
-        self._client = client
-        self.name = method
-
-    def predict(self, submission: Submission) -> Prediction:
-        """Ask the service; changes no answer."""
-        return self._client.predict(submission, self.name)
-
-    def observe(self, completion: Completion) -> None:
-        """Report the run to the service, which has stored it durably when the call returns."""
-        self._client.observe(completion)
-
-
 class RemotePlayer:
     """Several methods of one running service, for ``replay``.
 

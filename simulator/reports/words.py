@@ -1,5 +1,8 @@
 """Durations, shares and counts as people say them."""
 
+from math import inf
+from typing import NamedTuple
+
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
@@ -8,14 +11,42 @@ def duration(seconds: float, *, beside: float | None = None) -> str:
 
     Whoever compares it with the seconds ``beside`` it finds both in the same unit.
     """
-    size = abs(seconds if beside is None else beside)
-    if size < 59.5:
-        return f"{seconds:.0f} s"
-    if size < 89.5 * MINUTE:
-        return f"{seconds / MINUTE:.0f} min"
-    if size < 99.5 * HOUR:
-        return f"{seconds / HOUR:.1f} h"
-    return f"{seconds / DAY:,.1f} days"
+    return _UNITS[_unit_of(seconds if beside is None else beside)].say(seconds)
+
+
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two durations in the unit of the first, or in the next smaller one that tells them apart.
+
+    If none does, they are alike.
+    """
+    usual = _unit_of(one)
+    for unit in reversed(_UNITS[: usual + 1]):
+        if unit.say(one) != unit.say(other):
+            return unit.say(one), unit.say(other)
+    return _UNITS[usual].say(one), _UNITS[usual].say(other)
+
+
+class _Unit(NamedTuple):
+    """What durations below ``end`` seconds are said in."""
+
+    end: float
+    seconds: float
+    words: str
+
+    def say(self, seconds: float) -> str:
+        return self.words.format(seconds / self.seconds)
+
+
+_UNITS = (
+    _Unit(59.5, 1.0, "{:,.0f} s"),
+    _Unit(89.5 * MINUTE, MINUTE, "{:,.0f} min"),
+    _Unit(99.5 * HOUR, HOUR, "{:,.1f} h"),
+    _Unit(inf, DAY, "{:,.1f} days"),
+)
+
+
+def _unit_of(seconds: float) -> int:
+    return next(place for place, unit in enumerate(_UNITS) if abs(seconds) < unit.end)
 
 
 def share(part: float) -> str:
@@ -42,3 +73,8 @@ def big(number: float) -> str:
     if abs(number) < 100:
         return f"{number:,.1f}"
     return f"{number:,.0f}" if abs(number) < 10_000 else f"{round(number, -2):,.0f}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Such as ``1 job`` or ``2,400 jobs``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -27,13 +27,13 @@ def futures(
     samples: int,
     ladders: Ladders | None = None,
 ) -> list[Forecast]:
-    """So many forecasts; none if nothing is known of how runtimes vary.
+    """``samples`` forecasts; none if nothing is known of how runtimes vary.
 
     Args:
         snapshot: the snapshot, in which jobs run for as long as predicted.
         semantics: the rules.
         ratios: of runtime to prediction, ascending, as they were lately.
-        samples: how many.
+        samples: the number of futures that are played.
         ladders: what each job may take; the ratios are for jobs that have none.
     """
     if ladders is None:

@@ -88,11 +88,12 @@ def _comments(schedule: Schedule) -> list[str]:
         "cores_per_node": schedule.workload.cores_per_node,
         "overrun": schedule.workload.overrun,
     }
+    card = schedule.card()
     return [
         "; Schedule simulated by walltimed. Field 3 is the simulated wait, 4 the run time, 6 is 1",
         "; for backfilled jobs, 7 the wait predicted at arrival, 17 counts outlived estimates,",
         "; 18 is the first estimate.",
-        *(f"; {PREFIX}{name}: {text}" for name, text in schedule.card().items()),
+        *(f"; {PREFIX}{name.title().replace(' ', '')}: {text}" for name, text in card.items()),
         f"; {PREFIX}Input: {len(schedule.workload)} jobs; {schedule.workload.treated()}",
         f"; {RULES}: {msgspec.json.encode(rules).decode()}",
     ]

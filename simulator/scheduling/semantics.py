@@ -39,7 +39,7 @@ class Semantics:
         events: order of the events of one second, a name in ``EVENT_ORDERS``.
         depth: how many blocked jobs have reservations under EASY and EASY-SJBF.
         compression: of the plan under conservative backfilling, a name in ``COMPRESSIONS``.
-        pinning: jobs are pinned that are to start within so many seconds; 0 is never.
+        pinning: a job whose planned start is at most this many seconds ahead is pinned; 0: none.
         pinned: what a pinned job keeps, a name in ``PINNED``.
         correction: of outlived estimates, a name in ``CORRECTION_NUMBERS``.
         estimated_order: the order of the queue goes by estimates, else by requests.
@@ -149,7 +149,7 @@ class Semantics:
                 f"{self.pinning} s before the planned start; {self.pinned}: "
                 f"{PINNED_MEANINGS[self.pinned]}"
             )
-        card["EstimatesAct"] = ", ".join(
+        card["Estimates act on"] = ", ".join(
             f"{place}: {source}" for place, source in self._sources().items()
         )
         card["Correction"] = self.correction

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.traces.cleaning import SIMULATION_RULES, clean
+from simulator.traces.cleaning import SIMULATION_RULES, clean, in_words
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 
 
@@ -71,8 +71,7 @@ class Workload:
 
     def treated(self) -> str:
         """The treatment of the input in words, rule by rule."""
-        counts = (f"{jobs:,} {rule}" for rule, jobs in self.counts.items() if jobs)
-        return ", ".join(counts) or "nothing left out"
+        return in_words(self.counts) or "nothing left out"
 
 
 _NONE = np.zeros(0, np.int64)
@@ -176,7 +175,11 @@ def _on_machine(trace: Trace, processors: int) -> Trace:
 def _machine_size(trace: Trace, processors: int | None) -> int:
     size = trace.max_processors if processors is None else processors
     if size is None:
-        raise WorkloadError("The header of the trace has no MaxProcs; say --processors.")
+        widest = int(trace.processors.max(initial=0))
+        raise WorkloadError(
+            "The log does not tell the size of the machine (MaxProcs); say --processors. "
+            f"The widest job has {widest:,}."
+        )
     if size < 1:
         raise WorkloadError(f"processors must be at least 1, not {size}.")
     return size

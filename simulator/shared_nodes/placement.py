@@ -1,6 +1,6 @@
 """Node selection: on which of the nodes that take another parallel task a job is started."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import RunningJob, SharedJob
@@ -49,6 +49,3 @@ def _misfit(job: SharedJob, partner: RunningJob, cluster: Cluster) -> tuple[int,
         partner.contention.cpu,
         partner.nodes[0],
     )
-
-
-PLACEMENTS: Mapping[str, Placement] = {"normal": normal, "uniform": uniform}

@@ -32,9 +32,9 @@ class Simulation:
         processors: of the machine, if not as the header says.
         limit: only the first ``limit`` jobs of the log that can be simulated.
         year: only jobs submitted in this calendar year (UTC).
-        days: only so many days in a row, those whose work comes nearest to ``load``.
+        days: only this number of days in a row, those whose work comes nearest to ``load``.
         load: work as a multiple of what the machine can do in these days.
-        least_processors: only jobs that take at least so many.
+        least_processors: only jobs that take at least this number.
         group: the runs of a study that are compared with each other.
     """
 

@@ -88,6 +88,15 @@ class UnknownRuleError(ValueError):
     """There is no cleaning rule of that name."""
 
 
+class NoJobError(ValueError):
+    """No job of a log is left after cleaning."""
+
+    def __init__(self, log: str, use: str, removed: Mapping[str, int]) -> None:
+        reasons = in_words(removed)
+        why = f" ({reasons})" if reasons else ""
+        super().__init__(f"{log} has no job that can be {use}{why}.")
+
+
 def clean(trace: Trace, rules: Sequence[str]) -> tuple[Trace, dict[str, int]]:
     """The jobs that no rule removes, and the number of jobs that each rule removed.
 
@@ -105,3 +114,8 @@ def clean(trace: Trace, rules: Sequence[str]) -> tuple[Trace, dict[str, int]]:
         if removed[name]:
             trace = trace.select(~breaks)
     return trace, removed
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Counts of jobs by rule, such as ``3 never-ran, 1,200 zero-run``; empty if all are 0."""
+    return ", ".join(f"{jobs:,} {rule}" for rule, jobs in counts.items() if jobs)

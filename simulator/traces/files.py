@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-STANDARD_INPUT = "-"
+STANDARD_STREAM = "-"
 
 _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
@@ -61,7 +61,7 @@ def read_beginning(path: str | Path, size: int) -> bytes:
 def _raw_bytes(source: str | Path | BinaryIO) -> bytes:
     if not isinstance(source, str | Path):
         return source.read()
-    if str(source) == STANDARD_INPUT:
+    if str(source) == STANDARD_STREAM:
         return sys.stdin.buffer.read()
     return Path(source).read_bytes()
 
@@ -69,22 +69,22 @@ def _raw_bytes(source: str | Path | BinaryIO) -> bytes:
 def name_of(source: str | Path | BinaryIO) -> str:
     """The name of a source for messages."""
     if isinstance(source, str | Path):
-        return "standard input" if str(source) == STANDARD_INPUT else str(source)
+        return "standard input" if str(source) == STANDARD_STREAM else str(source)
     return str(getattr(source, "name", "the file"))
 
 
 @contextmanager
-def text_writer(path: str | Path) -> Iterator[IO[str]]:
+def text_writer(path: str | Path, *, encoding: str = "latin-1") -> Iterator[IO[str]]:
     """A text file to write, compressed if its name ends in .gz or .xz; ``-`` is standard output.
 
     The same text gives the same bytes: no time and no name is stored in a gzip header.
     """
-    if str(path) == STANDARD_INPUT:
+    if str(path) == STANDARD_STREAM:
         yield sys.stdout
         sys.stdout.flush()
         return
     with Path(path).open("wb") as file, _compressor(Path(path).suffix, file) as packed:
-        text = io.TextIOWrapper(packed, encoding="latin-1", newline="\n")
+        text = io.TextIOWrapper(packed, encoding=encoding, newline="\n")
         yield text
         text.flush()
         text.detach()

@@ -6,6 +6,7 @@ of parallel job schedulers", JSSPP 1999, and version 2.2 of the format.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import islice
@@ -22,10 +23,14 @@ from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Reals, Reject, Trace
 __all__ = ["DamagedFileError", "MalformedLineError", "Reject", "Trace", "read_swf", "write_swf"]
 
 LARGEST = 1e12
-"""Largest number in a trace: 31,700 years in seconds, a petabyte in KiB."""
+"""Largest number in a trace: a petabyte in KiB."""
+
+LONGEST = 1e10
+"""Longest submit, wait and run time in seconds: 317 years. So every end has a date."""
 
 _HEADER = re.compile(r";\s?(\w+):\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
+_BOUNDS = [LONGEST if name in {"submit", "wait", "run"} else LARGEST for name in SWF_FIELDS]
 
 _BLOCK = 10_000
 """Number of lines that are parsed at once; a malformed line makes only its block slow."""
@@ -73,7 +78,8 @@ def read_swf(
 def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[NumberedLine]:
     """Lines that are neither blank nor comments, with their numbers; comments are collected."""
     # One line at a time: all lines as text would take as much memory again as the columns.
-    for number, line in enumerate(BytesIO(read_bytes(source)), start=1):
+    content = read_bytes(source).removeprefix(BOM_UTF8)  # of an editor under Windows
+    for number, line in enumerate(BytesIO(content), start=1):
         text = line.decode("latin-1").lstrip()
         if text.startswith(";"):
             comments.append(line.decode("latin-1").rstrip("\r\n"))
@@ -104,7 +110,7 @@ def _parse_at_once(block: list[NumberedLine]) -> Reals | None:
         return None
     if values.shape[1] != len(SWF_FIELDS):
         return None
-    small = np.abs(values) <= LARGEST  # false for NaN as well
+    small = np.abs(values) <= _BOUNDS  # false for NaN as well
     whole = values[:, _WHOLE] == np.rint(values[:, _WHOLE])
     return values if small.all() and whole.all() else None
 
@@ -138,8 +144,8 @@ def _parse_field(position: int, word: str) -> float:
         raise ValueError(f"{field} not a number") from None
     if not isfinite(value):
         raise ValueError(f"{field} not finite")
-    if abs(value) > LARGEST:
-        raise ValueError(f"{field} beyond {LARGEST:.0e}")
+    if abs(value) > _BOUNDS[position]:
+        raise ValueError(f"{field} beyond {_BOUNDS[position]:.0e}")
     if name not in REAL_FIELDS and not value.is_integer():
         raise ValueError(f"{field} not a whole number")
     return value

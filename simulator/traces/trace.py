@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.jobs import LATEST_TIME
+
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -70,8 +72,9 @@ class Trace:
 
     @property
     def unix_start(self) -> int:
-        """Unix seconds of submit time 0; 0 if the header has none."""
-        return leading_integer(self.header.get("UnixStartTime")) or 0
+        """Unix seconds of submit time 0; 0 if the header has none up to ``LATEST_TIME``."""
+        start = leading_integer(self.header.get("UnixStartTime")) or 0
+        return start if start <= LATEST_TIME else 0
 
     @property
     def max_processors(self) -> int | None:

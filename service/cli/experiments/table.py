@@ -158,7 +158,7 @@ EXPERIMENTS = (
 
         Compares attention with least-cost and the methods of the papers where they underestimate
         equally often. All jobs count, those of new users too; runtimes count up to the request.
-        Needs PyTorch (pip install 'walltimed[learning]'), and all logs at once.
+        Needs PyTorch (pip install torch), and all logs at once.
 
         For example:
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 
 from service.auth import Scope
 from service.contract.answers import RecordsAnswer
-from service.contract.fields import Text
+from service.contract.fields import Complaint, Text
 from service.errors import UnsupportedMediaTypeError
 from service.http.bytes_route import check_is_json, content_type
 from service.http.gate import needs
@@ -27,6 +27,7 @@ Offset = Annotated[
         pattern=r"^[+-]([01]\d|2[0-3])[0-5]\d$",
         description="UTC offset of the server's clock, such as +0200, for the dates of R records.",
     ),
+    Complaint("Input should be an offset such as +0200"),
 ]
 
 

@@ -130,7 +130,7 @@ class WhatIf:
     def _runtimes(
         self, state: ClusterState, method: str, submission: Submission
     ) -> Sequence[float] | None:
-        """What so many percent of jobs like it do not exceed, by a method that can tell."""
+        """The runtimes that ``PERCENTS`` of like jobs do not exceed, by a method that can tell."""
         answering = state.resolved(method)
         able = answering if answering in UNCERTAIN else LeastCost.name
         return state.quantiles(able, submission, PERCENTS)

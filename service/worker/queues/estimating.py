@@ -17,7 +17,7 @@ from service.worker.log_follower import LogFollower
 from simulator.scheduling.ladders import LADDER
 
 QUESTIONS_PER_TURN = 1
-"""Jobs that are asked about at a time: a prediction waits for so many at most."""
+"""Jobs that are asked about at a time, and for which a prediction waits at most."""
 
 JOBS_PER_TURN = 64
 """Jobs that are looked at at a time where most are like one before."""

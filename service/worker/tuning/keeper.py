@@ -89,7 +89,7 @@ class TuningKeeper:
     async def run_rounds(self) -> None:
         """Run, for ever, the rounds that this process gets hold of, one after the other."""
         if "search" not in self._settings.tuning_plan and usual_search() != "genetic":
-            log.info("rounds of tuning search exhaustively: walltimed[tuning] is not installed")
+            log.info("rounds of tuning search exhaustively: pymoo is not installed")
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), ROUND_SECONDS)

@@ -14,16 +14,15 @@ from simulator.reports.backtest.repetitions import FULL_LOOP_JOBS, SHAKE_SECONDS
 from simulator.reports.backtest.verdict import (
     HEADLINES,
     Backtest,
-    dates,
-    day,
     judge,
     outran_request,
+    period,
     remarks,
     users_of,
 )
 from simulator.reports.backtest.winners import Change, Changes
 from simulator.reports.palette import name_of_method
-from simulator.reports.words import big, duration, less_or_more, share
+from simulator.reports.words import big, counted, duration, less_or_more, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
 
 LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}
@@ -92,10 +91,11 @@ def write_page(tested: Backtest, path: Path, name: str, facts: Mapping[str, str]
 
 def page(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
     """The whole page."""
-    begin, end = dates(tested)
+    users = users_of(tested)
     about = (
-        f"{tested.today[0].jobs:,} jobs of {users_of(tested):,} users, "
-        f"{day(begin)} to {day(end)}; played {tested.repetitions} times"
+        f"{counted(tested.today[0].jobs, 'job')} of "
+        f"{counted(users, 'user') if users else 'unknown users'}, {period(tested)}; played "
+        f"{counted(tested.repetitions, 'time')}"
     )
     return _PAGE.format(
         title=escape(f"Would predicted run times help? {name}"),
@@ -297,11 +297,10 @@ def _change_row(each: Change) -> str:
 
 
 def _computed(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
-    begin, end = dates(tested)
     first = tested.today[0]
     rows = {
         "Log": name,
-        "Dates": f"{day(begin)} to {day(end)}",
+        "Dates": period(tested),
         "Jobs": f"{first.jobs:,} simulated, {len(tested.site.trace):,} in the log",
         "Users": f"{users_of(tested):,}",
         "Utilisation": f"{share(first.utilisation)}, {big(first.work / 3600)} processor-hours",

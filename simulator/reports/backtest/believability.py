@@ -79,12 +79,16 @@ class Believability:
             Quality.ROUGH: "The simulation is a rough model of this machine",
             Quality.POOR: "The simulation is a poor model of this machine",
         }[quality]
-        figures = (
-            f"in the log jobs waited {duration(self.logged_mean)} on average and 9 of 10 at most "
-            f"{duration(_p90(self.logged))}; simulated by today's requests it is "
+        return f"{opening}. {self.comparison()}"
+
+    def comparison(self) -> str:
+        """The waits of both, and what usually makes the difference."""
+        return (
+            f"In the log jobs waited {duration(self.logged_mean)} on average and 9 of 10 at most "
+            f"{duration(_p90(self.logged))}; simulated by today's requests they wait "
             f"{duration(self.simulated_mean)} and {duration(_p90(self.simulated))}."
+            f"{self._why()}"
         )
-        return f"{opening}: {figures}{self._why()}"
 
     def _why(self) -> str:
         """What usually makes the difference, where there is one."""

@@ -9,7 +9,7 @@ import numpy as np
 from simulator.reports.backtest.believability import Believability, Quality
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import Site
-from simulator.reports.words import duration, share
+from simulator.reports.words import counted, duration, share
 from simulator.scheduling.workload import Workload
 
 Verdict = Literal["turn-on", "observe", "not-worth-it", "too-little-data"]
@@ -24,7 +24,7 @@ NO_QUEUE_WAIT = 30.0
 """If jobs wait less on average, in seconds, there is no queue."""
 
 RIGHT_USAGE, RIGHT_SHARE = 0.95, 0.95
-"""If so many jobs use so much of their request, requests are right already."""
+"""Requests are right already if at least RIGHT_SHARE of the jobs use RIGHT_USAGE of theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ def few_jobs(jobs: int) -> SpecialLog | None:
     if jobs >= FEWEST_JOBS:
         return None
     return SpecialLog(
-        f"The log has {jobs:,} jobs that can be simulated; at least {FEWEST_JOBS} are needed to "
-        "say anything, and some months of jobs to say it well.",
+        f"The log has {counted(jobs, 'job')} that can be simulated; at least {FEWEST_JOBS} are "
+        "needed to say anything, and some months of jobs to say it well.",
         "too-little-data",
     )
 

@@ -18,7 +18,7 @@ from simulator.reports.backtest.repetitions import Play, Plays
 from simulator.reports.backtest.site import Site
 from simulator.reports.backtest.special_logs import SpecialLog, Verdict, unusual
 from simulator.reports.backtest.winners import Changes, changes_of
-from simulator.reports.words import duration, less_or_more, one_in, share
+from simulator.reports.words import duration, less_or_more, one_in, share, told_apart
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
 
@@ -126,11 +126,12 @@ def backtest_of(site: Site, plays: Plays, in_force: str, profile: str) -> Backte
         believed=believed,
         special=unusual(site, today, believed),
         changes=list(changes_of(site.groupings, today, plays[in_force])),
-        counts=_counts(site.workloads(), len(site.trace)),
+        counts=counts_of(site.workloads(), len(site.trace)),
     )
 
 
-def _counts(workloads: Sequence[Workload], jobs: int) -> Mapping[str, int]:
+def counts_of(workloads: Sequence[Workload], jobs: int) -> Mapping[str, int]:
+    """How many of a log's jobs each rule changed or left out, on all machines together."""
     counts: dict[str, int] = {}
     for workload in workloads:
         for rule, number in workload.counts.items():
@@ -149,13 +150,13 @@ def judge(tested: Backtest) -> Judged:
     verdict, sentence = _of_gains(tested.in_force, wait, slowdown, tested.repetitions)
     figures = _figures(tested, wait, slowdown)
     careful: Verdict = "observe" if verdict == "turn-on" else verdict
-    if tested.believed.quality is Quality.POOR:
+    if tested.believed.quality is Quality.POOR and tested.repetitions >= FEWEST_REPETITIONS:
         return Judged(
             careful,
             "The simulation is a poor model of this machine, so its figures are a hint and no "
             f"promise: {sentence[:1].lower()}{sentence[1:]}",
             " ".join(
-                [figures, tested.believed.sentence(), *(each.sentence for each in tested.special)]
+                [figures, tested.believed.comparison(), *(each.sentence for each in tested.special)]
             ),
         )
     if tested.special:
@@ -175,7 +176,7 @@ def _of_gains(
         better, worse = ("waits", "slowdowns") if wait.is_gain else ("slowdowns", "waits")
         return "observe", f"With {name} {better} would get shorter but {worse} longer."
     if lost:
-        return "not-worth-it", f"Jobs would be worse off with {name} than with today's requests."
+        return "not-worth-it", _lost(name, wait, slowdown)
     if gained:
         return "turn-on", _gained(name, wait, slowdown)
     if all(max(abs(each.low), abs(each.high)) < 2 * MATERIAL for each in (wait, slowdown)):
@@ -193,13 +194,23 @@ def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
     )
 
 
+def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
+    if wait.is_loss and slowdown.is_loss:
+        return f"Jobs would be worse off with {name} than with today's requests."
+    worse, other = ("waits", "slowdowns") if wait.is_loss else ("slowdowns", "waits")
+    return (
+        f"Jobs would be worse off with {name}: {worse} would get larger in every repetition, and "
+        f"{other} would change no more than by chance."
+    )
+
+
 def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
     """The gains in one sentence."""
     before = gains.of(tested.today, lambda play: play.wait)
     after = gains.of(tested.predicted, lambda play: play.wait)
+    now, then = told_apart(before.mean, after.mean)
     return (
-        f"With {tested.in_force}, jobs would wait {duration(after.mean, beside=before.mean)} on "
-        f"average instead of {duration(before.mean)}: "
+        f"With {tested.in_force}, jobs would wait {then} on average instead of {now}: "
         f"{less_or_more(wait.mean)} today ({_between(wait)}). The "
         f"slowdown would be {_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
     )
@@ -208,7 +219,8 @@ def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
 def _between(gained: Interval) -> str:
     """The interval, the lower gain first."""
     low, high = (round(-100 * each) for each in (gained.high, gained.low))
-    return f"{low:+d}% to {high:+d}% in the repetitions".replace("-", "\u2212")
+    span = f"{low:+d}% to {high:+d}% in the" if low < high else f"{low:+d}% in all"
+    return f"{span} repetitions".replace("-", "\u2212")
 
 
 def _smaller_or_larger(gained: float) -> str:
@@ -310,8 +322,7 @@ def dates(tested: Backtest) -> tuple[float | None, float | None]:
     return float(trace.submit.min()) + trace.unix_start, float(trace.end.max()) + trace.unix_start
 
 
-def day(seconds: float | None) -> str:
-    """A date, such as ``28 Jul 2002``."""
-    if seconds is None:
-        return "unknown"
-    return f"{datetime.fromtimestamp(seconds, UTC):%-d %b %Y}"
+def period(tested: Backtest) -> str:
+    """The dates of the log, such as ``28 Jul 2002 to 1 May 2003`` or ``dates unknown``."""
+    days = [f"{datetime.fromtimestamp(each, UTC):%-d %b %Y}" for each in dates(tested) if each]
+    return " to ".join(dict.fromkeys(days)) or "dates unknown"

@@ -91,7 +91,7 @@ def workload(seed: int, *, scale: float = 1.0) -> list[Arrival]:
 
     Args:
         seed: equal seeds make equal workloads.
-        scale: all benchmarks run so many times longer than ``CHARACTERISTICS`` says.
+        scale: all benchmarks run this number of times longer than ``CHARACTERISTICS`` says.
     """
     random = Random(seed)  # noqa: S311 - no secret: a workload that can be repeated
     names = [BENCHMARKS[place % len(BENCHMARKS)] for place in range(JOBS)]

@@ -31,8 +31,6 @@ LONGEST_LOG_GAP = 13.0
 LONGEST_LOG_RUNTIME = 12.0
 """No runtime is longer than e**12 seconds, two days."""
 
-LONGEST_RUNTIME = exp(LONGEST_LOG_RUNTIME)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:

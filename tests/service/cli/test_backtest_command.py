@@ -111,18 +111,18 @@ def test_a_log_without_a_job_that_can_run_is_refused(walltimed, tmp_path):
     write_swf(log_of([(0, 9, 1, 1)], 4), tmp_path / "wide.swf")
     code, _, complaint = walltimed("backtest", tmp_path / "wide.swf")
     assert code == 2
-    assert "has no job that can be simulated" in complaint
+    assert "wide.swf has no job that can be simulated (1 too-wide)." in complaint
 
 
 @pytest.mark.parametrize(
-    ("file", "options"),
+    ("file", "options", "left_out"),
     [
-        ("slurm/sacct.txt", ("--time-zone", "Europe/Istanbul")),
-        ("slurm/sacct_24.11.json", ()),
-        ("pbs/accounting.txt", ()),
+        ("slurm/sacct.txt", ("--time-zone", "Europe/Istanbul"), "2 no time limit was requested"),
+        ("slurm/sacct_24.11.json", (), "1 the run has not ended"),
+        ("pbs/accounting.txt", (), "1 unknown start time"),
     ],
 )
-def test_records_of_resource_managers_are_tested_as_they_are(walltimed, file, options):
+def test_records_of_resource_managers_are_tested_as_they_are(walltimed, file, options, left_out):
     arguments = (DATA / file, "--processors", 64, "-m", "max-usage", "--shake", 0, *options)
     code, out, _ = walltimed("backtest", *arguments, "--json")
     assert code == 0
@@ -130,6 +130,9 @@ def test_records_of_resource_managers_are_tested_as_they_are(walltimed, file, op
     assert document["jobs"] > 0
     assert document["verdict"] == "too-little-data"
     assert "at least 300 are needed" in document["reason"]
+    page = Path("backtest.html").read_text()
+    assert "Records left out" in page
+    assert left_out in page
 
 
 def records_of(tmp_path, users, clusters=("hill",)):
@@ -180,7 +183,7 @@ def test_damaged_records_are_refused_or_left_out(walltimed, tmp_path):
     arguments = ("backtest", "-f", "sacct", file, "--processors", 16, "-m", "last-two")
     code, _, complaint = walltimed(*arguments)
     assert code == 2
-    assert "No page was written, because of 1 malformed lines" in complaint
+    assert "No page was written, because of 1 malformed line;" in complaint
     assert walltimed(*arguments, "--on-error", "skip", "--shake", 0)[0] == 3
 
 

@@ -53,6 +53,20 @@ def test_swf_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
     assert trace.header["UnixStartTime"] == "940"
 
 
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "log.SWF.xz"])
+def test_a_file_is_of_the_kind_that_its_name_says(history, walltimed, tmp_path, name):
+    file = tmp_path / name
+    assert walltimed("export", "--cluster", "default", "-o", file, "-d", history)[0] == 0
+    assert len(read_swf(file)) == 3
+    assert (file.read_bytes()[:1] == b";") is (name == "log.swf"), "compressed as the name says"
+
+
+def test_a_name_that_says_no_kind_gets_csv(history, walltimed, tmp_path):
+    for name in ("runs.csv", "runs", "swf.txt"):
+        assert walltimed("export", "-o", tmp_path / name, "-d", history)[0] == 0
+        assert (tmp_path / name).read_text().startswith("cluster,job_id,")
+
+
 def test_swf_holds_one_cluster(history, walltimed):
     code, _, complained = walltimed("export", "--format", "swf", "-d", history)
     assert code == 2
@@ -70,12 +84,12 @@ def test_parquet_says_what_it_needs(history, walltimed, tmp_path, monkeypatch):
     options = ("--format", "parquet", "-o", tmp_path / "runs.parquet")
     code, _, complained = walltimed("export", *options, "-d", history)
     assert code == 2
-    assert "walltimed[parquet]" in complained
+    assert "-m pip install pyarrow" in complained
 
 
 def test_parquet_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
     file = tmp_path / "runs.parquet"
-    assert walltimed("export", "--format", "parquet", "-o", file, "-d", history)[0] == 0
+    assert walltimed("export", "-o", file, "-d", history)[0] == 0
     table = parquet.read_table(file).to_pylist()
     assert [row["job_id"] for row in table] == ["2", "4", "1", "3"], "in the order of submission"
     assert table[3]["user"] is None

@@ -12,7 +12,7 @@ from hand_worked_log import run
 
 from predictors.registry import METHODS
 from service.cli.private_service import private_service
-from simulator.replay.remote import Client, RemoteError, RemotePredictor
+from simulator.replay.remote import Client, RemoteError
 from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf, write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -190,12 +190,11 @@ def test_a_method_that_the_service_does_not_know_fails_with_its_own_sentence(
 
 def test_the_client_keeps_to_the_two_verbs_of_a_predictor(service):
     with Client(service.url) as client:
-        predictor = RemotePredictor(client, "max-usage")
         first = run("1", 0, 25, cluster="verbs")
-        assert predictor.predict(first.submission).predicted_walltime == 100
-        predictor.observe(first)
+        assert client.predict(first.submission, "max-usage").predicted_walltime == 100
+        client.observe(first)
         later = run("2", 30, 1, cluster="verbs").submission
-        prediction = predictor.predict(later)
+        prediction = client.predict(later, "max-usage")
         assert prediction.predicted_walltime == 25
         assert prediction.basis.jobs == 1
         assert client.predict_batch([later, later], "max-usage") == [prediction] * 2

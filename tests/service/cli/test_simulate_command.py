@@ -91,7 +91,14 @@ def test_a_log_without_jobs_is_said_to_be_one(walltimed, tmp_path):
     (tmp_path / "empty.swf").write_text("; MaxProcs: 4\n")
     code, _, complaint = walltimed("simulate", tmp_path / "empty.swf")
     assert code == 2
-    assert "No job can be simulated; nothing left out." in complaint
+    assert complaint == f"error: {tmp_path / 'empty.swf'} has no job that can be simulated.\n"
+
+
+def test_a_machine_of_unknown_size_is_asked_for_beside_the_widest_job(walltimed, log):
+    log.write_text(log.read_text().replace("MaxProcs", "Machine"))
+    code, _, complaint = walltimed("simulate", log)
+    assert code == 2
+    assert "say --processors. The widest job has 4." in complaint
 
 
 def test_a_schedule_that_breaks_a_rule_fails_with_the_job_named(walltimed, log, tmp_path):
@@ -178,16 +185,24 @@ def test_estimates_medians_and_bounds_of_a_live_service_make_the_same_schedule(
         (("--policy", "conservative", "--compression", "keep"), "Compression", "keep: each job"),
         (("--policy", "fcfs-pinned", "--pinning", "30"), "Pinning", "1800 s before"),
         (("--correction", "tsafrir"), "Correction", "tsafrir"),
-        (("--adjust", "selective"), "EstimatesAct", "running jobs: request"),
+        (("--adjust", "selective"), "Estimates act on", "running jobs: request"),
         (
             ("--profile", "guarded"),
-            "EstimatesAct",
+            "Estimates act on",
             "median, backfilling: 90% bound, running jobs: r",
         ),
         (("--profile", "guarded-kept"), "Reservations", "1, each kept until it is due"),
-        (("--order-by", "requests"), "EstimatesAct", "queue order: request, backfilling: estimate"),
-        (("--backfill-by", "requests"), "EstimatesAct", "backfilling: request, running"),
-        (("--adjust", "selective", "--run-by", "estimates"), "EstimatesAct", "running jobs: estim"),
+        (
+            ("--order-by", "requests"),
+            "Estimates act on",
+            "queue order: request, backfilling: estimate",
+        ),
+        (("--backfill-by", "requests"), "Estimates act on", "backfilling: request, running"),
+        (
+            ("--adjust", "selective", "--run-by", "estimates"),
+            "Estimates act on",
+            "running jobs: estim",
+        ),
         (("--processors", "6"), "Machine", "6 processors"),
         (("--cores-per-node", "2"), "Machine", "2 nodes of 2 processors"),
         (("--overrun", "swap"), "Overruns", "swap"),
@@ -213,7 +228,7 @@ def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
         (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
         (("--overrun", "forgive"), "There is no treatment 'forgive'"),
         (("--output", "x.swf", "--policy", "easy,fcfs"), "--output takes one policy"),
-        (("--processors", "1"), "No job can be simulated; 4 too-wide"),
+        (("--processors", "1"), "log.swf has no job that can be simulated (4 too-wide)."),
     ],
 )
 def test_what_cannot_be_simulated_is_said_in_a_sentence(walltimed, log, options, complaint):

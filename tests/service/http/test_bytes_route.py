@@ -133,6 +133,10 @@ GOLDEN = {
     b'{"requested_walltime": NaN}': ("requested_walltime", "Input should be a finite number."),
     b'{"requested_walltime": "1"}': ("requested_walltime", "Input should be a valid number."),
     b'{"requested_walltime": 1, "usr": 2}': ("usr", "There is no such field."),
+    b'{"requested_walltime": 1, "user": "a\\nb"}': (
+        "user",
+        "Input should be a string of 1 to 256 printable characters.",
+    ),
     b'{"requested_walltime": 1, "job_id": 1.5}': (
         "job_id",
         "Input should be a string of 1 to 256 printable characters or a whole number.",

@@ -2,8 +2,7 @@
 
 import pytest
 
-from service.store import open_store
-from service.store.tokens import parse_token
+from service.store import open_store, parse_token
 
 
 def test_a_token_is_known_by_its_text(store):

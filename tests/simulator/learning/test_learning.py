@@ -105,7 +105,7 @@ def test_a_log_says_whom_to_thank(tmp_path):
 
 def test_without_pytorch_learning_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(LearningUnavailableError, match=r"pip install 'walltimed\[learning\]'"):
+    with pytest.raises(LearningUnavailableError, match="pip install torch"):
         learn(examples_of(log(20), jobs=20, seed=0), Recipe())
 
 

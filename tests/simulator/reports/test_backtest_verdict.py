@@ -37,7 +37,7 @@ def case_of(waits, slowdowns=(2.0, 2.0, 2.0), *, quality=Quality.GOOD, special=(
         play_of(wait, slowdown, estimates="knn", repetition=number)
         for number, (wait, slowdown) in enumerate(zip(waits, slowdowns, strict=True))
     ]
-    believed = SimpleNamespace(quality=quality, sentence=lambda: "It was compared.")
+    believed = SimpleNamespace(quality=quality, comparison=lambda: "It was compared.")
     trace = log_of([(0, 1, 10, 20)], 4)
     return verdict.Backtest(
         site=Site(trace=trace, semantics=Semantics()),
@@ -54,8 +54,9 @@ def case_of(waits, slowdowns=(2.0, 2.0, 2.0), *, quality=Quality.GOOD, special=(
         ((900, 880, 920), (1.9, 2.1, 2.0), "turn-on", "waits would get smaller"),
         ((900, 880, 1020), (1.9, 2.3, 2.0), "observe", "no more than chance"),
         ((900, 880, 920), (2.2, 2.3, 2.4), "observe", "slowdowns longer"),
-        ((1100, 1080, 1090), (2.0, 2.1, 1.9), "not-worth-it", "worse off with knn"),
-        ((1100, 1080, 1090), (2.2, 2.3, 2.4), "not-worth-it", "worse off with knn"),
+        ((1100, 1080, 1090), (2.0, 2.1, 1.9), "not-worth-it", "worse off with knn: waits"),
+        ((1000, 980, 1010), (2.2, 2.3, 2.4), "not-worth-it", "worse off with knn: slowdowns"),
+        ((1100, 1080, 1090), (2.2, 2.3, 2.4), "not-worth-it", "worse off with knn than"),
         ((1001, 999, 1010), (2.0, 2.01, 1.99), "not-worth-it", "would hardly change"),
     ],
 )
@@ -69,18 +70,46 @@ def test_a_gain_on_a_poor_model_is_observed_and_the_doubt_comes_first():
     judged = verdict.judge(case_of((900, 880, 920), quality=Quality.POOR))
     assert judged.verdict == "observe"
     assert judged.reason.startswith("The simulation is a poor model of this machine")
+    assert judged.reason.count("poor model") == 1
+    assert judged.details.endswith("It was compared.")
 
 
 def test_one_play_cannot_tell_gain_from_chance():
-    judged = verdict.judge(case_of((500,), (1.0,)))
-    assert judged.verdict == "observe"
-    assert "--shake" in judged.sentence
+    for quality in Quality:
+        judged = verdict.judge(case_of((500,), (1.0,), quality=quality))
+        assert judged.verdict == "observe"
+        assert (
+            judged.sentence == "One play or two cannot tell a gain by knn from chance: see --shake."
+        )
+
+
+def test_a_mean_that_hardly_changes_is_said_in_minutes_that_differ():
+    details = verdict.judge(case_of((960, 960, 960))).details
+    assert "would wait 16 min on average instead of 17 min" in details
+    assert "4% in all repetitions)" in details
+    close = verdict.judge(case_of((995, 995, 995))).details
+    assert "would wait 995 s on average instead of 1,000 s: 0.5% less than today" in close
 
 
 def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():
     nothing = [play_of(0.0)]
     assert gain(nothing, nothing, lambda play: play.wait) == Interval(0.0, 0.0, 0.0)
     assert gain(nothing, [play_of(5.0)], lambda play: play.wait).mean == -1.0
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"UnixStartTime": "1027000000"}, "18 Jul 2002"),
+        ({"UnixStartTime": "1027036790"}, "18 Jul 2002 to 19 Jul 2002"),
+        ({"UnixStartTime": "99999999999999999"}, "dates unknown"),
+        ({}, "dates unknown"),
+    ],
+)
+def test_the_dates_of_a_log_are_said_where_it_has_some(header, said):
+    case = case_of((1000,), (2.0,))
+    trace = replace(log_of([(0, 1, 20, 20)], 4), header=header)
+    assert verdict.period(replace(case, site=Site(trace=trace, semantics=Semantics()))) == said
 
 
 def test_a_log_below_some_hundred_jobs_is_too_little_data():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.reports.words import duration
+from simulator.reports.words import counted, duration, told_apart
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,21 @@ def test_a_duration_has_the_unit_of_its_size(seconds, said):
 def test_a_duration_beside_another_has_its_unit():
     assert duration(91 * 60, beside=89 * 60) == "91 min"
     assert duration(89 * 60, beside=91 * 60) == "1.5 h"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (100 * 60, 101 * 60, ("100 min", "101 min")),
+        (100 * 60, 80 * 60, ("1.7 h", "1.3 h")),
+        (70, 66, ("70 s", "66 s")),
+        (100.2 * 3600, 100.1 * 3600, ("100.2 h", "100.1 h")),
+        (20, 20.1, ("20 s", "20 s")),
+    ],
+)
+def test_two_durations_that_differ_are_told_apart(one, other, said):
+    assert told_apart(one, other) == said
+
+
+def test_one_thing_is_no_plural():
+    assert [counted(number, "job") for number in (0, 1, 2400)] == ["0 jobs", "1 job", "2,400 jobs"]

@@ -67,6 +67,16 @@ def test_a_header_without_size_or_start_leaves_them_open():
     assert trace_of(f"; MaxNodes: 64\n{LINE}").max_processors == 64
 
 
+def test_a_start_that_has_no_date_is_no_start():
+    assert trace_of(f"; UnixStartTime: {10**15}\n{LINE}").unix_start == 0
+
+
+def test_a_byte_order_mark_before_the_first_line_is_passed_over():
+    marked = read_swf(io.BytesIO(b"\xef\xbb\xbf" + FILE.encode()))
+    assert marked.header == trace_of(FILE).header
+    assert marked.line.tolist() == [5, 6]
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
 def test_plain_gzip_and_xz_read_alike_whatever_the_name(pack, tmp_path):
     path = tmp_path / "trace.dat"
@@ -107,7 +117,8 @@ def test_a_damaged_file_is_named(pack, fault, tmp_path):
         (LINE.replace("142.00", "NaN"), "field 4 (run), 'NaN', is not finite"),
         (LINE.replace("142.00", "-inf"), "field 4 (run), '-inf', is not finite"),
         (LINE.replace("142.00", "1e400"), "field 4 (run), '1e400', is not finite"),
-        (LINE.replace("142.00", "1e13"), "field 4 (run), '1e13', is beyond 1e+12"),
+        (LINE.replace("142.00", "2e10"), "field 4 (run), '2e10', is beyond 1e+10"),
+        (LINE.replace("4096", "1e13"), "field 10 (requested memory), '1e13', is beyond 1e+12"),
         (LINE.replace(" 4 140", " 4.5 140"), "processors), '4.5', is not a whole number"),
         ("<html>", "1 fields instead of 18"),
     ],
