@@ -37,6 +37,7 @@ from predictors.methods.attention_features import (
     Singles,
 )
 from predictors.methods.attention_network import Layers, weigh
+from predictors.ordering import ascending
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
@@ -231,5 +232,5 @@ def in_order(atoms: Atoms, count: int, layers: Layers) -> tuple[Floats, Floats, 
     """Values in ascending order, with their weights and rows."""
     features, values, rows, context, _ = atoms
     weights = weigh(features, context, count, layers)
-    order = np.argsort(values[:count])
+    order = ascending(values[:count])
     return values[order], weights[order].astype(np.float64), rows[order]
