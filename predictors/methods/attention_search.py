@@ -39,6 +39,7 @@ from predictors.methods.attention_features import (
 )
 from predictors.methods.attention_network import Layers, weigh
 from predictors.methods.least_cost_search import Sorted, own_runs
+from predictors.ordering import ascending
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
@@ -248,7 +249,7 @@ def weighed(about: About, atoms: Atoms, count: int, model: Model) -> tuple[Float
     by_network = weigh(features, context, count, layers)
     values, weights = blended((of_atoms[:count], by_network), (runs, likenesses), share)
     every = np.concatenate((rows_of_atoms[:count], rows[RECENT:]))
-    order = np.argsort(values)
+    order = ascending(values)
     return values[order], weights[order], every[order]
 
 

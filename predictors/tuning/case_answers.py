@@ -13,6 +13,7 @@ from predictors.methods.attention_network import weigh
 from predictors.methods.attention_search import Model, blended
 from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost_search import Sorted
+from predictors.ordering import ascending
 from predictors.tuning.fine_tuning import Case
 
 Atoms = tuple[Singles, Floats, Singles]
@@ -47,7 +48,7 @@ def estimates(
     layers, share = model
     by_network = weigh(features, context, len(values), layers)
     values, weights = blended((values, by_network), by_hand, share)
-    order = np.argsort(values)
+    order = ascending(values)
     values, weights = values[order], weights[order]
     found = np.empty(len(prices))
     for index in range(len(prices)):
