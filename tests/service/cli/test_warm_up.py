@@ -28,6 +28,8 @@ print(compilations())
 MODULE = """
 from predictors.compiled import compiled
 
+pytestmark = pytest.mark.cold
+
 @compiled
 def twice(number: int) -> int:
     return 2 * number
