@@ -16,6 +16,8 @@ from predictors.compiled import COMPILING
 from predictors.registry import METHODS
 from service.cli.warming import SERVING
 
+pytestmark = pytest.mark.cold
+
 SMALL = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -27,8 +29,6 @@ print(compilations())
 
 MODULE = """
 from predictors.compiled import compiled
-
-pytestmark = pytest.mark.cold
 
 @compiled
 def twice(number: int) -> int:
