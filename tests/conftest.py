@@ -99,12 +99,15 @@ def sqlite_url(tmp_path, sqlite_template) -> str:
 @pytest.fixture
 def postgres_url(upgraded_postgres_url) -> str:
     """A PostgreSQL store with its schema and nothing in it."""
-    # A new database for every test would be cleaner, and cost each of them a second.
-    tables = ", ".join(table.name for table in metadata.sorted_tables)
+    # A new database for every test would be cleaner, and cost each of them a second. Emptying a
+    # table that is empty costs as much as any other.
+    tables = [table.name for table in metadata.sorted_tables]
+    asked = " UNION ALL ".join(f"SELECT '{name}', EXISTS (SELECT FROM {name})" for name in tables)
     engine = create_engine(upgraded_postgres_url, poolclass=NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql("SET LOCAL lock_timeout = '20s'")
-        connection.exec_driver_sql(f"TRUNCATE {tables}")
+        if used := [name for name, is_used in connection.exec_driver_sql(asked) if is_used]:
+            connection.exec_driver_sql(f"TRUNCATE {', '.join(used)} CASCADE")
     return upgraded_postgres_url
 
 
