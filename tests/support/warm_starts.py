@@ -39,7 +39,7 @@ LONGEST, MOST_FILES = 200_000, 32
 SUBREAPER = 36
 """Of prctl: processes whose parent has ended become children of this one."""
 
-READ_WHEN_LOADED = ("PYTHON", "NUMBA", "PROMETHEUS", "LD_", "COVERAGE")
+READ_WHEN_LOADED = ("PYTHON", "NUMBA", "LD_", "COVERAGE")
 TAKEN_OVER = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")
 """Variables that begin so are of no use to a process that has been loaded without; but for two."""
 

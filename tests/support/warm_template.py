@@ -19,6 +19,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from pathlib import Path
 
 import warm_starts
+from prometheus_client import values
 from warm_starts import Order, Template, Warm
 
 FOR_MULTIPROCESSING = "-c"
@@ -50,8 +51,6 @@ def become(door: socket.socket) -> Order:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         order, files = serve(door)
         settle(order, files)
-        if FOR_MULTIPROCESSING in order.words:
-            return order
         door, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork():
             inner.close()
@@ -102,6 +101,7 @@ def settle(order: Order, files: list[int]) -> None:
     time.tzset()
     random.seed()
     tempfile.tempdir = None
+    values.ValueClass = values.get_value_class()  # whether several processes count together
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     is_script = order.words[0] == warm_starts.WALLTIMED
     sys.path[:1] = [str(Path(order.words[0]).parent) if is_script else order.folder]
