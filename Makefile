@@ -1,5 +1,7 @@
 # The two commands of the README are `make demo` and `make test`; the rest are their parts.
 PYTHON ?= python3
+# Else no bytecode is kept, and each of hundreds of processes would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 EXIT ?=
 
