@@ -1,5 +1,7 @@
 # The two commands of the README are `make demo` and `make test`; the rest are their parts.
 PYTHON ?= python3
+# Else no bytecode is kept, and each of hundreds of processes would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 EXIT ?=
 
@@ -19,7 +21,8 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 .PHONY: demo test test-long tests mutants format lint types imports check docs lock \
 	slurm slurm-accounts slurm-root openpbs chromium screenshots clean
 
-# What the demo needs, and no more. Bytecode is written at the first import of a module.
+# What the demo needs, and no more. Bytecode is written at the first import of a module. What
+# forecasts need is compiled by the service itself, while the trace is played to it.
 .venv/served: requirements/build.txt requirements/runtime.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@echo "[1/4] Making a virtual environment in .venv"
@@ -28,9 +31,9 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 	@{ $(INSTALL) --no-deps --require-hashes -r <($(call these,)) & large=$$!; \
 	    $(INSTALL) --no-deps --require-hashes -r requirements/build.txt -r <($(call these,!)); \
 	    others=$$?; wait $$large && exit $$others; } | $(COUNTING)
-	@$(INSTALL) --quiet --no-deps --no-build-isolation -e .
-	@echo "[3/4] Compiling predictors and simulator, once per installation"
-	@$(BIN)/walltimed warm-up --serving
+	@echo "[3/4] Compiling predictors, once per installation"
+	@$(INSTALL) --quiet --no-deps --no-build-isolation -e . & installing=$$!; \
+	    PYTHONPATH=$(CURDIR) $(BIN)/python -m service.cli warm-up --predicting && wait $$installing
 	@touch $@
 
 demo: .venv/served

@@ -35,6 +35,9 @@ METHODS = (*PREDICTORS, AUTO)
 UNCERTAIN = frozenset({Percentile.name, Knn.name, LeastCost.name, Attention.name})
 """Those that know how sure they are: each is an ``UncertainPredictor``."""
 
+LEARN_LESS = frozenset({Percentile.name})
+"""Those that learn less of old runs: each is a ``LearnsLess``."""
+
 
 class UnknownMethodError(ValueError):
     """There is no prediction method of that name."""

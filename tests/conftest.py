@@ -1,10 +1,11 @@
-"""The databases that tests run on, and how long tests may try."""
+"""The databases that tests run on, how long tests may try, and how they start processes."""
 
 import atexit
 import os
 import shutil
 import signal
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from embedded_postgres import EmbeddedPostgres, PostgresMissingError
 from examples import LONG, QUICK
 from hypothesis import settings
 from sqlalchemy import NullPool, create_engine
+from warm_starts import OwnTemplate, Warm
 
 from service.store import open_store
 from service.store.tables import metadata
@@ -25,12 +27,15 @@ os.environ["WALLTIMED_CONFIG"] = ""
 os.environ["STATE_DIRECTORY"] = tempfile.mkdtemp(prefix="walltimed-state-")
 atexit.register(shutil.rmtree, os.environ["STATE_DIRECTORY"], ignore_errors=True)
 
+WARM = pytest.StashKey[Warm]()
+
 
 def pytest_addoption(parser):
     parser.addoption(
         "--long",
         action="store_true",
-        help="all examples of property tests, and attacks as hard as the audit's",
+        help="all examples of property tests, attacks as hard as the audit's, and a new "
+        "interpreter for each process",
     )
     parser.addoption(
         "--release", type=Path, metavar="DIR", help="attack another checkout, which has its .venv"
@@ -39,6 +44,19 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     settings.load_profile(LONG if config.getoption("--long") else QUICK)
+    if not config.getoption("--long"):
+        template = OwnTemplate()
+        config.stash[WARM] = warm = Warm(template)
+        warm.install()
+        config.add_cleanup(template.close)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    warm = item.config.stash.get(WARM, None)
+    is_cold = item.get_closest_marker("cold") is not None
+    with warm.off() if warm and is_cold else nullcontext():
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -81,12 +99,15 @@ def sqlite_url(tmp_path, sqlite_template) -> str:
 @pytest.fixture
 def postgres_url(upgraded_postgres_url) -> str:
     """A PostgreSQL store with its schema and nothing in it."""
-    # A new database for every test would be cleaner, and cost each of them a second.
-    tables = ", ".join(table.name for table in metadata.sorted_tables)
+    # A new database for every test would be cleaner, and cost each of them a second. Emptying a
+    # table that is empty costs as much as any other.
+    tables = [table.name for table in metadata.sorted_tables]
+    asked = " UNION ALL ".join(f"SELECT '{name}', EXISTS (SELECT FROM {name})" for name in tables)
     engine = create_engine(upgraded_postgres_url, poolclass=NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql("SET LOCAL lock_timeout = '20s'")
-        connection.exec_driver_sql(f"TRUNCATE {tables}")
+        if used := [name for name, is_used in connection.exec_driver_sql(asked) if is_used]:
+            connection.exec_driver_sql(f"TRUNCATE {', '.join(used)} CASCADE")
     return upgraded_postgres_url
 
 

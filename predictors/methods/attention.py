@@ -20,7 +20,7 @@ from predictors.memory.table_columns import table_columns
 from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
-from predictors.methods.least_cost_search import SCALING
+from predictors.methods.least_cost_search import SCALING, Sorted
 from predictors.parameters import number, whole_number
 from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 
@@ -109,7 +109,7 @@ class Attention:
                 self._recent.window(submission),
                 (float(self._price), self._history),
                 self._question(submission),
-                self._weights.layers,
+                self._weights.model,
             )
         if not own + others:
             return request_of(submission, method=self.name, basis=COLD_START)
@@ -127,7 +127,7 @@ class Attention:
                 window,
                 (float(self._price), self._history),
                 self._question(submission),
-                self._weights.layers,
+                self._weights.model,
                 (self._calibration.bins(window), wanted(question)),
             )
         if not own + others:
@@ -153,7 +153,7 @@ class Attention:
         """The same in machine code, as long as nothing has been learned."""
         if len(self._recent):
             return None
-        settings = (float(self._price), self._history, self._recent.kept, self._weights.layers)
+        settings = (float(self._price), self._history, self._recent.kept, self._weights.model)
         table = table_columns(jobs, self._recent.kept)
         return ColumnForm(play=attention_search.play, method=(settings, table))
 
@@ -167,7 +167,7 @@ class Attention:
                 self._recent.window(submission),
                 self._history,
                 self._question(submission),
-                self._weights.layers,
+                self._weights.model,
                 prices,
             )
         if not len(found):
@@ -194,6 +194,14 @@ class Attention:
             self._history,
             self._question(submission),
         )
+
+    def by_hand(self, submission: Submission) -> Sorted:
+        """What the user's last runs took, and how like the job least-cost finds them."""
+        if submission.user is None:
+            return np.empty(0), np.empty(0)
+        window, job = self._recent.window(submission), self._question(submission)
+        about = (self._recent.columns, window, self._history, job)
+        return attention_search.by_hand(about, 1.0)[:2]
 
     def reweighed(self, weights: Weights, *, price: float | None = None) -> "Attention":
         """A predictor with other weights that shares what this one has learned and will learn.
@@ -247,12 +255,12 @@ class Attention:
             self._recent.window(submission),
             self._history,
             self._question(submission),
-            self._weights.layers,
+            self._weights.model,
         )
 
     def _rank(self, begin: int, end: int) -> None:
         rows = (self._recent.first, begin, end)
-        attention_search.rank(self._recent.columns, rows, self._history, self._weights.layers)
+        attention_search.rank(self._recent.columns, rows, self._history, self._weights.model)
 
     def _question(self, submission: Submission) -> tuple[Names, Question]:
         submission = recognised(submission)

@@ -14,6 +14,7 @@ from predictors.memory.columns import (
     PREVIOUS,
     QUEUE,
     REQUEST,
+    RUNTIME,
     SPREAD,
     SUBMIT,
     USER,
@@ -25,7 +26,7 @@ from predictors.memory.columns import (
 )
 from predictors.memory.job_columns import Log, Turn, asked_of
 from predictors.memory.table_columns import Table, keep, window_of
-from predictors.methods.attention_atoms import ATOMS, gather
+from predictors.methods.attention_atoms import ATOMS, RECENT, gather
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import (
     FEATURES,
@@ -37,9 +38,20 @@ from predictors.methods.attention_features import (
     Singles,
 )
 from predictors.methods.attention_network import Layers, weigh
+from predictors.methods.least_cost_search import Sorted, own_runs
+from predictors.ordering import ascending
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
+
+RUNS_BY_HAND = 128
+"""How many of the user's last runs are weighed by hand-chosen likeness."""
+
+Model = tuple[Layers, float]
+"""The weights of the network, and the share of all weight that goes by hand-chosen likeness."""
+
+About = tuple[Columns, Window, int, tuple[Names, Question]]
+"""The first arguments of the functions that ask about a job."""
 
 
 @compiled
@@ -60,7 +72,7 @@ def least_cost(
     window: Window,
     settings: tuple[float, int],
     job: tuple[Names, Question],
-    layers: Layers,
+    model: Model,
 ) -> tuple[int, int, float]:
     """How many runs of the user and of others there are, and the estimate in seconds.
 
@@ -70,23 +82,23 @@ def least_cost(
             row of the user.
         settings: the price, and among how many of the cluster's last runs they are sought.
         job: ids and numbers of the job.
-        layers: the weights of the network.
+        model: what weighs.
     """
     atoms = room()
     price, history = settings
     count, own, others, scale = gather(columns, window, history, job, atoms)
     if count == 1:
         return 0, 0, 0.0
-    values, weights, _ = in_order(atoms, count, layers)
-    return own, others, cheapest(values, weights, count, job[1][0], price * scale)
+    values, weights, _ = weighed((columns, window, history, job), atoms, count, model)
+    return own, others, cheapest(values, weights, len(values), job[1][0], price * scale)
 
 
 @compiled
 def play(
-    method: tuple[tuple[float, int, int, Layers], Table], log: Log, turn: Turn, seconds: Floats
+    method: tuple[tuple[float, int, int, Model], Table], log: Log, turn: Turn, seconds: Floats
 ) -> None:
     """Observe the jobs that have ended, then predict those that are asked about."""
-    (price, history, kept, layers), table = method
+    (price, history, kept, model), table = method
     numbers, ids = log[0]
     for place in range(turn[0], turn[1]):
         keep(table, kept, log, place)
@@ -98,7 +110,7 @@ def play(
         names = (user, ids[GROUP, job], ids[QUEUE, job], ids[APPLICATION, job])
         question = (request, width(numbers, job), numbers[MEMORY, job], submitted)
         own, others, found = least_cost(
-            table[0], window_of(table, log, job), (price, history), (names, question), layers
+            table[0], window_of(table, log, job), (price, history), (names, question), model
         )
         if own + others > 0:
             seconds[job] = within(found, request)
@@ -110,7 +122,7 @@ def certain(  # noqa: PLR0913, PLR0917 - one more than least_cost, which must be
     window: Window,
     settings: tuple[float, int],
     job: tuple[Names, Question],
-    layers: Layers,
+    model: Model,
     certainty: tuple[Bins, Wanted],
 ) -> tuple[int, int, Bounds]:
     """What ``least_cost`` answers, with ``bounds`` in place of the estimate.
@@ -123,7 +135,7 @@ def certain(  # noqa: PLR0913, PLR0917 - one more than least_cost, which must be
     request = job[1][0]
     if count == 1:
         return 0, 0, (request, 0.0, request, request, False)
-    values, weights, _ = in_order(atoms, count, layers)
+    values, weights, _ = weighed((columns, window, history, job), atoms, count, model)
     bins, asked = certainty
     counts = (bins, calibration.known_at(columns, window, history))
     return own, others, bounds(values, weights, (request, price * scale), counts, asked)
@@ -135,7 +147,7 @@ def least_costs(  # noqa: PLR0913, PLR0917 - one more than least_cost, which mus
     window: Window,
     history: int,
     job: tuple[Names, Question],
-    layers: Layers,
+    model: Model,
     prices: Floats,
 ) -> Floats:
     """The estimate in seconds at each price; none where nothing is known of the job."""
@@ -144,9 +156,10 @@ def least_costs(  # noqa: PLR0913, PLR0917 - one more than least_cost, which mus
     estimates = np.empty(len(prices) if count > 1 else 0)
     if count == 1:
         return estimates
-    values, weights, _ = in_order(atoms, count, layers)
+    values, weights, _ = weighed((columns, window, history, job), atoms, count, model)
     for index in range(len(prices)):
-        estimates[index] = cheapest(values, weights, count, job[1][0], prices[index] * scale)
+        price = prices[index] * scale
+        estimates[index] = cheapest(values, weights, len(values), job[1][0], price)
     return estimates
 
 
@@ -156,7 +169,7 @@ def distribution(
     window: Window,
     history: int,
     job: tuple[Names, Question],
-    layers: Layers,
+    model: Model,
 ) -> tuple[Floats, Floats, Rows, tuple[int, int, float]]:
     """Values, weights and rows of the runs; none of them where nothing is known of the job.
 
@@ -168,12 +181,12 @@ def distribution(
     if count == 1:
         count = 0
         return np.empty(count), np.empty(count), np.empty(count, np.int64), counts
-    values, weights, rows = in_order(atoms, count, layers)
+    values, weights, rows = weighed((columns, window, history, job), atoms, count, model)
     return values, weights, rows, counts
 
 
 @compiled
-def rank(columns: Columns, rows: tuple[int, int, int], history: int, layers: Layers) -> None:
+def rank(columns: Columns, rows: tuple[int, int, int], history: int, model: Model) -> None:
     """Rank each of the rows in the distribution that was predicted for it at its submission.
 
     Only the ``history`` rows before it are looked at, so that the rank never rests on more than
@@ -183,7 +196,7 @@ def rank(columns: Columns, rows: tuple[int, int, int], history: int, layers: Lay
         columns: the runs.
         rows: the first of all, and those to rank: from one on and before another.
         history: among how many of the last runs like ones are sought.
-        layers: the weights of the network.
+        model: what weighs.
     """
     oldest, begin, end = rows
     numbers, attributes, _ = columns
@@ -208,7 +221,8 @@ def rank(columns: Columns, rows: tuple[int, int, int], history: int, layers: Lay
         count, _, _, _ = gather(columns, window, history, (names, question), atoms)
         if count == 1:
             continue
-        values, weights, _ = in_order(atoms, count, layers)
+        about = (columns, window, history, (names, question))
+        values, weights, _ = weighed(about, atoms, count, model)
         rank_row(numbers, row, values, weights)
 
 
@@ -227,9 +241,57 @@ def atoms_of(
 
 
 @compiled
-def in_order(atoms: Atoms, count: int, layers: Layers) -> tuple[Floats, Floats, Rows]:
+def weighed(about: About, atoms: Atoms, count: int, model: Model) -> tuple[Floats, Floats, Rows]:
     """Values in ascending order, with their weights and rows."""
-    features, values, rows, context, _ = atoms
-    weights = weigh(features, context, count, layers)
-    order = np.argsort(values[:count])
-    return values[order], weights[order].astype(np.float64), rows[order]
+    features, of_atoms, rows_of_atoms, context, _ = atoms
+    layers, share = model
+    runs, likenesses, rows = by_hand(about, share)
+    by_network = weigh(features, context, count, layers)
+    values, weights = blended((of_atoms[:count], by_network), (runs, likenesses), share)
+    every = np.concatenate((rows_of_atoms[:count], rows[RECENT:]))
+    order = ascending(values)
+    return values[order], weights[order], every[order]
+
+
+@compiled
+def by_hand(about: About, share: float) -> tuple[Floats, Floats, Rows]:
+    """What the user's last runs took, how like the job least-cost finds them, and their rows.
+
+    None of them where they have no share in the distribution.
+    """
+    columns, window, history, (names, question) = about
+    request = question[0]
+    most = RUNS_BY_HAND if share > 0.0 else 0
+    alike, size = (names[2], names[3]), (request, question[1])
+    rows, likenesses = own_runs(columns, window, alike, size, (most, history))
+    runs = np.empty(len(rows))
+    for index in range(len(rows)):
+        runs[index] = max(1.0, min(columns[0][RUNTIME, rows[index]], request))
+    return runs, likenesses, rows
+
+
+@compiled
+def blended(atoms: tuple[Floats, Singles], by_hand: Sorted, share: float) -> tuple[Floats, Floats]:
+    """The values of atoms and of older runs, and their weights, which add up to one.
+
+    Args:
+        atoms: their values, and what the network makes of them, which adds up to one.
+        by_hand: the user's last runs, newest first, and how like the job they are. The first
+            RECENT of them are the first atoms.
+        share: of all weight that goes to ``by_hand``, if there are any.
+    """
+    of_atoms, by_network = atoms
+    runs, likenesses = by_hand
+    count, total = len(of_atoms), likenesses.sum()
+    rest, each = (1.0 - share, share / total) if total > 0.0 else (1.0, 0.0)
+    atoms_by_hand = min(RECENT, len(runs))
+    older = len(runs) - atoms_by_hand
+    values, weights = np.empty(count + older), np.empty(count + older)
+    for index in range(count):
+        values[index], weights[index] = of_atoms[index], rest * by_network[index]
+    for index in range(atoms_by_hand):
+        weights[index] += each * likenesses[index]
+    for index in range(older):
+        values[count + index] = runs[atoms_by_hand + index]
+        weights[count + index] = each * likenesses[atoms_by_hand + index]
+    return values, weights

@@ -14,6 +14,7 @@ from msgspec import Struct
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import FEATURES, VERSION
 from predictors.methods.attention_network import Layers
+from predictors.methods.attention_search import Model
 
 ARRAYS = ("features", "context", "bias", "second", "second_bias", "units", "direct")
 """Names of the arrays in the file, in the order of Layers."""
@@ -36,11 +37,18 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         layers: the arrays of the network, as the compiled code takes them.
+        by_hand: the share of all weight that goes by the hand-chosen likeness of least-cost.
         origin: what is said of where they come from: logs, acknowledgements, settings, seed.
     """
 
     layers: Layers
+    by_hand: float = 0.0
     origin: Mapping[str, Any]
+
+    @property
+    def model(self) -> Model:
+        """What compiled code weighs by."""
+        return self.layers, float(self.by_hand)
 
     def to_bytes(self) -> bytes:
         """As the content of a file."""
@@ -48,6 +56,7 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
             "version": VERSION,
             "features": list(FEATURES),
             "context": list(CONTEXT),
+            "by_hand": self.by_hand,
             **self.origin,
         }
         text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
@@ -73,9 +82,10 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
             raise UnusableWeightsError(f"This is no file of weights: {error}") from error
         check_header(header)
         check_layers(layers)
-        described = {"version", "features", "context"}
+        described = {"version", "features", "context", "by_hand"}
         origin = {name: value for name, value in header.items() if name not in described}
-        return cls(layers=(*layers,), origin=origin)  # type: ignore[arg-type]
+        by_hand = header.get("by_hand", 0.0)  # files of before 0.2.0 have none
+        return cls(layers=(*layers,), by_hand=by_hand, origin=origin)  # type: ignore[arg-type]
 
 
 def check_header(header: Any) -> None:
@@ -89,6 +99,9 @@ def check_header(header: Any) -> None:
     for name, wanted in (("features", FEATURES), ("context", CONTEXT)):
         if header.get(name) != list(wanted):
             raise UnusableWeightsError(f"The weights were learned for other {name}.")
+    by_hand = header.get("by_hand", 0.0)
+    if not isinstance(by_hand, int | float) or not 0 <= by_hand < 1:
+        raise UnusableWeightsError("by_hand must be a share of all weight, less than 1.")
 
 
 def check_layers(layers: Sequence[Any]) -> None:

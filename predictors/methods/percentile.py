@@ -225,9 +225,17 @@ class Percentile:
         return group.between(time - self._window, time, MOST_JOBS)
 
     def observe(self, completion: Completion) -> None:
-        """Remember the usage (Equation 1) for the key of the job."""
+        """Remember the run, and its usage (Equation 1) for the key of the job."""
         self._recent.add(completion, project_as_group=True)
         self._calibration.observed()
+        self.observe_old(completion)
+
+    def observe_old(self, completion: Completion) -> None:
+        """Remember only the usage: that is all that matters of a run that is not among the latest.
+
+        Who reads a long history calls it for runs that ended before the last
+        ``memory.latest_jobs``.
+        """
         key = self._key(completion.submission)
         if key is None:
             return

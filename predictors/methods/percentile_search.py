@@ -21,6 +21,7 @@ from predictors.memory.columns import (
     rows_until,
     usage,
 )
+from predictors.ordering import ascending
 from predictors.uncertainty import NO_PRICE, Bounds, Wanted, bounds, rank_row
 
 MOST = 256
@@ -53,7 +54,7 @@ def distribution(
     first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
     values, sources = eligible(columns, (max(first, stop - history), stop, newest), key, job)
-    order = np.argsort(values, kind="mergesort")
+    order = ascending(values)
     return values[order], sources[order]
 
 
@@ -70,7 +71,7 @@ def certain(about: About, levels: tuple[Bins, int], asked: Wanted) -> tuple[int,
     first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
     values, _ = eligible(columns, (max(first, stop - history), stop, newest), key, job)
-    values.sort()
+    values = values[ascending(values)]
     known = calibration.known_at(columns, window, levels[1])
     weights = np.ones(len(values))
     return len(values), bounds(values, weights, (job[1], NO_PRICE), (levels[0], known), asked)
@@ -147,5 +148,5 @@ def rank(
         job = (attributes[GROUP, row], numbers[REQUEST, row], submit - window_seconds)
         values, _ = eligible(columns, (first, stop, attributes[PREVIOUS, row]), key, job)
         if len(values) >= fewest:
-            values.sort()
+            values = values[ascending(values)]
             rank_row(numbers, row, values, np.ones(len(values)))

@@ -9,8 +9,11 @@ from predictors.compiled import compiled
 from predictors.distribution import cheapest
 from predictors.memory.columns import Floats
 from predictors.methods.attention_features import Singles
-from predictors.methods.attention_network import Layers, weigh
+from predictors.methods.attention_network import weigh
+from predictors.methods.attention_search import Model, blended
 from predictors.methods.attention_weights import Weights
+from predictors.methods.least_cost_search import Sorted
+from predictors.ordering import ascending
 from predictors.tuning.fine_tuning import Case
 
 Atoms = tuple[Singles, Floats, Singles]
@@ -31,20 +34,23 @@ def answers_of(weights: Weights, cases: Sequence[Case], prices: Floats) -> Float
 def answers_of_case(weights: Weights, case: Case, prices: Floats) -> Floats:
     """By price, in seconds: what would be answered about one case."""
     atoms = (case.features, case.values, case.context)
-    found = estimates(atoms, case.request, prices, weights.layers)
+    found = estimates(atoms, case.by_hand, case.request, prices, weights.model)
     answers: Floats = np.minimum(case.request, np.maximum(SHORTEST_ESTIMATE, found))
     return answers
 
 
 @compiled
-def estimates(atoms: Atoms, request: float, prices: Floats, layers: Layers) -> Floats:
+def estimates(
+    atoms: Atoms, by_hand: Sorted, request: float, prices: Floats, model: Model
+) -> Floats:
     """The estimate of least expected cost at each of the prices in seconds."""
     features, values, context = atoms
-    count = len(values)
-    weights = weigh(features, context, count, layers)
-    order = np.argsort(values)
-    ordered, weighed = values[order], weights[order].astype(np.float64)
+    layers, share = model
+    by_network = weigh(features, context, len(values), layers)
+    values, weights = blended((values, by_network), by_hand, share)
+    order = ascending(values)
+    values, weights = values[order], weights[order]
     found = np.empty(len(prices))
     for index in range(len(prices)):
-        found[index] = cheapest(ordered, weighed, count, request, prices[index])
+        found[index] = cheapest(values, weights, len(values), request, prices[index])
     return found

@@ -135,9 +135,7 @@ def of_the_others(
         standing = replace(standing, price=of_price)
         changes.append(change)
     if "auto" in plan.subjects:
-        best = BestMethod(
-            stretch.nearest(standing.price.now), standing.price.now, plan.demand_of_a_choice
-        )
+        best = BestMethod(stretch.nearest(standing.price.now), standing.price.now, plan.demand)
         change, of_method = settle(best, standing.auto, older, later)
         standing = replace(standing, auto=of_method)
         changes.append(change)

@@ -12,6 +12,7 @@ from predictors.methods.attention import Attention
 from predictors.methods.attention_features import Singles
 from predictors.methods.attention_network import Layers, add_gradient, job_loss
 from predictors.methods.attention_weights import Weights
+from predictors.methods.least_cost_search import Sorted
 from predictors.tuning.verdict import Demand, Verdict, compare
 
 _FIRST_MOMENT, _SECOND_MOMENT, _SMALL = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2015)
@@ -24,6 +25,7 @@ class Case(NamedTuple):
         features: by feature and atom.
         values: of the atoms, in seconds.
         context: of the job.
+        by_hand: what the user's last runs took, and how like the job least-cost finds them.
         runtime: seconds, at most the request.
         request: seconds.
         user: whose it was.
@@ -32,6 +34,7 @@ class Case(NamedTuple):
     features: Singles
     values: Floats
     context: Singles
+    by_hand: Sorted
     runtime: float
     request: float
     user: str
@@ -67,7 +70,9 @@ def case_of(attention: Attention, run: Completion) -> Case | None:
     if len(values) < 2 or job.user is None:
         return None
     runtime = min(run.runtime, job.requested_walltime)
-    return Case(features, values, context, runtime, job.requested_walltime, job.user)
+    request = job.requested_walltime
+    by_hand = attention.by_hand(job)
+    return Case(features, values, context, by_hand, runtime, request, job.user)
 
 
 def adapt(
@@ -84,27 +89,29 @@ def adapt(
     first, second = zeros_like(layers), zeros_like(layers)
     random = np.random.default_rng(plan.seed)
     batches = max(1, len(cases) // plan.batch)
+    unit = float(np.mean([case.request for case in cases]))
     for step in range(plan.passes * batches):
         place = step % batches
         if not place:
             order = random.permutation(len(cases))
         chosen = [cases[case] for case in order[place * plan.batch : (place + 1) * plan.batch]]
-        slope = gradient(layers, chosen)
+        slope = gradient(layers, chosen, unit)
         shorten(slope, plan.longest_gradient)
         for each, now, begun in zip(slope, layers, start.layers, strict=True):
             np.add(each, np.float32(2 * plan.pull) * (now - begun), out=each)
         rate = plan.rate * (1 + np.cos(np.pi * step / (plan.passes * batches))) / 2
         move(layers, slope, (first, second), rate, step + 1)
         alive()
-    return Weights(layers=layers, origin={**start.origin, "fine_tuned_on": len(cases)})
+    origin = {**start.origin, "fine_tuned_on": len(cases)}
+    return Weights(layers=layers, by_hand=start.by_hand, origin=origin)
 
 
-def gradient(layers: Layers, cases: Sequence[Case]) -> Layers:
-    """The gradient of the mean loss of the cases."""
+def gradient(layers: Layers, cases: Sequence[Case], unit: float) -> Layers:
+    """The gradient of the mean loss of the cases, over a unit in seconds."""
     total = zeros_like(layers)
     for case in cases:
         atoms = (case.features, case.values, case.context)
-        add_gradient(atoms, (case.runtime, case.request), layers, total)
+        add_gradient(atoms, (case.runtime, unit), layers, total)
     scale(total, 1 / len(cases))
     return total
 
@@ -135,11 +142,10 @@ def move(
 
 
 def losses(weights: Weights, cases: Sequence[Case]) -> Floats:
-    """How far off the distribution of each case is, divided by its request."""
+    """How far off the network's distribution of each case is, in seconds."""
     return np.array(
         [
             job_loss((case.features, case.values, case.context), case.runtime, weights.layers)
-            / case.request
             for case in cases
         ]
     )

@@ -117,11 +117,6 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         return Demand(errors=self.errors)
 
     @property
-    def demand_of_a_choice(self) -> Demand:
-        """The same for a choice between methods: there are few, so that little is won by chance."""
-        return Demand(errors=self.errors / 2)
-
-    @property
     def jobs(self) -> int:
         """Number of completions that a round looks at."""
         return self.history + self.training + self.test

@@ -79,6 +79,6 @@ class SimulatedRounds:
             self.attention = self.attention.reweighed(self._weights.now)
             older, later = self._stretch.asked_again(self._weights.now).divided(self._plan.test)
         for place, price in enumerate(self.prices):
-            best = BestMethod(place, float(price), self._plan.demand_of_a_choice)
+            best = BestMethod(place, float(price), self._plan.demand)
             change, self._methods[place] = settle(best, self._methods[place], older, later)
             self.changes.append((self._ended, change))

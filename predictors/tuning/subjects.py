@@ -29,9 +29,9 @@ FEWEST_CASES = 500
 class AttentionWeights:
     """The weights of attention, fine-tuned on the cluster's own runs.
 
-    They are learned by the distance of the distributions from the runtimes, each over its request.
-    That may fall while answers get worse in seconds, where few long jobs count most. So weights
-    must win by that distance, and their answers must cost less too.
+    They are learned by the distance of the distributions from the runtimes. That may fall while
+    answers become no better: an estimate that is a little too short is near, and costs its price.
+    So weights must win by that distance, and their answers must cost less too.
 
     Args:
         plan: of the fine-tuning.

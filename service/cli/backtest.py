@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -136,6 +137,7 @@ def backtest(
     need("matplotlib")
     from simulator.reports.backtest.backtest_page import write_page
     from simulator.reports.backtest.repetitions import play_all
+    from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
     from simulator.reports.backtest.verdict import as_document, backtest_of, counts_of
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.cleaning import NoJobError
@@ -145,28 +147,31 @@ def backtest(
     semantics = Semantics.adjusted(profile, policy=policy, order=order)
     in_force = in_force_of(load_settings(config=config))
     methods = methods_of(in_force, method)
+    give_back_what_is_dropped()
     log = read_log(file, format_, cluster, time_zone, on_error)
     site = site_of(
         log, semantics, processors=processors, cores_per_node=cores_per_node,
         partitions=partitions, limit=limit,
     )  # fmt: skip
     malformed, left_out = len(log.trace.rejects), log.left_out
-    del log  # a large one takes hundreds of megabytes
     workloads = site.workloads()
     if not any(map(len, workloads)):
         removed = {**left_out, **counts_of(workloads, len(site.trace))}
         raise NoJobError(name_of(file), "simulated", removed)
-    with progress_bar("plays", quiet=as_json) as progress:
-        task = progress.add_task("", total=(shake + 1) * (len(methods) + 2))
-        plays = play_all(
-            site,
-            methods,
-            shake,
-            processes=processes,
-            progress=lambda done: progress.advance(task, done),
-        )
-    tested = backtest_of(site, plays, in_force, profile)
-    write_page(tested, output, Path(name_of(file)).name, facts_of(tested, malformed, left_out))
+    with TemporaryDirectory(prefix="walltimed-backtest-") as directory:
+        files = SiteFiles.written(site, Path(directory))
+        del log, site, workloads  # a large one takes hundreds of megabytes
+        with progress_bar("plays", quiet=as_json) as progress:
+            task = progress.add_task("", total=(shake + 1) * (len(methods) + 2))
+            plays = play_all(
+                files,
+                methods,
+                shake,
+                processes=processes,
+                progress=lambda done: progress.advance(task, done),
+            )
+        tested = backtest_of(files.mapped(), plays, in_force, profile)
+        write_page(tested, output, Path(name_of(file)).name, facts_of(tested, malformed, left_out))
     if as_json:
         print_json(as_document(tested))
     else:

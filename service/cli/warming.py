@@ -121,10 +121,15 @@ OTHER_METHODS: Mapping[str, Callable[[], None]] = {
     "the other methods": compile_ranking,
 }
 
-SERVING: Mapping[str, Callable[[], None]] = {
-    "the simulator": compile_simulator,
+PREDICTING: Mapping[str, Callable[[], None]] = {
     "attention": compile_attention,
     **OTHER_METHODS,
+}
+"""What predictions need."""
+
+SERVING: Mapping[str, Callable[[], None]] = {
+    "the simulator": compile_simulator,
+    **PREDICTING,
 }
 """What predictions and forecasts need."""
 
@@ -143,6 +148,13 @@ def warm_up(
     serving: Annotated[
         bool, typer.Option("--serving", help="Not what rounds of tuning need.")
     ] = False,
+    predicting: Annotated[
+        bool,
+        typer.Option(
+            "--predicting",
+            help="Nor what forecasts need: a service compiles that in the background.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compile everything that is compiled, once for this installation.
@@ -157,7 +169,7 @@ def warm_up(
         NUMBA_CACHE_DIR=/var/cache/walltimed walltimed warm-up
     """
     began = time.perf_counter()
-    parts = SERVING if serving else EVERYTHING
+    parts = PREDICTING if predicting else SERVING if serving else EVERYTHING
     compiled = sum(functions for _, functions in compile_parts(parts))
     seconds = round(time.perf_counter() - began, 1)
     if as_json:

@@ -1,6 +1,8 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from math import inf
 from operator import or_
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 from predictors.accuracy_groups import Accuracies
 from predictors.base import (
     USUAL,
+    LearnsLess,
     Memory,
     Predictor,
     Question,
@@ -28,6 +31,7 @@ from predictors.methods.percentile_search import MOST
 from predictors.methods.requested import Requested
 from predictors.registry import (
     AUTO,
+    LEARN_LESS,
     METHODS,
     PREDICTORS,
     UNCERTAIN,
@@ -167,12 +171,32 @@ class ClusterState:
             would_be = self.ask(self._answering, completion.submission, phase="observe")
             self.errors.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:
-            try:
-                self.predictors[method].observe(completion)
-            except Exception:
-                self._metrics.failed(method, "observe")
-                if self._complaints.is_due(method, "learn"):
-                    log.exception("a method could not learn from a completion", method=method)
+            self._teach(method, self.predictors[method].observe, completion)
+
+    def learn_old(self, completion: Completion, methods: Collection[str]) -> None:
+        """The same of a run of which methods may learn less.
+
+        It ended before the cluster's latest runs, which are as many as any method remembers.
+        """
+        if self.resolved(self._answering) in methods:
+            self.learn(completion, methods)
+            return
+        for method in methods:
+            predictor = self.predictors[method]
+            if method in LEARN_LESS:
+                self._teach(method, cast("LearnsLess", predictor).observe_old, completion)
+            else:
+                self._teach(method, predictor.observe, completion)
+
+    def _teach(
+        self, method: str, observe: Callable[[Completion], None], completion: Completion
+    ) -> None:
+        try:
+            observe(completion)
+        except Exception:
+            self._metrics.failed(method, "observe")
+            if self._complaints.is_due(method, "learn"):
+                log.exception("a method could not learn from a completion", method=method)
 
     def observe(self, completion: Completion, methods: Collection[str]) -> None:
         """Let methods, the accuracy groups and the correction learn from a completion."""
@@ -192,6 +216,11 @@ class ClusterState:
             reduce(or_, (self.predictors[name].memory for name in self.unwindowed), recent),
             reduce(or_, (self.predictors[name].memory for name in self.windowed), Memory()),
         )
+
+
+def _end_of_newest(ends: "array[float]", count: int) -> float:
+    """When the first of the ``count`` runs that ended last ended; of fewer runs, -inf."""
+    return sorted(ends)[-count] if 0 < count <= len(ends) else -inf
 
 
 def _has_window(predictor: Predictor) -> bool:
@@ -256,14 +285,21 @@ class LiveState:
     def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
         """Observe the parts of a history that ``memories`` ask for, each in order.
 
-        So only the methods that look at a long window observe most of it.
+        So only the methods that look at a long window observe most of it, and they learn all of a
+        run only if it is among the latest.
         """
+        ends: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         for completion in recent:
             if state := self._state_of(completion):
                 state.observe(completion, state.unwindowed)
+                ends[completion.submission.cluster].append(completion.end_time)
+        latest = self.memories[1].latest_jobs
+        since = {cluster: _end_of_newest(each, latest) for cluster, each in ends.items()}
         for completion in windows:
             if state := self._state_of(completion):
-                state.learn(completion, state.windowed)
+                is_old = completion.end_time < since.get(completion.submission.cluster, -inf)
+                learn = state.learn_old if is_old else state.learn
+                learn(completion, state.windowed)
         for state in self._clusters.values():
             state.settle()
 

@@ -30,7 +30,7 @@ class Examples:
         before: by job, how many of the seconds between an atom and the next are before the true
             runtime.
         after: how many of them are after it.
-        requests: seconds, which the loss of a job is divided by.
+        units: seconds, which the loss of a job is divided by: one number for all jobs of a log.
     """
 
     features: Halves
@@ -38,7 +38,7 @@ class Examples:
     counts: NDArray[np.int64]
     before: Singles
     after: Singles
-    requests: Singles
+    units: Singles
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -52,7 +52,7 @@ class Examples:
             counts=np.zeros(jobs, np.int64),
             before=np.zeros((jobs, ATOMS - 1), np.float32),
             after=np.zeros((jobs, ATOMS - 1), np.float32),
-            requests=np.ones(jobs, np.float32),
+            units=np.ones(jobs, np.float32),
         )
 
     def save(self, folder: Path) -> None:
@@ -94,7 +94,9 @@ def examples_of(
 ) -> Examples:
     """Draw jobs of a log and look at each when it is submitted: only runs that have ended count.
 
-    Jobs of whose user and cluster nothing is known yet teach nothing, and are left out.
+    Jobs of whose user and cluster nothing is known yet teach nothing, and are left out. The unit
+    of losses is the mean request of those that are drawn: so a second counts alike in all jobs of
+    a log, as in a mean absolute error, and logs of short and of long jobs count alike.
 
     Args:
         runs: the log.
@@ -108,6 +110,12 @@ def examples_of(
     table = Attention(weights=NOTHING_LEARNED)
     submit = np.array([run.submission.submit_time for run in runs], dtype=float)
     end = np.array([run.end_time for run in runs], dtype=float)
+    asked = [
+        run.submission.requested_walltime
+        for run, is_drawn in zip(runs, drawn, strict=True)
+        if is_drawn
+    ]
+    examples.units[:] = np.mean(asked) if asked else 1.0
     found = 0
     for step in steps(submit, end):
         for job in step.ended:
@@ -134,5 +142,4 @@ def note(examples: Examples, place: int, table: Attention, run: Completion) -> b
     examples.counts[place] = count
     examples.before[place, : count - 1] = np.maximum(0.0, np.minimum(high, runtime) - low)
     examples.after[place, : count - 1] = np.maximum(0.0, high - np.maximum(low, runtime))
-    examples.requests[place] = run.submission.requested_walltime
     return True

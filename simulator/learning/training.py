@@ -25,6 +25,7 @@ class Recipe:
         rate: of learning at the first step; it falls to 0 as a cosine does.
         units: in the first and the second layer.
         longest_gradient: a longer one is shortened to that.
+        by_hand: the share of all weight that goes by hand-chosen likeness, when jobs are predicted.
         seed: of the draw, of the first weights and of the order.
     """
 
@@ -34,6 +35,7 @@ class Recipe:
     rate: float = 3e-3
     units: tuple[int, int] = (24, 16)
     longest_gradient: float = 1.0
+    by_hand: float = 0.3
     seed: int = 1
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,13 +82,13 @@ def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
 
 
 def loss(network: Network, batch: "dict[str, Tensor]") -> "Tensor":
-    """Mean continuous ranked probability score of jobs, each divided by its request."""
+    """Mean continuous ranked probability score of jobs, each in the unit of its log."""
     import torch  # noqa: PLC0415 - optional
 
     weights = network.weights_of(batch["features"].float(), batch["context"], batch["counts"])
     below = torch.cumsum(weights, 1)[:, :-1]
     scores = (batch["before"] * below**2 + batch["after"] * (1 - below) ** 2).sum(1)
-    return (scores / batch["requests"]).mean()
+    return (scores / batch["units"]).mean()
 
 
 def steps_of(jobs: int, recipe: Recipe) -> int:
@@ -140,4 +142,4 @@ def learn(
                 progress(current.item())
     layers = tuple(each.detach().numpy().copy() for each in network.layers)
     said = {**(origin or {}), "recipe": recipe.as_dict()}
-    return Weights(layers=layers, origin=said)
+    return Weights(layers=layers, by_hand=recipe.by_hand, origin=said)

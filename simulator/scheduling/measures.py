@@ -88,12 +88,12 @@ def idle_while_waiting(
     """
     times = np.concatenate([submit, start, end])
     order = np.argsort(times, kind="stable")
-    nothing = np.zeros(len(submit), np.int64)
-    one = np.ones(len(submit), np.int64)
-    waiting = np.cumsum(np.concatenate([one, -one, nothing])[order])[:-1]
-    held = np.cumsum(np.concatenate([nothing, processors, -processors])[order])[:-1]
+    nothing = np.zeros(len(submit), np.int8)
+    one = np.ones(len(submit), np.int8)
+    waiting = np.cumsum(np.concatenate([one, -one, nothing])[order]) > 0
+    idle = size - np.cumsum(np.concatenate([nothing, processors, -processors])[order])
     spans = np.diff(times[order])
-    return float(np.sum(np.where(waiting > 0, (size - held) * spans, 0)))
+    return float(np.sum(idle[:-1] * spans, where=waiting[:-1]))
 
 
 def wait_error(promise: Seconds, start: Seconds) -> Seconds:

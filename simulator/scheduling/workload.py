@@ -125,7 +125,7 @@ def prepare(
         trace=jobs,
         origin=origin,
         submit=_whole(np.floor(jobs.submit)) - origin,
-        processors=-(-jobs.processors // cores),
+        processors=_whole(-(-jobs.processors // cores)),
         runtime=_whole(np.ceil(jobs.run)),
         request=_whole(np.ceil(jobs.requested_time)),
         processors_of_machine=size // cores,

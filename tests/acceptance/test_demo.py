@@ -9,7 +9,7 @@ import httpx
 import pytest
 from running_service import WALLTIMED
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.cold]
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ def walltimed(*arguments: str, **environment: str) -> subprocess.CompletedProces
     )  # fmt: skip
 
 
+@pytest.mark.cold
 def test_it_refuses_to_listen_beyond_loopback_while_no_token_exists(sqlite_url):
     refused = walltimed("serve", "--host", "0.0.0.0", "--port", "0", "-d", sqlite_url)
     assert refused.returncode == 2

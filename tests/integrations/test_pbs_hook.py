@@ -82,6 +82,13 @@ def test_chunks_are_counted_in_cores(tmp_path, select, cores):
     assert service.requests[0]["requested_processors"] == cores
 
 
+def test_a_job_that_asks_for_no_core_keeps_its_memory_in_one_piece(tmp_path):
+    with fake_service(prediction(), hangs_up=True) as service:
+        queued(tmp_path, service, Job(walltime=Duration(60), ncpus=0, mem="16gb"))
+    assert service.requests[0]["requested_memory"] == 16 * 1024 * 1024
+    assert "requested_processors" not in service.requests[0]
+
+
 def test_observe_sets_nothing_but_the_mark(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         run = queued(tmp_path, service, mode="observe")

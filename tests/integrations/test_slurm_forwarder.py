@@ -162,6 +162,12 @@ def said(client, request):
         return connection.recv(1000)
 
 
+def test_it_does_not_start_without_a_token_file(module, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        module.parsed([])
+    assert "--token-file" in capsys.readouterr().err
+
+
 def test_it_runs_as_the_unit_starts_it_and_ends_at_sigterm(token):
     (port,) = free_ports(1)
     with fake_service(OK) as service:

@@ -2,14 +2,17 @@
 
 import asyncio
 import threading
-import time
 from unittest.mock import patch
 
 import httpx
+import shared_adapters
 from pages_here import PagesHere
+from patience import eventually
 
 from service.http import app
 from service.settings import Settings
+
+shared_adapters.install()
 
 NOW = 1_700_000_000.0
 
@@ -58,10 +61,7 @@ class InProcess:
 
     @staticmethod
     def wait_until(condition, seconds=60.0):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
+        eventually(condition, seconds=seconds)
 
     def request(self, method, path, **options):
         headers = dict(options.pop("headers", {}))

@@ -6,27 +6,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 import httpx
+from patience import eventually
 
 WALLTIMED = Path(sys.executable).with_name("walltimed")
 
 START_SECONDS = 60.0
 """How long a start may take on a busy machine; an idle one needs about a second."""
-
-
-def eventually(condition, *, seconds=20.0):
-    """The first true answer of ``condition``, asked again and again until the deadline."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"still not after {seconds} s: {answer!r}"
-        time.sleep(0.01)
-    return answer
 
 
 class Service:

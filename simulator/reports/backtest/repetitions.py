@@ -1,24 +1,24 @@
 """Plays a site's log with each source of estimates, again and again with shaken input.
 
 Every play is independent of the others, so plays run in processes beside each other, with the same
-results. The log lies in files that all of them map into memory, so that it is there once.
+results.
 """
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from os import cpu_count
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import mean_absolute_error, underestimation_rate
 from simulator.reports.backtest.site import Grouping, Site
+from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
 from simulator.scheduling.measures import (
     bounded_slowdown,
@@ -28,7 +28,7 @@ from simulator.scheduling.measures import (
 from simulator.scheduling.simulate import Schedule, simulate_together
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import shaken
-from simulator.traces.trace import SWF_FIELDS, Integers, Trace
+from simulator.traces.trace import Integers
 
 SHAKE_SECONDS = 60
 """Submissions are moved by at most this much."""
@@ -207,7 +207,7 @@ Plays = Mapping[str, Sequence[Play]]
 
 
 def play_all(
-    site: Site,
+    files: SiteFiles,
     methods: Sequence[str],
     shakes: int,
     *,
@@ -217,37 +217,38 @@ def play_all(
     """Play requests, every method and the exact runtimes; each ``shakes`` times more, shaken.
 
     Args:
-        site: the site.
+        files: the site.
         methods: method specs as ``MethodSpec`` reads them.
         shakes: number of shaken copies of the log.
         processes: number of processes; None takes all cores where it is worth it.
         progress: called with the number of plays that have just ended.
     """
     names = (REQUESTED, *methods, EXACT)
-    keep = len(site.trace) > FULL_LOOP_JOBS and shakes > 0
+    jobs = len(files.mapped().trace)
+    keep = jobs > FULL_LOOP_JOBS and shakes > 0
     tasks = [
         Task(number, name, repetition, keep and name not in {REQUESTED, EXACT})
         for repetition in range(shakes + 1)
         for number, name in enumerate(names)
     ]
     if processes is None:
-        small = len(tasks) * len(site.trace) < JOBS_WORTH_A_PROCESS
+        small = len(tasks) * jobs < JOBS_WORTH_A_PROCESS
         processes = 1 if small else cpu_count() or 1
-    with TemporaryDirectory(prefix="walltimed-backtest-") as directory:
-        found: dict[str, dict[int, Play]] = {name: {} for name in names}
-        for task, each in _played(site, tasks, processes, Path(directory), keep=keep):
-            found[task.estimates][task.repetition] = each
-            if progress:
-                progress(1)
+    kept = files.directory if keep else None
+    found: dict[str, dict[int, Play]] = {name: {} for name in names}
+    for task, each in _played(files, tasks, processes, kept):
+        found[task.estimates][task.repetition] = each
+        if progress:
+            progress(1)
     return {name: [plays[number] for number in sorted(plays)] for name, plays in found.items()}
 
 
 def _played(
-    site: Site, tasks: Sequence[Task], processes: int, directory: Path, *, keep: bool
+    files: SiteFiles, tasks: Sequence[Task], processes: int, kept: Path | None
 ) -> Iterator[tuple[Task, Play]]:
     """Every task with its play, in this process or in several others."""
-    kept = directory if keep else None
     if processes == 1:
+        site = files.mapped()
         for task in tasks:
             yield task, play(site, task, kept)
         return
@@ -255,7 +256,7 @@ def _played(
         processes,
         mp_context=get_context("spawn"),  # a fork of threads and compiled code may hang
         initializer=_begin,
-        initargs=(_written(site, directory), directory, kept),
+        initargs=(files, kept),
     ) as executor:
         try:
             yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
@@ -272,8 +273,9 @@ def _as_they_end(
     """Plays as they end; one that takes over predictions begins when these are there."""
     held = [task for task in tasks if task.kept and task.repetition]
     ready = [task for task in tasks if not (task.kept and task.repetition)]
-    # Methods take longest, and the last in the list are the slowest: they begin first.
-    ready.sort(key=lambda task: (not task.kept, task.repetition, -task.number))
+    # Methods take longest: first the one in force, whose rounds take minutes, then from the last in
+    # the list, which are slower than those before them.
+    ready.sort(key=lambda task: (not task.kept, task.repetition, task.number != 1, -task.number))
     under_way = {submit(task): task for task in ready}
     while under_way:
         ended, _ = wait(under_way, return_when=FIRST_COMPLETED)
@@ -285,48 +287,14 @@ def _as_they_end(
                 under_way |= {submit(each): each for each in freed}
 
 
-_COLUMNS = (*SWF_FIELDS, "line")
-
-
-def _written(site: Site, directory: Path) -> Site:
-    """Write the long columns of a site into files; the site without them is left."""
-    for name in _COLUMNS:
-        np.save(directory / f"{name}.npy", getattr(site.trace, name))
-    np.save(directory / "machines.npy", site.machine_of_line)
-    for grouping in site.groupings:
-        np.save(directory / f"group-{grouping.kind}.npy", grouping.codes)
-    none = np.zeros(0, np.int32)
-    return replace(
-        site,
-        trace=site.trace.select([]),  # a copy, which keeps nothing of the long columns
-        machine_of_line=none,
-        groupings=[replace(each, codes=none) for each in site.groupings],
-    )
-
-
-def _mapped(shell: Site, directory: Path) -> Site:
-    """The site again, with its columns mapped into memory."""
-
-    def load(name: str) -> Any:
-        file = directory / f"{name}.npy"
-        return np.load(file, mmap_mode="r")
-
-    trace: Trace = replace(shell.trace, **{name: load(name) for name in _COLUMNS})
-    return replace(
-        shell,
-        trace=trace,
-        machine_of_line=load("machines"),
-        groupings=[replace(each, codes=load(f"group-{each.kind}")) for each in shell.groupings],
-    )
-
-
 _here: list[tuple[Site, Path | None]] = []
 """The site of a process that plays."""
 
 
-def _begin(shell: Site, directory: Path, kept: Path | None) -> None:
+def _begin(files: SiteFiles, kept: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is the parent's affair
-    _here[:] = [(_mapped(shell, directory), kept)]
+    give_back_what_is_dropped()
+    _here[:] = [(files.mapped(), kept)]
 
 
 def _play_here(task: Task) -> Play:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.partitions import OTHER_QUEUES, Partition
-from simulator.traces.trace import Integers, Trace
+from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 
 Codes = NDArray[np.int32]
 
@@ -83,9 +83,22 @@ UNUSED = ("cpu_time", "used_memory", "partition", "preceding_job", "think_time")
 
 
 def without_unused(trace: Trace) -> Trace:
-    """The trace without what is not used: a million jobs are 40 MB smaller in every process."""
-    unknown: dict[str, Any] = dict.fromkeys(UNUSED, np.full(len(trace), -1, np.int8))
-    return replace(trace, comments=(), rejects=(), **unknown)
+    """The trace without what is not used, and with short numbers where these are enough.
+
+    A million jobs are 80 MB smaller in every process.
+    """
+    columns: dict[str, Any] = {
+        name: _short(getattr(trace, name)) for name in (*SWF_FIELDS, "line")
+    } | dict.fromkeys(UNUSED, np.full(len(trace), -1, np.int8))
+    return replace(trace, comments=(), rejects=(), **columns)
+
+
+def _short(column: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in 32 bits where they fit."""
+    limits = np.iinfo(np.int32)
+    whole = np.issubdtype(column.dtype, np.integer)
+    fit = whole and len(column) and limits.min <= column.min() and column.max() <= limits.max
+    return column.astype(np.int32) if fit else column
 
 
 def names_of_queues(trace: Trace) -> Mapping[int, str]:

@@ -104,7 +104,7 @@ def test_as_many_predictions_are_too_short_as_were_asked_for(rate, name):
 
 @every_method
 def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be(name):
-    runs = log(calibration.ENOUGH + 400)
+    runs = log(calibration.ENOUGH + 1400)
     job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
     young = told(runs[: calibration.ENOUGH - 1], name).ask(job, Question())
     assert young.basis.reason == YOUNG
@@ -305,7 +305,7 @@ def test_a_corrected_level_is_the_least_that_the_share_of_runs_and_one_more_did_
     bins = counted({0: levels, 1: [], 2: []})
     runs = len(levels)
     wanted = min(1.0, share * (runs + 1) / runs)
-    least = sorted(levels)[max(0, ceil(wanted * runs - 1e-6) - 1)]
+    least = sorted(levels)[max(0, ceil((wanted - calibration._ROUNDING) * runs) - 1)]
     assert calibration.corrected((bins, 0), 0, share) == pytest.approx(least, abs=3e-4)
     below = sum(level < 0.5 for level in levels) / runs
     assert calibration.share_within((bins, 0), 0.5) == pytest.approx(below)

@@ -95,10 +95,12 @@ def test_the_gradient_is_that_of_finite_differences(seed):
 
 
 def test_a_file_of_weights_is_read_as_it_was_written():
-    weights = Weights(layers=random_layers(np.random.default_rng(0)), origin={"logs": ["x"]})
+    layers = random_layers(np.random.default_rng(0))
+    weights = Weights(layers=layers, by_hand=0.25, origin={"logs": ["x"]})
     content = weights.to_bytes()
     read = Weights.from_bytes(content)
     assert read.origin == {"logs": ["x"]}
+    assert read.by_hand == 0.25
     assert all(np.array_equal(*pair) for pair in zip(read.layers, weights.layers, strict=True))
     assert Weights(layers=random_layers(np.random.default_rng(0), (24, 16)), origin={}).to_bytes()
     assert len(content) < LARGEST_FILE
@@ -133,6 +135,8 @@ def test_weights_of_other_shapes_features_or_numbers_are_refused(monkeypatch):
     assert "32 bits" in refused(with_layer(6, np.zeros(len(FEATURES))))
     assert "finite" in refused(with_layer(2, np.full(5, np.nan, np.float32)))
     assert "units" in refused(with_layer(2, np.zeros(1000, np.float32)))
+    for share in (-0.1, 1.0, float("nan"), "much", None):
+        assert "by_hand" in refused(Weights(layers=good, by_hand=share, origin={}).to_bytes())
     content = Weights(layers=good, origin={}).to_bytes()
     monkeypatch.setattr("predictors.methods.attention_weights.VERSION", 99)
     assert "version" in refused(content)

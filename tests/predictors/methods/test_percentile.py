@@ -227,3 +227,21 @@ def test_a_distribution_forgets_what_ended_before_the_window(submitted, ended):
     answer = predictor.ask(submitted(at=120 + DAY), Question())
     assert answer.median == pytest.approx(1800)
     assert predictor.ask(submitted(at=121 + DAY), Question()).median is None
+
+
+def test_of_a_run_that_is_not_among_the_latest_the_usage_alone_is_enough(submitted, ended):
+    whole, warm = Percentile(key="user", min_jobs=3), Percentile(key="user", min_jobs=3)
+    latest = warm.memory.latest_jobs
+    log = [
+        ended(user=f"u{job % 7}", end=100.0 * job, runtime=float(job % 90 + 1))
+        for job in range(latest + 500)
+    ]
+    for run in log:
+        whole.observe(run)
+    for run in log[:-latest]:
+        warm.observe_old(run)
+    for run in log[-latest:]:
+        warm.observe(run)
+    for user in range(7):
+        job = submitted(user=f"u{user}", at=log[-1].end_time)
+        assert warm.ask(job, Question(coverage=0.8)) == whole.ask(job, Question(coverage=0.8))

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from predictors.methods.attention import Attention
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_weights import Weights, shapes_of
+from predictors.tuning.case_answers import answers_of_case
 from predictors.tuning.fine_tuning import (
     Case,
     FineTuning,
@@ -20,6 +22,7 @@ from predictors.tuning.subjects import AttentionWeights
 from predictors.tuning.verdict import Demand, noise, standard_error
 
 TELLING = FEATURES.index("scaled")
+NO_RUNS = (np.empty(0), np.empty(0))
 
 
 def weights(seed=0) -> Weights:
@@ -39,7 +42,9 @@ def cases(count, seed=1, users=40):
         features[TELLING] = 0
         features[TELLING, right] = 1
         context = random.normal(0, 0.3, len(CONTEXT)).astype(np.float32)
-        found.append(Case(features, values, context, values[right], 3600.0, f"u{place % users}"))
+        found.append(
+            Case(features, values, context, NO_RUNS, values[right], 3600.0, f"u{place % users}")
+        )
     return found
 
 
@@ -67,24 +72,21 @@ def noted(found):
     ]
 
 
-def long_and_misleading(case):
-    """Ten days are asked for, and the mark is at a value that is wrong."""
-    right = int(np.flatnonzero(case.values == case.runtime)[0])
-    values = case.values * 240
-    return case._replace(values=values, request=864_000.0, runtime=values[right - 1])
+def just_missed(case):
+    """It took a minute longer than the value that bears the mark: near, and too short."""
+    return case._replace(runtime=case.runtime + 60.0)
 
 
-def test_weights_whose_answers_cost_more_are_not_adopted_though_most_runs_are_told_better():
+def test_weights_whose_answers_cost_no_less_are_not_adopted_though_distributions_are_nearer():
     start = weights()
     tuned = adapt(start, cases(500), PLAN)
-    subject = AttentionWeights(PLAN, DEMAND, [1.0])
-    short = cases(360, seed=2)
-    few_long = [long_and_misleading(case) for case in cases(40, seed=3)]
-    verdict = subject.judge(start, tuned, noted([*short, *few_long]))
+    subject = AttentionWeights(PLAN, DEMAND, [2.0])
+    told_well = cases(400, seed=2)
+    verdict = subject.judge(start, tuned, noted([just_missed(case) for case in told_well]))
     assert verdict.gain > 0.1
-    assert verdict.cost < 0
+    assert verdict.cost < 0.02
     assert not verdict.wins
-    assert subject.judge(start, tuned, noted(short)).wins
+    assert subject.judge(start, tuned, noted(told_well)).wins
 
 
 def test_what_would_have_been_said_is_told_again_by_other_weights():
@@ -100,6 +102,19 @@ def test_what_would_have_been_said_is_told_again_by_other_weights():
         assert again.said["least-cost"].tolist() == [0, 0]
         assert (again.said["attention"] > 0).all()
         assert again.said["attention"][0] <= again.said["attention"][1] <= case.request
+
+
+@pytest.mark.parametrize("by_hand", [0.0, 0.3])
+def test_what_is_said_again_of_a_case_is_what_attention_says(ended, by_hand):
+    attention = Attention(weights=replace(weights(), by_hand=by_hand))
+    prices = np.array([0.0, 1.0, 10.0])
+    for at in range(60):
+        run = ended(end=1e4 * (at + 1), runtime=100.0 * (at % 7 + 1))
+        if (case := case_of(attention, run)) is not None:
+            unit = np.mean([100.0 * (before % 7 + 1) for before in range(at)])
+            again = answers_of_case(attention.weights, case, prices * unit)
+            assert again == pytest.approx(attention.estimates(run.submission, prices))
+        attention.observe(run)
 
 
 def test_it_is_the_same_every_time():

@@ -63,3 +63,12 @@ def test_one_job_can_be_read_alone():
     job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]
     alone = completion_of(json.dumps(job).encode(), cluster="dale")
     assert alone.completion.submission.cluster == "dale"
+
+
+@pytest.mark.parametrize(("asked", "processors"), [(None, 4), (8, 8)])
+def test_the_processors_are_those_asked_for_or_else_those_required(asked, processors):
+    job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]
+    job["tres"]["requested"] = [] if asked is None else [{"type": "cpu", "count": asked}]
+    job["required"] = {"CPUs": 4}
+    told = completion_of(json.dumps(job).encode()).completion.submission
+    assert told.requested_processors == processors

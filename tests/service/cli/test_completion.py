@@ -23,6 +23,8 @@ from simulator.scheduling.profiles import PROFILES
 from simulator.scheduling.semantics import EVENT_ORDERS
 from simulator.scheduling.workload import OVERRUNS
 
+pytestmark = pytest.mark.cold
+
 
 def offered(line: str) -> set[str]:
     """What bash is told after ``line``."""

@@ -16,6 +16,8 @@ from predictors.compiled import COMPILING
 from predictors.registry import METHODS
 from service.cli.warming import SERVING
 
+pytestmark = pytest.mark.cold
+
 SMALL = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -58,6 +58,7 @@ def test_a_job_without_a_ladder_varies_by_the_ratios_and_a_known_one_not_at_all(
     assert {future["b"].end - future["b"].start for future in futures} == {100.0}
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize(("prepare", "compiled"), [(nothing, False), (warm_up, True)])
 def test_only_a_process_for_dedicated_machines_waits_for_the_engines_compiler(prepare, compiled):
     queue = SharedQueue(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention
@@ -59,13 +60,24 @@ def test_examples_see_only_runs_that_had_ended():
     assert examples.after[0].sum() == HOUR - 600
 
 
+def change_request(run, seconds):
+    asked = replace(run.submission, requested_walltime=seconds)
+    return replace(run, submission=asked, runtime=min(run.runtime, seconds))
+
+
 def test_the_seconds_between_atoms_are_split_at_the_runtime():
     runs = log(40)
     examples = examples_of(runs, jobs=40, seed=0)
     spans = examples.before.sum(axis=1) + examples.after.sum(axis=1)
     assert (spans > 0).any()
-    assert (spans <= examples.requests).all()
+    assert (spans <= 10 * HOUR).all()
     assert np.isfinite(examples.features.astype(float)).all()
+
+
+def test_the_unit_of_losses_is_the_mean_request_of_the_drawn_jobs():
+    short = [change_request(run, HOUR) for run in log(20)]
+    examples = examples_of([*short, *log(60)[20:]], jobs=60, seed=0)
+    assert examples.units == pytest.approx(7 * HOUR)  # a third of an hour's jobs, else ten
 
 
 def test_examples_are_drawn_by_the_seed_and_survive_a_file(tmp_path):
@@ -121,6 +133,7 @@ def test_pytorch_and_the_compiled_code_have_the_same_loss_and_gradient():
     from simulator.learning.examples import note  # noqa: PLC0415
 
     examples = Examples.room(1)
+    examples.units[:] = request
     assert note(examples, 0, attention, last)
     tensors = [torch.tensor(each, requires_grad=True) for each in layers]
     batch = {name: torch.from_numpy(getattr(examples, name)) for name in Examples.__slots__}
@@ -142,6 +155,7 @@ def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
     assert sum(losses[-8:]) < 0.6 * sum(losses[:8])
     assert all(np.array_equal(*pair) for pair in zip(weights.layers, again.layers, strict=True))
     assert Weights.from_bytes(weights.to_bytes()).origin["recipe"]["seed"] == recipe.seed
+    assert weights.by_hand == recipe.by_hand
 
 
 def test_what_was_learned_tells_the_two_scripts_apart():

@@ -12,6 +12,7 @@ from simulator.reports.backtest.believability import Quality, compare
 from simulator.reports.backtest.gains import Interval, gain
 from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, play_all
 from simulator.reports.backtest.site import Site, groupings_of, machines_of
+from simulator.reports.backtest.site_files import SiteFiles
 from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
 from simulator.reports.backtest.winners import changes_of
 from simulator.scheduling.measures import idle_while_waiting
@@ -28,6 +29,11 @@ def play_of(wait, slowdown=2.0, *, estimates="requested", repetition=0, groups=N
         idle=0.0, work=1.0, utilisation=0.5, error=100.0, underestimation_rate=0.1,
         wait_quantiles=2 * wait * QUANTILES, estimate_quantiles=QUANTILES, groups=groups or {},
     )  # fmt: skip
+
+
+def played(directory, site, methods, shakes):
+    """All plays of a site, in this process."""
+    return play_all(SiteFiles.written(site, directory), methods, shakes, processes=1)
 
 
 def case_of(waits, slowdowns=(2.0, 2.0, 2.0), *, quality=Quality.GOOD, special=()):
@@ -225,29 +231,29 @@ def test_idle_processors_count_only_while_a_job_waits():
     assert idle == 6
 
 
-def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch):
+def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch, tmp_path):
     trace = synthesise(SyntheticLog(jobs=150, seed=3))
     site = Site(trace=trace, semantics=Semantics())
-    whole = play_all(site, ["last-two"], 1, processes=1)["last-two"]
+    whole = played(tmp_path, site, ["last-two"], 1)["last-two"]
     monkeypatch.setattr(repetitions, "FULL_LOOP_JOBS", 100)
-    first, moved = play_all(site, ["last-two"], 1, processes=1)["last-two"]
+    first, moved = played(tmp_path, site, ["last-two"], 1)["last-two"]
     assert first.wait == whole[0].wait
     np.testing.assert_array_equal(first.estimate_quantiles, whole[0].estimate_quantiles)
     np.testing.assert_array_equal(moved.estimate_quantiles, first.estimate_quantiles)
     assert moved.repetition == 1
 
 
-def test_a_queue_s_jobs_run_on_its_own_processors():
+def test_a_queue_s_jobs_run_on_its_own_processors(tmp_path):
     trace = log_of([(0, 4, 100, 100, 1), (1, 4, 100, 100, 2)], 8)
     trace = replace(trace, queue=np.array([1, 2]))
     halves = [Partition(frozenset({"a"}), 4), Partition(frozenset({"2"}), 4)]
     codes = machines_of(trace, {1: "a"}, halves)
     assert codes.tolist() == [0, 1]
     site = Site(trace=trace, semantics=Semantics(), partitions=halves, machine_of_line=codes)
-    plays = play_all(site, ["last-two"], 0, processes=1)
+    plays = played(tmp_path, site, ["last-two"], 0)
     assert plays["requested"][0].wait == 0
     together = Partition(frozenset({"a", "2"}), 4)
     site = replace(
         site, partitions=[together], machine_of_line=machines_of(trace, {1: "a"}, [together])
     )
-    assert play_all(site, ["last-two"], 0, processes=1)["requested"][0].wait == 49.5
+    assert played(tmp_path, site, ["last-two"], 0)["requested"][0].wait == 49.5

@@ -36,8 +36,9 @@ def logs(tmp_path_factory):
     return directory
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sources(logs):
+    """As a command that makes one exhibit after the other has them: what was played is kept."""
     with ThreadPoolExecutor(1) as executor:
         yield Sources(paths=[logs], limit=120, executor=executor)
 
