@@ -45,6 +45,7 @@ ROOMY = frozenset({0, 2, 4, 5, 6})
 
 RULES: Mapping[str, str] = {
     "never-ran": "never ran",
+    "endless": "ran or waited for more than 31 years",
     "zero-run": "ran for 0 s",
     "no-request": "had no requested walltime",
     "unlimited-request": "asked for more than 366 days",
