@@ -99,6 +99,7 @@ lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) pyproject.toml --extra reports --extra tuning -o requirements/full.txt
 	$(PIN) pyproject.toml --extra reports --extra tuning --group dev -o requirements/dev.txt
+	$(PIN) pyproject.toml --extra learning --constraint requirements/dev.txt -o requirements/learning.txt
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt
 

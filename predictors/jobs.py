@@ -13,6 +13,9 @@ from msgspec import Struct
 
 DEFAULT_CLUSTER = "default"
 
+LONGEST = 1e9
+"""Seconds, 31 years; a longer run or wait is a sentinel or a clock gone wild."""
+
 LATEST_TIME = 1e11
 """Unix seconds of the year 5138; a later time is a sentinel or a clock gone wild."""
 

@@ -6,11 +6,10 @@ from typing import Annotated, Literal, Protocol
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
-from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
+from predictors.jobs import DEFAULT_CLUSTER, LONGEST, Completion, Status, Submission
 from predictors.registry import METHODS
 from predictors.tuning.plan import TuningPlan
 from service.contract.fields import (
-    LONGEST,
     Coverage,
     Duration,
     JobId,

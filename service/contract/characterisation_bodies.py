@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import FailFast, Field
 
-from predictors.jobs import DEFAULT_CLUSTER
+from predictors.jobs import DEFAULT_CLUSTER, LONGEST
 from service.contract.bodies import RequestBody
-from service.contract.fields import LONGEST, Processors, Text
+from service.contract.fields import Processors, Text
 from simulator.shared_nodes.jobs import SHORTEST_EXECUTION
 
 ExecutionTime = Annotated[float, Field(ge=SHORTEST_EXECUTION, le=LONGEST)]

@@ -7,11 +7,8 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from predictors.jobs import LATEST_TIME
+from predictors.jobs import LATEST_TIME, LONGEST
 from predictors.registry import METHODS
-
-LONGEST = 1e9
-"""Longest duration taken, in seconds: 31 years."""
 
 
 @dataclass(frozen=True)

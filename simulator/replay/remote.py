@@ -307,8 +307,10 @@ def _asked(method: str | None, coverage: float | None) -> dict[str, Any]:
 
 
 def _detail(answer: bytes) -> str:
-    """The sentence in an error answer of the service; else the answer's first characters."""
+    """The field and the sentence in an error answer; else the answer's first characters."""
     try:
-        return str(msgspec.json.decode(answer)["detail"])
+        error = msgspec.json.decode(answer)
+        field = f"{error['field']}: " if "field" in error else ""
+        return f"{field}{error['detail']}"
     except (msgspec.DecodeError, KeyError, TypeError):
         return answer[:200].decode(errors="replace") or "(no body)"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.jobs import LONGEST
 from simulator.traces.trace import Trace
 
 LONGEST_REQUEST = 366 * 86400.0
@@ -19,6 +20,11 @@ Flags = NDArray[np.bool_]
 def never_ran(trace: Trace) -> Flags:
     """The runtime is unknown or negative: the job never started, or a clock jumped."""
     return trace.run < 0
+
+
+def endless(trace: Trace) -> Flags:
+    """The run or the wait takes more than 31 years: a sentinel, or a clock that jumped."""
+    return np.maximum(trace.run, trace.wait) > LONGEST
 
 
 def zero_run(trace: Trace) -> Flags:
@@ -61,6 +67,7 @@ def repeated_job(trace: Trace) -> Flags:
 
 RULES: Mapping[str, Callable[[Trace], Any]] = {
     "never-ran": never_ran,
+    "endless": endless,
     "zero-run": zero_run,
     "cancelled-waiting": cancelled_waiting,
     "no-request": no_request,
@@ -70,11 +77,12 @@ RULES: Mapping[str, Callable[[Trace], Any]] = {
     "repeated-job": repeated_job,
 }
 
-REPLAY_RULES = ("never-ran", "no-request", "unlimited-request", "no-processors")
+REPLAY_RULES = ("never-ran", "endless", "no-request", "unlimited-request", "no-processors")
 """Rules for jobs that a predictor cannot learn from or be scored on. Overrunning jobs stay."""
 
 SIMULATION_RULES = (
     "never-ran",
+    "endless",
     "zero-run",
     "no-request",
     "unlimited-request",

@@ -25,12 +25,12 @@ __all__ = ["DamagedFileError", "MalformedLineError", "Reject", "Trace", "read_sw
 LARGEST = 1e12
 """Largest number in a trace: a petabyte in KiB."""
 
-LONGEST = 1e10
-"""Longest submit, wait and run time in seconds: 317 years. So every end has a date."""
+FARTHEST = 1e10
+"""Largest submit, wait and run time in seconds: 317 years. So every end has a date."""
 
 _HEADER = re.compile(r";\s?(\w+):\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
-_BOUNDS = [LONGEST if name in {"submit", "wait", "run"} else LARGEST for name in SWF_FIELDS]
+_BOUNDS = [FARTHEST if name in {"submit", "wait", "run"} else LARGEST for name in SWF_FIELDS]
 
 _BLOCK = 10_000
 """Number of lines that are parsed at once; a malformed line makes only its block slow."""

@@ -45,6 +45,7 @@ ROOMY = frozenset({0, 2, 4, 5, 6})
 
 RULES: Mapping[str, str] = {
     "never-ran": "never ran",
+    "endless": "ran or waited for more than 31 years",
     "zero-run": "ran for 0 s",
     "no-request": "had no requested walltime",
     "unlimited-request": "asked for more than 366 days",
@@ -220,8 +221,9 @@ def _methods(tested: Backtest) -> str:
     rows = [_method_row(tested, name) for name in names]
     note = (
         f"In bold what would be in force. Changes against today: mean, and lowest to highest of "
-        f"{tested.repetitions} plays; other figures are of the log as it is. Mean error: how far "
-        "the request or the prediction is from the run time."
+        f"{tested.repetitions} plays; green and red: less and more in every play, and by "
+        f"{gains.MATERIAL:.0%} or more on average. Other figures are of the log as it is. Mean "
+        "error: how far the request or the prediction is from the run time."
     )
     return _table("", heads, rows) + f'<p class="quiet">{escape(note)}</p>'
 

@@ -75,7 +75,7 @@ class Changes:
         """How many gain and lose, in words."""
         alike = len(self.changes) - self.better - self.worse
         return (
-            f"Of {len(self.changes):,} {self.kind} with at least {FEWEST_JOBS} jobs "
+            f"Of {len(self.changes):,} {self.kind} with at least {FEWEST_JOBS} jobs, "
             f"{self.better:,} wait less in every repetition, {self.worse:,} wait longer in every "
             f"repetition; for {alike:,} it is open."
         )

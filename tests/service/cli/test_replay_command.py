@@ -184,7 +184,7 @@ def test_a_method_that_the_service_does_not_know_fails_with_its_own_sentence(
 ):
     code, _, complaints = walltimed("replay", log, "--url", service.url, "-m", "crystal-ball")
     assert code == 1
-    assert "The service answered 422" in complaints
+    assert "The service answered 422: method: There is no such method" in complaints
     assert "max-usage" in complaints
 
 

@@ -90,12 +90,12 @@ def test_a_server_that_says_nothing_is_unreachable_after_the_timeout():
             client.call("GET", "/")
 
 
-def test_an_error_carries_the_services_own_sentence():
+def test_an_error_carries_the_field_and_the_services_own_sentence():
     refusal = answer(422, '{"error": "InvalidField", "detail": "No such field.", "field": "x"}')
     with (
         server(refusal) as (url, _),
         Client(url) as client,
-        pytest.raises(RemoteError, match="422: No such field") as caught,
+        pytest.raises(RemoteError, match="422: x: No such field") as caught,
     ):
         client.call("GET", "/")
     assert caught.value.status == 422

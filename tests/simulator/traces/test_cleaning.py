@@ -20,6 +20,7 @@ def trace_of(*changes):
     [
         ("never-ran", {"run": -1}),
         ("never-ran", {"run": -1359981030}),
+        ("endless", {"run": 2147483647}),
         ("zero-run", {"run": 0}),
         ("cancelled-waiting", {"status": 5, "run": 0}),
         ("no-request", {"request": -1}),
