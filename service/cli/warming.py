@@ -83,7 +83,10 @@ def made_up_runs() -> "list[Completion]":
     return [
         Completion(
             submission=Submission(
-                user=f"u{number % 5}", requested_walltime=3600.0, submit_time=100.0 * number
+                user=f"u{number % 5}",
+                requested_walltime=3600.0,
+                submit_time=100.0 * number,
+                requested_processors=1,
             ),
             start_time=100.0 * number,
             end_time=100.0 * number + 50.0,

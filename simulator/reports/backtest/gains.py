@@ -30,14 +30,19 @@ class Interval:
         return (self.high - self.low) / 2
 
     @property
+    def matters(self) -> bool:
+        """Whether the mean is large enough to matter to somebody."""
+        return abs(self.mean) >= MATERIAL
+
+    @property
     def is_gain(self) -> bool:
         """Whether every repetition gains, and enough to matter."""
-        return self.low > 0 and self.mean >= MATERIAL
+        return self.low > 0 and self.matters
 
     @property
     def is_loss(self) -> bool:
         """Whether every repetition loses, and enough to matter."""
-        return self.high < 0 and self.mean <= -MATERIAL
+        return self.high < 0 and self.matters
 
 
 def of(plays: Sequence[Play], measure: Callable[[Play], float]) -> Interval:

@@ -187,21 +187,30 @@ def _of_gains(
 def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
     if wait.is_gain and slowdown.is_gain:
         return f"With {name}, jobs would wait less and be slowed down less, in every repetition."
-    better, other = ("waits", "slowdowns") if wait.is_gain else ("slowdowns", "waits")
-    return (
-        f"With {name} {better} would get smaller in every repetition, and {other} would change no "
-        "more than by chance."
-    )
+    if wait.is_gain:
+        better, rest = "waits", _undecided("slowdowns", slowdown)
+    else:
+        better, rest = "slowdowns", _undecided("waits", wait)
+    return f"With {name} {better} would get smaller in every repetition, and {rest}."
 
 
 def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
     if wait.is_loss and slowdown.is_loss:
         return f"Jobs would be worse off with {name} than with today's requests."
-    worse, other = ("waits", "slowdowns") if wait.is_loss else ("slowdowns", "waits")
+    if wait.is_loss:
+        worse, rest = "waits", _undecided("slowdowns", slowdown)
+    else:
+        worse, rest = "slowdowns", _undecided("waits", wait)
     return (
         f"Jobs would be worse off with {name}: {worse} would get larger in every repetition, and "
-        f"{other} would change no more than by chance."
+        f"{rest}."
     )
+
+
+def _undecided(what: str, gained: Interval) -> str:
+    """What is said of waits or slowdowns that neither gain nor lose."""
+    change = "change no more than by chance" if gained.matters else "hardly change"
+    return f"{what} would {change}"
 
 
 def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
