@@ -52,10 +52,16 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
-        # With what is compiled already: of a copy it holds as well.
-        leave = shutil.ignore_patterns(".*", "docs")
+        # With what is compiled already: of a copy it holds as well. Tests read docs, too.
+        leave = shutil.ignore_patterns(".*")
         shutil.copytree(ROOT, folder, ignore=leave, symlinks=True)
         self._run([sys.executable, "-m", "service.cli", "warm-up"], 900)
+
+    def check(self, tests: list[str]) -> None:
+        """Refuse a copy in which tests fail before they begin: they would kill every mutant."""
+        code, output = self.tests(["--collect-only", *tests])
+        if code != 0:
+            raise SystemExit(f"Tests cannot be collected without any mutant:\n{output[-3000:]}")
 
     def tried(self, area: Area, mutant: Mutant) -> Result:
         """Whether a test notices `mutant`."""
@@ -128,7 +134,8 @@ def main() -> None:
             Path(folder, "shared").symlink_to((ROOT.parent / "shared").resolve())
         copies: Queue[Copy] = Queue()
         for number in range(asked.processes):
-            copies.put(Copy(Path(folder) / str(number)))
+            copies.put(copy := Copy(Path(folder) / str(number)))
+            copy.check(sorted({tests for area in areas for tests in area.tests}))
 
         def judge(area: Area, mutant: Mutant) -> Result | None:
             if (mutant.path, mutant.before, mutant.after) in known:

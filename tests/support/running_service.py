@@ -58,9 +58,14 @@ class Service:
         self.client = before
 
     def __enter__(self) -> Self:
-        announced = self.process.stdout.readline()
-        assert announced == f"walltimed listens on unix:{self.socket}\n", self.log.read_text()
-        eventually(self.is_ready, seconds=START_SECONDS)
+        try:
+            announced = self.process.stdout.readline()
+            assert announced == f"walltimed listens on unix:{self.socket}\n", self.log.read_text()
+            eventually(self.is_ready, seconds=START_SECONDS)
+        except BaseException:
+            self.process.kill()
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
