@@ -54,6 +54,16 @@ def share(part: float) -> str:
     return f"{part:.0%}" if abs(part) >= 0.0995 or part == 0 else f"{part:.1%}"
 
 
+def change(part: float) -> str:
+    """A change with its sign, such as ``+3%`` or ``0%``.
+
+    A change that would be rounded to nothing has one decimal, so that its direction is seen.
+    """
+    places = 1 if abs(part) < 0.005 else 0
+    text = f"{100 * part:+.{places}f}%".replace("-", "\u2212")
+    return text if any(digit in "123456789" for digit in text) else "0%"
+
+
 def less_or_more(gained: float) -> str:
     """Such as ``12% less than``, ``6.1% more than`` or ``as much as``."""
     if abs(gained) < 0.0005:

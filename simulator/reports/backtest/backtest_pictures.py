@@ -194,10 +194,15 @@ def _change_axis(axes: Axes, gained: Sequence[Interval]) -> None:
     axes.spines["left"].set_visible(False)
 
 
+def _style(name: str) -> dict[str, Any]:
+    """How the line of estimates is drawn: today's is dashed, so that no two are told by colour."""
+    return {"color": _colour(name), "linestyle": "--" if name == REQUESTED else "-"}
+
+
 def _waits(figure: Figure, tested: Backtest) -> None:
     axes = figure.subplots()
     for name, plays in ((REQUESTED, tested.today), (tested.in_force, tested.predicted)):
-        _longer(axes, plays[0].wait_quantiles, _label(name), color=_colour(name), linewidth=1.8)
+        _longer(axes, plays[0].wait_quantiles, _label(name), linewidth=1.8, **_style(name))
     _finish_waits(axes, [tested.today[0], tested.predicted[0]])
 
 
@@ -208,8 +213,8 @@ def _believed(figure: Figure, tested: Backtest) -> None:
         axes,
         tested.believed.simulated,
         "simulated, today's requests",
-        color=_colour(REQUESTED),
         linewidth=1.8,
+        **_style(REQUESTED),
     )
     _finish_waits(axes, [tested.today[0]], also=tested.believed.logged)
 
@@ -242,7 +247,7 @@ def _run_times(figure: Figure, tested: Backtest) -> None:
     )
     for name, label, play, width in curves:
         quantiles = np.maximum(play.estimate_quantiles, 1.0)
-        axes.plot(quantiles, QUANTILES, label=label, color=_colour(name), linewidth=width)
+        axes.plot(quantiles, QUANTILES, label=label, linewidth=width, **_style(name))
     _time_axis(axes, 10.0, float(tested.today[0].estimate_quantiles[-1]))
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("run time")
@@ -270,8 +275,8 @@ def _by_month(figure: Figure, tested: Backtest) -> None:
         places = np.arange(hours.shape[1])
         low, high = np.nanmin(hours, axis=0), np.nanmax(hours, axis=0)
         axes.fill_between(places, low, high, color=_colour(name), alpha=0.2, linewidth=0)
-        axes.plot(places, np.nanmean(hours, axis=0), color=_colour(name), label=_label(name),
-                  marker=".", linewidth=1.4)  # fmt: skip
+        axes.plot(places, np.nanmean(hours, axis=0), label=_label(name), marker=".", linewidth=1.4,
+                  **_style(name))  # fmt: skip
     _month_axis(axes, _months_of(tested))
 
 

@@ -18,7 +18,7 @@ from simulator.reports.backtest.repetitions import Play, Plays
 from simulator.reports.backtest.site import Site
 from simulator.reports.backtest.special_logs import SpecialLog, Verdict, unusual
 from simulator.reports.backtest.winners import Changes, changes_of
-from simulator.reports.words import duration, less_or_more, one_in, share, told_apart
+from simulator.reports.words import change, duration, less_or_more, one_in, share, told_apart
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
 
@@ -227,9 +227,8 @@ def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
 
 def _between(gained: Interval) -> str:
     """The interval, the lower gain first."""
-    low, high = (round(-100 * each) for each in (gained.high, gained.low))
-    span = f"{low:+d}% to {high:+d}% in the" if low < high else f"{low:+d}% in all"
-    return f"{span} repetitions".replace("-", "\u2212")
+    low, high = change(-gained.high), change(-gained.low)
+    return f"{low} in all repetitions" if low == high else f"{low} to {high} in the repetitions"
 
 
 def _smaller_or_larger(gained: float) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.reports.words import counted, duration, told_apart
+from simulator.reports.words import change, counted, duration, told_apart
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,14 @@ def test_two_durations_that_differ_are_told_apart(one, other, said):
 
 def test_one_thing_is_no_plural():
     assert [counted(number, "job") for number in (0, 1, 2400)] == ["0 jobs", "1 job", "2,400 jobs"]
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (-0.1, "\u221210%"), (0.034, "+3%"), (0.0, "0%"), (-0.0004, "0%"), (-0.002, "\u22120.2%"),
+        (0.0046, "+0.5%"),
+    ],
+)  # fmt: skip
+def test_a_change_has_its_sign_however_small_it_is(part, said):
+    assert change(part) == said
