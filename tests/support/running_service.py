@@ -53,9 +53,11 @@ class Service:
     def connection(self) -> Iterator[None]:
         """Calls go through a connection of their own meanwhile."""
         before = self.client
-        with self._new_client() as self.client:
-            yield
-        self.client = before
+        try:
+            with self._new_client() as self.client:
+                yield
+        finally:
+            self.client = before
 
     def __enter__(self) -> Self:
         try:
