@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from predictors.base import limited
 from predictors.compiled import compiled
 from predictors.jobs import usage_of
+from predictors.ordering import place_after
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
@@ -71,13 +72,7 @@ def rows_until(ends: Floats, first: int, stop: int, time: float) -> int:
     """The end of the rows within ``first:stop`` whose jobs had ended at ``time``."""
     if stop > first and ends[stop - 1] <= time:
         return stop
-    while first < stop:
-        middle = (first + stop) // 2
-        if ends[middle] <= time:
-            first = middle + 1
-        else:
-            stop = middle
-    return first
+    return first + place_after(ends[first:stop], time)
 
 
 @compiled

@@ -243,14 +243,31 @@ def atoms_of(
 @compiled
 def weighed(about: About, atoms: Atoms, count: int, model: Model) -> tuple[Floats, Floats, Rows]:
     """Values in ascending order, with their weights and rows."""
-    features, of_atoms, rows_of_atoms, context, _ = atoms
+    features, values, rows_of_atoms, context, _ = atoms
+    runs, likenesses, rows = by_hand(about, model[1])
+    values, weights, order = in_order(
+        (features, values[:count], context), (runs, likenesses), model
+    )
+    return values, weights, np.concatenate((rows_of_atoms[:count], rows[RECENT:]))[order]
+
+
+@compiled
+def in_order(
+    atoms: tuple[Singles, Floats, Singles], by_hand: Sorted, model: Model
+) -> tuple[Floats, Floats, Rows]:
+    """Values in ascending order, with their weights and where each was: among atoms or behind.
+
+    Args:
+        atoms: their features, which may have room for more, their values, and the context.
+        by_hand: as ``blended`` takes it.
+        model: what weighs.
+    """
+    features, values, context = atoms
     layers, share = model
-    runs, likenesses, rows = by_hand(about, share)
-    by_network = weigh(features, context, count, layers)
-    values, weights = blended((of_atoms[:count], by_network), (runs, likenesses), share)
-    every = np.concatenate((rows_of_atoms[:count], rows[RECENT:]))
+    by_network = weigh(features, context, len(values), layers)
+    values, weights = blended((values, by_network), by_hand, share)
     order = ascending(values)
-    return values[order], weights[order], every[order]
+    return values[order], weights[order], order
 
 
 @compiled
@@ -266,7 +283,7 @@ def by_hand(about: About, share: float) -> tuple[Floats, Floats, Rows]:
     rows, likenesses = own_runs(columns, window, alike, size, (most, history))
     runs = np.empty(len(rows))
     for index in range(len(rows)):
-        runs[index] = max(1.0, min(columns[0][RUNTIME, rows[index]], request))
+        runs[index] = within(columns[0][RUNTIME, rows[index]], request)
     return runs, likenesses, rows
 
 

@@ -9,11 +9,9 @@ from predictors.compiled import compiled
 from predictors.distribution import cheapest
 from predictors.memory.columns import Floats
 from predictors.methods.attention_features import Singles
-from predictors.methods.attention_network import weigh
-from predictors.methods.attention_search import Model, blended
+from predictors.methods.attention_search import Model, in_order
 from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost_search import Sorted
-from predictors.ordering import ascending
 from predictors.tuning.fine_tuning import Case
 
 Atoms = tuple[Singles, Floats, Singles]
@@ -44,12 +42,7 @@ def estimates(
     atoms: Atoms, by_hand: Sorted, request: float, prices: Floats, model: Model
 ) -> Floats:
     """The estimate of least expected cost at each of the prices in seconds."""
-    features, values, context = atoms
-    layers, share = model
-    by_network = weigh(features, context, len(values), layers)
-    values, weights = blended((values, by_network), by_hand, share)
-    order = ascending(values)
-    values, weights = values[order], weights[order]
+    values, weights, _ = in_order(atoms, by_hand, model)
     found = np.empty(len(prices))
     for index in range(len(prices)):
         found[index] = cheapest(values, weights, len(values), request, prices[index])

@@ -187,30 +187,27 @@ def _of_gains(
 def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
     if wait.is_gain and slowdown.is_gain:
         return f"With {name}, jobs would wait less and be slowed down less, in every repetition."
-    if wait.is_gain:
-        better, rest = "waits", _undecided("slowdowns", slowdown)
-    else:
-        better, rest = "slowdowns", _undecided("waits", wait)
+    better, rest = _decided(wait, slowdown, by_wait=wait.is_gain)
     return f"With {name} {better} would get smaller in every repetition, and {rest}."
 
 
 def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
     if wait.is_loss and slowdown.is_loss:
         return f"Jobs would be worse off with {name} than with today's requests."
-    if wait.is_loss:
-        worse, rest = "waits", _undecided("slowdowns", slowdown)
-    else:
-        worse, rest = "slowdowns", _undecided("waits", wait)
+    worse, rest = _decided(wait, slowdown, by_wait=wait.is_loss)
     return (
         f"Jobs would be worse off with {name}: {worse} would get larger in every repetition, and "
         f"{rest}."
     )
 
 
-def _undecided(what: str, gained: Interval) -> str:
-    """What is said of waits or slowdowns that neither gain nor lose."""
-    change = "change no more than by chance" if gained.matters else "hardly change"
-    return f"{what} would {change}"
+def _decided(wait: Interval, slowdown: Interval, *, by_wait: bool) -> tuple[str, str]:
+    """Which of the two decides, and what is said of the other, which neither gains nor loses."""
+    which, other, rest = (
+        ("waits", "slowdowns", slowdown) if by_wait else ("slowdowns", "waits", wait)
+    )
+    way = "change no more than by chance" if rest.matters else "hardly change"
+    return which, f"{other} would {way}"
 
 
 def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
