@@ -61,7 +61,7 @@ def main() -> None:
         peak, processes, printed = peak_of([str(WALLTIMED), "backtest", log.name], directory)
         used, passed = processor_seconds() - before, time.perf_counter() - began
     print(printed)
-    print(f"{options.jobs:,} jobs on {len(os.sched_getaffinity(0))} cores, beside others:")
+    print(f"{options.jobs:,} jobs on {len(os.sched_getaffinity(0))} cores:")
     print(f"processor time {used:.0f} s, {passed / 60:.1f} minutes by the clock")
     verdict = "reached" if peak <= options.goal else "missed"
     print(
