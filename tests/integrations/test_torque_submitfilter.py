@@ -154,7 +154,7 @@ def test_the_budget_is_for_the_question_alone():
     """An alarm that goes off later would cut the script that is passed on."""
     with fake_service(prediction(), hangs_up=True) as service:
         done = subprocess.run(
-            [sys.executable, "-S", "-c", ASK, str(service.port)],
+            [sys.executable, "-S", "-B", "-c", ASK, str(service.port)],
             cwd=FILTER.parent,
             capture_output=True,
             text=True,
