@@ -8,6 +8,7 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
+import coverage_pauses
 import pytest
 from embedded_postgres import EmbeddedPostgres, PostgresMissingError
 from examples import LONG, QUICK
@@ -49,6 +50,35 @@ def pytest_configure(config):
         config.stash[WARM] = warm = Warm(template)
         warm.install()
         config.add_cleanup(template.close)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Every test process imports the same: it suffices that coverage looks at the first."""
+    is_first = coverage_pauses.is_first_worker(session.config)
+    with nullcontext() if is_first else coverage_pauses.pause():
+        return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """The longest files begin first, so that no test process ends alone with one of them."""
+    items.sort(key=seconds_of_file, reverse=True)
+
+
+def seconds_of_file(item) -> float:
+    """What a file says that it takes; what takes little says nothing."""
+    lengthy = item.get_closest_marker("lengthy")
+    return lengthy.args[0] if lengthy else 0.0
+
+
+@pytest.fixture(scope="session")
+def uncovered():
+    """``with uncovered():`` coverage does not look, where the same lines run a million times.
+
+    Each of these lines runs in another test, too.
+    """
+    return coverage_pauses.pause
 
 
 @pytest.hookimpl(wrapper=True)
