@@ -56,7 +56,7 @@ def pytest_configure(config):
 def pytest_collection(session):
     """Every test process imports the same: it suffices that coverage looks at the first."""
     is_first = coverage_pauses.is_first_worker(session.config)
-    with nullcontext() if is_first else coverage_pauses.pause():
+    with nullcontext() if is_first else coverage_pauses.uncovered():
         return (yield)
 
 
@@ -72,20 +72,17 @@ def seconds_of_file(item) -> float:
     return lengthy.args[0] if lengthy else 0.0
 
 
-@pytest.fixture(scope="session")
-def uncovered():
-    """``with uncovered():`` coverage does not look, where the same lines run a million times.
-
-    Each of these lines runs in another test, too.
-    """
-    return coverage_pauses.pause
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     warm = item.config.stash.get(WARM, None)
     is_cold = item.get_closest_marker("cold") is not None
     with warm.off() if warm and is_cold else nullcontext():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item):
+    with coverage_pauses.after_first_examples(getattr(item, "obj", None)):
         return (yield)
 
 

@@ -16,6 +16,7 @@ from slurm_site import CLUSTER, SlurmSite
 from predictors.jobs import Status
 
 pytestmark = [
+    pytest.mark.lengthy(200),
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
 ]

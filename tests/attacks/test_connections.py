@@ -11,6 +11,8 @@ from running_service import Service, eventually
 
 from service.http.connections import BoundedProtocol
 
+pytestmark = pytest.mark.lengthy(25)
+
 MOST_CONNECTIONS = 100
 
 HALF_HEAD = b"POST /v1/predictions HTTP/1.1\r\nhost: local"

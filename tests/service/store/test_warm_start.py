@@ -5,6 +5,7 @@ from functools import cache
 from math import inf
 
 import pytest
+from coverage_pauses import uncovered
 from runs import a_run, reported
 
 from predictors.base import Memory
@@ -14,6 +15,8 @@ from service.metrics import Metrics
 from service.settings import Settings
 from service.store import open_store
 from service.worker.live_state import LiveState
+
+pytestmark = pytest.mark.lengthy(30)
 
 NOW = 1e10
 DAY = 86400.0
@@ -148,7 +151,7 @@ def a_long_log():
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def long_store(request, tmp_path_factory, uncovered):
+def long_store(request, tmp_path_factory):
     """A store on either database that holds the long log; nobody changes it."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('long') / 'walltimed.sqlite3'}"
@@ -170,7 +173,7 @@ def a_state(method: str) -> LiveState:
 
 
 @pytest.fixture(scope="module")
-def all_learned(uncovered):
+def all_learned():
     """What the whole of the long log teaches a service with a method, learned once."""
 
     @cache
@@ -184,9 +187,7 @@ def all_learned(uncovered):
 
 
 @pytest.mark.parametrize("method", ["max-usage", "knn", "least-cost", "percentile"])
-def test_a_service_knows_after_a_warm_start_what_it_knew(
-    long_store, all_learned, uncovered, method
-):
+def test_a_service_knows_after_a_warm_start_what_it_knew(long_store, all_learned, method):
     log, whole, warm = a_long_log(), all_learned(method), a_state(method)
     reader, parts = long_store.warm_start(warm.memories, NOW)
     reader.close()

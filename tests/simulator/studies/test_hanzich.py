@@ -4,6 +4,7 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
+from coverage_pauses import uncovered
 
 from simulator.studies.hanzich.hanzich_exhibits import figure_of, table_of
 from simulator.studies.hanzich.hanzich_findings import FINDINGS, Cell, Verdict, mean, verdicts
@@ -12,9 +13,11 @@ from simulator.studies.hanzich.hanzich_study import tables
 from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
 from simulator.studies.hanzich.scoring import SCORED, Conditions, Deviation, score
 
+pytestmark = pytest.mark.lengthy(20)
+
 
 @pytest.fixture(scope="module")
-def scores(uncovered):
+def scores():
     with uncovered():
         played = [(part, play(part)) for part in parts([], None, seeds=2)]
     assert sum(len(found) for _, found in played) == 30
@@ -126,7 +129,7 @@ def test_the_margin_is_that_of_95_percent():
     assert found.margin == pytest.approx(1.96 * 1.2910 / 2, abs=1e-3)
 
 
-def test_the_papers_main_finding_has_its_sign(uncovered):
+def test_the_papers_main_finding_has_its_sign():
     """FCFS deviates less than backfilling, since nodes take only what they can bear."""
     seeds = range(12)
     with uncovered():
