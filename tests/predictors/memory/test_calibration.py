@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from coverage_pauses import uncovered
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -72,6 +73,7 @@ def asked(method: UncertainPredictor, submission: Submission) -> tuple:
     )
 
 
+@uncovered()
 def held(
     method: UncertainPredictor, runs: list[Completion], question: Question
 ) -> tuple[float, float]:
