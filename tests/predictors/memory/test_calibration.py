@@ -55,6 +55,7 @@ METHODS = {
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
+@uncovered()
 def told(runs: list[Completion], name: str = "least-cost") -> UncertainPredictor:
     method = create(name, **METHODS[name])
     for run in runs:
