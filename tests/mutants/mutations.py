@@ -60,8 +60,9 @@ LUA_MISTAKES = (
 """What is replaced in Lua by what, as regular expressions on one line without its comment."""
 
 
-ASSURANCES = {"strict", "kw_only", "frozen"}
-"""Arguments that hold programmers to something, and change nothing that a program does."""
+ASSURANCES = {"strict", "kw_only", "frozen", "slots", "gc"}
+"""Arguments that hold programmers to something, or save memory, and change nothing that a program
+does."""
 
 
 class DeleteStatement(Operator):

@@ -206,3 +206,48 @@ def test_a_service_knows_after_a_warm_start_what_it_knew(long_store, all_learned
             job = Submission(user=user, requested_walltime=3600.0, submit_time=61 * DAY)
             for name in PREDICTORS:
                 assert after.predictors[name].predict(job) == before.predictors[name].predict(job)
+
+
+@pytest.mark.parametrize(
+    ("memory", "read"),
+    [
+        (Memory(latest_jobs=2), "3 4"),
+        (Memory(latest_jobs=1), "4"),
+        (Memory(window_seconds=100.0), "3 4"),
+        (Memory(window_seconds=99.9), "4"),
+        (Memory(window_seconds=199.0, latest_jobs=1), "3 4"),
+        (Memory(latest_jobs=9), "0 1 2 3 4"),
+    ],
+)
+def test_of_jobs_of_nobody_just_the_last_are_read(store, memory, read):
+    store.write([reported(*(a_run(str(n), start=100.0 * n, user=None) for n in range(5)))])
+    assert [run.submission.job_id for run in part_of(store, memory)] == read.split()
+
+
+@pytest.mark.parametrize(("jobs", "read"), [(1, "4"), (2, "3 4"), (9, "0 1 2 3 4")])
+def test_of_a_user_just_the_last_runs_are_read(store, jobs, read):
+    store.write([reported(*(a_run(str(n), start=100.0 * n) for n in range(5)))])
+    part = part_of(store, Memory(jobs_per_user=jobs))
+    assert [run.submission.job_id for run in part] == read.split()
+
+
+def test_clusters_come_by_their_latest_end_and_then_by_name(store):
+    ends = {"west": 100.0, "north": 900.0, "east": 100.0}
+    store.write([reported(*(a_run("1", start=at, cluster=name) for name, at in ends.items()))])
+    store.write([reported(a_run("2", start=50.0, cluster="north"))])
+    assert store.active_clusters() == ["north", "east", "west"]
+    assert [(each.cluster, each.runs, each.last_end) for each in store.sizes()] == [
+        ("east", 1, 700.0),
+        ("north", 2, 1500.0),
+        ("west", 1, 700.0),
+    ]
+
+
+def test_a_warm_start_is_planned_through_indexes(postgres_url):
+    """After an import statistics are missing or misleading."""
+    store = open_store(postgres_url)
+    with store._database.reading() as connection:
+        store._database.prefer_indexes(connection)
+        for plan in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"):
+            assert connection.exec_driver_sql(f"SHOW enable_{plan}").scalar() == "off"
+    store.close()
