@@ -62,7 +62,7 @@ class PastRuns:
                     queue=row[1],
                     project=row[2],
                     application=row[3],
-                    processors=max(1, row[4] or 1),
+                    processors=row[4] or 1,
                     requested_walltime=row[5],
                     runtime=row[6],
                     wait=max(0.0, row[7] - row[8]),

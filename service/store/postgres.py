@@ -140,7 +140,7 @@ class PostgresDatabase(Database):
     def meaning(self, error: BaseException) -> StoreError:
         """By SQLSTATE; errors without one are those of the connection."""
         state = getattr(error, "sqlstate", None) or ""
-        sentence = str(error).strip().split("\n", maxsplit=1)[0]
+        sentence = str(error).strip().partition("\n")[0]
         if state == _FULL:
             return StoreFullError(f"No room for the database: {sentence}.")
         if state in _MISSING:

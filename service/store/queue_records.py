@@ -102,15 +102,10 @@ class Queues:
                     completions.c.cluster == cluster,
                     completions.c.job_id.in_(ids[first : first + SOUGHT_AT_ONCE]),
                 )
-                for row in connection.execute(wanted):
-                    _note(found, row.job_id, row.start_time, submitted[row.job_id])
+                for job_id, start in connection.execute(wanted):
+                    if start >= submitted[job_id]:  # job ids come round again
+                        found[job_id] = min(start, found.get(job_id, start))
         return found
-
-
-def _note(found: dict[str, float], job_id: str, start: float, submitted: float) -> None:
-    """Remember the first start after a submission: job ids come round again."""
-    if start >= submitted and start < found.get(job_id, float("inf")):
-        found[job_id] = start
 
 
 def _put(connection: Connection, cluster: str, version: int, values: Mapping[str, Any]) -> bool:

@@ -85,6 +85,40 @@ def test_a_backup_overwrites_nothing(history, tmp_path):
     assert (tmp_path / "copy").read_text() == "precious"
 
 
+def test_what_a_backup_that_was_killed_has_left_is_overwritten(history, tmp_path):
+    left = tmp_path / ".copy.unfinished"
+    left.write_text("half a copy")
+    left.chmod(0o644)
+    history.back_up(tmp_path / "copy")
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+    assert not left.exists()
+
+
+def test_a_backup_that_cannot_be_written_is_told(history, tmp_path):
+    with pytest.raises(StoreUnavailableError, match="cannot be written"):
+        history.back_up(tmp_path / "nowhere" / "copy")
+
+
+def test_a_restored_history_is_its_owner_s_alone_and_leaves_nothing_lying_about(
+    history, file, tmp_path
+):
+    history.back_up(tmp_path / "copy")
+    (tmp_path / "copy").chmod(0o644)
+    restored(tmp_path / "copy", history, tmp_path)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    (tmp_path / "copy").write_bytes(b"SQLite format 3\x00" + b"\x55" * 9000)
+    with pytest.raises(StoreDamagedError):
+        restored(tmp_path / "copy", history, tmp_path)
+    assert not [*tmp_path.glob(".*")]
+
+
+def test_the_only_token_is_kept(history, tmp_path):
+    history.back_up(tmp_path / "copy")
+    token, _ = history.issue_token("new", ["admin"], now=1.0)
+    restored(tmp_path / "copy", history, tmp_path)
+    assert history.tokens() == [token]
+
+
 def test_a_restored_history_gives_no_place_out_twice(history, tmp_path):
     history.write([reported(a_run("1"))])
     history.back_up(tmp_path / "copy")

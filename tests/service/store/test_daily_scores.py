@@ -1,5 +1,7 @@
 """Scores are kept by the day on which jobs ended and by what the jobs were."""
 
+from math import inf
+
 import pytest
 from runs import a_run, between, predicted, reported
 
@@ -25,6 +27,12 @@ def test_a_day_has_the_jobs_that_ended_on_it(store):
     assert first.underestimation_rate == 0.5
     assert first.accuracy == pytest.approx((600 / 900 + 900 / 1200) / 2)
     assert (second.label, second.mean_absolute_error) == (5, 0.0)
+    assert second.underestimation_rate == 0.0, "to the second is not too short"
+
+
+@pytest.mark.parametrize(("end", "day"), [(86_399.9, 0), (86_400.0, 1), (172_799.0, 1)])
+def test_a_day_ends_at_midnight(end, day):
+    assert daily_scores.kind_of(a_run("1").submission, end).day == day
 
 
 def test_days_are_counted_back_from_the_newest(store):
@@ -35,7 +43,7 @@ def test_days_are_counted_back_from_the_newest(store):
 
 
 def test_asked_coverage_stands_beside_the_share_that_held(store):
-    end(store, "1", day=3, runtime=600.0, interval=between(500.0, 700.0))
+    end(store, "1", day=3, runtime=600.0, interval=between(600.0, 700.0))
     end(store, "2", day=3, runtime=600.0, interval=between(100.0, 200.0))
     end(store, "3", day=3, runtime=600.0)
     (score,) = store.daily_scores("default", "day", days=1)
@@ -67,14 +75,15 @@ def test_the_days_add_up_to_the_scores_of_all_time(store):
 
 
 def test_old_days_are_dropped_whole(store):
-    for day in (3, 5):
+    for day in (3, 4):
         end(store, str(day), day=day, runtime=600.0)
-    assert store.drop_daily_scores(4 * DAY + 1.0) == 1
-    assert [each.label for each in store.daily_scores("default", "day", days=9)] == [5]
+    assert store.drop_daily_scores(-inf) == 0
+    assert store.drop_daily_scores(5 * DAY - 1.0) == 1
+    assert [each.label for each in store.daily_scores("default", "day", days=9)] == [4]
 
 
 def test_what_is_erased_has_no_days(store):
-    for day in (3, 5):
+    for day in (3, 4, 5):
         end(store, str(day), day=day, runtime=600.0)
     store.erase(Erasure(before=5 * DAY), now=9 * DAY)
     assert [each.label for each in store.daily_scores("default", "day", days=9)] == [5]
@@ -84,7 +93,11 @@ def test_what_is_erased_has_no_days(store):
 
 @pytest.mark.parametrize(
     ("processors", "name"),
-    [(None, ""), (1, "1"), (2, "2-8"), (512, "129-512"), (9999, "513 or more")],
+    [
+        *((None, ""), (1, "1"), (2, "2-8"), (8, "2-8"), (9, "9-32"), (32, "9-32")),
+        *((33, "33-128"), (128, "33-128"), (129, "129-512"), (512, "129-512")),
+        (513, "513 or more"),
+    ],
 )
 def test_every_number_of_processors_has_a_class(processors, name):
     assert daily_scores.size_of(processors) == name

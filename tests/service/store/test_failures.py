@@ -1,5 +1,6 @@
 """What a store does when its database cannot do what it is asked."""
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_a_full_postgresql_database_says_so(empty_postgres_url):
         connection.exec_driver_sql(
             "CREATE TRIGGER fill BEFORE INSERT ON completions EXECUTE FUNCTION fill()"
         )
-    with pytest.raises(StoreFullError, match="could not extend file"):
+    with pytest.raises(StoreFullError, match=r"could not extend file\.$"):
         store.write([reported(a_run("1"))], [predicted("p", a_run("1"))])
     assert store.history_length() == 0
     store.close()
@@ -110,6 +111,44 @@ def test_a_sqlite_database_that_somebody_else_is_writing_to_is_unavailable(
     other.execute("ROLLBACK")
     assert sqlite_store.write([reported(a_run("1"))])[0].accepted == 1
     other.close()
+
+
+def test_whether_there_can_be_writing_is_probed_without_waiting(store_url, store):
+    store.probe_writing(0.01)
+    other = open_store(store_url)
+    with other._database.writing() as connection:
+        if store_url.startswith("postgresql"):
+            connection.exec_driver_sql("LOCK TABLE completions IN SHARE MODE")
+        with pytest.raises(StoreUnavailableError):
+            store.probe_writing(0.01)
+    store.probe_writing(0.01)
+    other.close()
+
+
+@pytest.mark.parametrize(("chosen", "number"), [("full", 2), ("normal", 1)])
+def test_a_sqlite_history_survives_what_it_was_told_to_and_overwrites_what_it_deletes(
+    sqlite_url, chosen, number
+):
+    store = open_store(sqlite_url, sqlite_synchronous=chosen)
+    with store._database.reading() as connection:
+        for pragma, value in (
+            ("synchronous", number),
+            ("secure_delete", 1),
+            ("journal_mode", "wal"),
+        ):
+            assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar() == value
+    store.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("owner", [0, 65534])
+def test_a_history_that_root_makes_belongs_to_the_owner_of_its_directory(tmp_path, owner):
+    os.chown(tmp_path, owner, owner)
+    store = open_store(f"sqlite:///{tmp_path / 'x.sqlite3'}")
+    store.upgrade()
+    store.close()
+    made = (tmp_path / "x.sqlite3").stat()
+    assert (made.st_uid, made.st_gid) == (owner, owner)
 
 
 def test_a_file_that_is_no_database_is_called_so(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from asgi_client import InProcess, run_of
 from runs import a_run, predicted, read_all, reported
-from sqlalchemy import make_url
+from sqlalchemy import event, make_url
 
 from service.store import Erasure, open_store
 
@@ -75,10 +75,28 @@ def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
         [],
         [
             predicted("before", a_run("1", user=NAME), recorded_at=999.9),
-            predicted("after", a_run("2", user="bob"), recorded_at=1002.0),
+            predicted("a second", a_run("2", user="bob"), recorded_at=1001.0),
+            predicted("after", a_run("3", user="bob"), recorded_at=1001.1),
         ],
     )
     assert store.erasable(Erasure(users=frozenset({NAME, "bob"}))).predictions == 1
+
+
+def test_the_tokens_of_who_is_forgotten_are_worthless_and_nameless(store):
+    own, _ = store.issue_token(NAME, ["self"], now=1.0, user=NAME)
+    other, _ = store.issue_token("bob", ["self"], now=2.0, user="bob")
+    assert store.last_erasure() == 0
+    store.erase(Erasure(users=frozenset({NAME})), now=3.0)
+    forgotten, kept = store.tokens()
+    assert (forgotten.token_id, forgotten.revoked_at) == (own.token_id, 3.0)
+    assert NAME not in {forgotten.name, forgotten.user}
+    assert kept == other
+    assert store.last_erasure() > 0
+
+
+def test_what_is_to_be_erased_has_to_be_said(store):
+    with pytest.raises(ValueError, match="Nothing"):
+        store.erase(Erasure(), now=1.0)
 
 
 def test_what_is_just_as_old_as_the_limit_stays(store):
@@ -108,6 +126,28 @@ def test_what_an_older_release_left_in_the_file_is_overwritten(sqlite_url):
     assert store.scrub({NAME}) is None
     assert set(found_in(file.parent).values()) == {0}
     store.close()
+
+
+def test_a_log_that_somebody_reads_is_not_emptied_and_that_is_told(sqlite_url):
+    store = open_store(sqlite_url)
+    impatient(store)
+    store.write([reported(a_run("1", user=NAME))])
+    reading = sqlite3.connect(make_url(sqlite_url).database)
+    reading.execute("BEGIN")
+    reading.execute("SELECT * FROM completions").fetchall()
+    store.erase(Erasure(users=frozenset({NAME})), now=1.0)
+    assert "run this again" in store.scrub({NAME})
+    reading.close()
+    assert store.scrub({NAME}) is None
+    store.close()
+
+
+def impatient(store) -> None:
+    """Let the store wait for no lock."""
+
+    @event.listens_for(store._database.engine, "connect")
+    def _(connection, _record):
+        connection.execute("PRAGMA busy_timeout = 1")
 
 
 def test_a_name_within_another_text_is_told(sqlite_url):

@@ -9,7 +9,7 @@ from runs import a_run, read_all, reported
 from sqlalchemy import make_url
 
 from predictors.base import Memory
-from service.store import Erasure, StoreUnavailableError, open_store
+from service.store import Erasure, StoreUnavailableError, open_store, postgres_log
 from service.store.postgres_log import PostgresLogReader
 from service.store.rows import COMPLETION, completion_row
 
@@ -101,6 +101,12 @@ def test_lag_of_more_than_a_reader_holds_is_still_told(store, reader):
     assert len(read_all(reader, limit=1000)) == 6000
 
 
+def test_after_a_refresh_everything_can_be_read_at_once(store, reader):
+    store.write([reported(*(a_run(str(job)) for job in range(600)))])
+    reader.refresh()
+    assert len(reader.read(1000)) == 600
+
+
 def test_a_duplicate_is_no_news(store, reader):
     store.write([reported(a_run("1"))])
     read_all(reader)
@@ -118,13 +124,15 @@ def test_a_warm_start_and_its_reader_meet_without_gap_or_overlap(store):
     reader.close()
 
 
-def test_a_notification_wakes_a_reader_without_anybody_asking(postgres_url):
+def test_a_notification_wakes_a_reader_without_anybody_asking(postgres_url, monkeypatch):
+    monkeypatch.setattr(postgres_log, "_POLL_SECONDS", 1000.0)  # or it would look by itself
     store, elsewhere = open_store(postgres_url), open_store(postgres_url)
     reader = store.reader()
     reader.refresh()
-    elsewhere.write([reported(a_run("1"))])
-    _until(reader.has_news)
-    assert jobs(reader.read(10)) == ["1"]
+    for job in "123":
+        elsewhere.write([reported(a_run(job))])
+        _until(reader.has_news)
+        assert jobs(reader.read(10)) == [job]
     for opened in (reader, store, elsewhere):
         opened.close()
 
@@ -255,3 +263,12 @@ def test_a_reader_that_was_closed_opens_no_connection_for_those_who_come_late(po
     reader.refresh()
     assert reader._connection is None
     store.close()
+
+
+def test_a_server_that_is_away_is_not_asked_all_the_time():
+    asked = []
+    reader = PostgresLogReader({"host": "127.0.0.1", "port": 1}, asked.append, "0")
+    eventually(lambda: asked)
+    reader._closed.wait(0.1)
+    assert len(asked) < 20, "once a second, and not thousands of times"
+    reader.close()

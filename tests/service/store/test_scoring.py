@@ -76,7 +76,7 @@ def test_recent_scores_are_over_the_thousand_jobs_that_ended_last(store):
     store.write([reported(*late)])
     store.write([reported(*early)])
     (recent,) = store.recent_scores("default")
-    assert recent.jobs == RECENT
+    assert recent.jobs == RECENT == 1000
     assert recent.underestimation_rate == 5 / RECENT
     assert recent.intervals == Promise(jobs=RECENT, asked=pytest.approx(0.9), got=1 - 5 / RECENT)
     assert recent.rates is None
@@ -93,6 +93,18 @@ def test_a_rate_of_underestimates_that_was_asked_for_is_compared_with_what_came(
     (recent,) = store.recent_scores("default")
     assert recent.rates == Promise(jobs=2, asked=pytest.approx(0.15), got=0.5)
     assert recent.underestimation_rate == pytest.approx(2 / 3)
+
+
+def test_what_is_predicted_to_the_second_is_not_too_short_and_within_its_interval(store):
+    for job, (lower, upper) in enumerate([(600.0, 900.0), (300.0, 600.0)]):
+        run = a_run(str(job), start=1000.0 * job, runtime=600.0)
+        interval = between(lower, upper)
+        asked = {"interval": interval, "underestimation_rate": 0.1}
+        store.write([reported(run)], [predicted(f"p{job}", run, 600.0, **asked)])
+    (recent,), (score,) = store.recent_scores("default"), store.scores("default")
+    assert recent.underestimation_rate == score.underestimation_rate == 0.0
+    assert recent.rates == Promise(jobs=2, asked=pytest.approx(0.1), got=0.0)
+    assert recent.intervals.got == score.coverage == 1.0
 
 
 def test_a_job_that_is_killed_a_moment_after_its_request_is_held_by_an_interval_up_to_it(store):
@@ -266,6 +278,31 @@ def test_of_twins_without_names_each_closes_one_prediction_at_submission(store):
     store.write([reported(twins[1])])
     assert scored(store) == 2
     assert store.drop_stale_predictions(1e12) == 0
+
+
+def test_twins_that_end_in_one_report_close_a_prediction_at_submission_each(store):
+    twins = [a_run(job, application="a") for job in "12"]
+    at_start = [predicted(f"{job}'", twins[0], job_id=job) for job in "12"]
+    store.write([], [*(predicted(name, twins[0]) for name in "abc"), *at_start])
+    store.write([reported(*twins)])
+    assert scored(store) == 2
+    assert store.drop_stale_predictions(1e12) == 1, "the third is another job's"
+
+
+def test_the_prediction_of_a_later_job_with_the_same_id_stays_open(store):
+    later = a_run("7", start=90_000.0)
+    store.write([], [predicted("p", RUN, job_id="7"), predicted("q", later, job_id="7")])
+    store.write([reported(RUN)])
+    store.write([reported(later)])
+    assert scored(store) == 2
+
+
+@pytest.mark.parametrize(("late", "expected"), [(2.0, 1), (2.1, 0)])
+def test_two_clocks_may_differ_by_two_seconds_at_the_end_of_a_run_too(store, late, expected):
+    end = RUN.end_time + late
+    store.write([], [predicted("p", RUN, job_id="7", submit_time=end)])
+    store.write([reported(RUN)])
+    assert scored(store) == expected
 
 
 def test_a_replaced_prediction_of_another_cluster_is_left_alone(store):

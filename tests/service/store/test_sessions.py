@@ -49,7 +49,7 @@ def test_the_database_holds_nothing_that_a_browser_could_present(store, store_ur
 
 
 def test_sessions_that_are_over_are_forgotten(store, store_url, token):
-    for now in (100.0, 200.0):
+    for now in (100.0, 160.0):
         store.open_session(token, now, seconds=60.0)
     with create_engine(store_url, poolclass=NullPool).connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar() == 1

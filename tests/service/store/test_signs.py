@@ -1,5 +1,6 @@
 """What a history shows of how a site is connected, on either database."""
 
+import pytest
 from runs import a_run, predicted, reported
 
 from service.store import Shift, open_store
@@ -98,3 +99,43 @@ def test_another_history_has_another_fingerprint_and_one_keeps_its_own(store, tm
     other.upgrade()
     assert len({store.fingerprint(), store.fingerprint(), other.fingerprint()}) == 2
     other.close()
+
+
+def moved_by(*zones: tuple[int, float]):
+    """Runs, and the same again: some moved by one zone, some by another."""
+    first, second = [], []
+    for jobs, seconds in zones:
+        for _ in range(jobs):
+            job = len(first)
+            first.append(recent(str(job), ago=DAY + 60 * job))
+            second.append(recent(str(job), ago=DAY + 60 * job + seconds))
+    return [reported(*first), reported(*second)]
+
+
+@pytest.mark.parametrize(
+    ("zones", "shown"),
+    [
+        ([(4, 3600), (2, 7200)], Shift(seconds=-3600, jobs=4)),
+        ([(2, 3600), (4, -7200)], Shift(seconds=7200, jobs=4)),
+        ([(3, 3600), (2, 7200)], None),
+        ([(1, 50_400)], Shift(seconds=-50_400, jobs=1)),
+        ([(1, 902)], Shift(seconds=-900, jobs=1)),
+        ([(1, 898)], Shift(seconds=-900, jobs=1)),
+        ([(1, 903)], None),
+        ([(1, 1)], None),
+    ],
+)
+def test_a_shift_is_of_whole_quarters_of_an_hour_and_shown_by_twice_as_many_jobs_as_any_other(
+    store, zones, shown
+):
+    store.write(moved_by(*zones))
+    assert signs(store).twice == shown
+
+
+@pytest.mark.parametrize(("jobs", "shown"), [(2, None), (3, Shift(seconds=3600, jobs=3))])
+def test_fewer_than_three_runs_of_another_zone_may_be_chance(store, jobs, shown):
+    asked = [recent(str(job), ago=DAY + 700 * job, application="a") for job in range(jobs)]
+    ended = [recent(str(job), ago=DAY + 700 * job - 3600, application="a") for job in range(jobs)]
+    store.write([], [predicted(f"p{place}", run) for place, run in enumerate(asked)])
+    store.write([reported(*ended)])
+    assert signs(store).moved == shown

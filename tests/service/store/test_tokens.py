@@ -66,3 +66,26 @@ def test_no_secret_reaches_the_database(sqlite_url, tmp_path):
 @pytest.mark.parametrize("text", ["", "wt", "wt_", "wt_ab", "wt_ab_", "wt__cd", "xx_ab_cd"])
 def test_what_is_no_token_is_not_taken_for_one(text):
     assert parse_token(text) is None
+
+
+@pytest.mark.parametrize(
+    ("scopes", "user"), [({"self"}, None), ({"predict"}, "ann"), ({"self", "read"}, "ann")]
+)
+def test_a_token_of_ones_own_has_its_user_and_no_other_scope(store, scopes, user):
+    with pytest.raises(ValueError, match="Scope self"):
+        store.issue_token("x", scopes, now=1.0, user=user)
+    assert store.tokens() == []
+
+
+def test_a_token_of_ones_own_is_kept_with_its_user(store):
+    own, _ = store.issue_token("x", ["self"], now=1.0, user="ann")
+    assert [token.user for token in store.tokens()] == [own.user] == ["ann"]
+    assert own.allows("self")
+    assert not own.allows("read")
+
+
+def test_all_tokens_can_be_forgotten_as_if_there_had_been_none(store):
+    for now in (1.0, 2.0):
+        store.issue_token("x", ["admin"], now=now)
+    assert store.forget_tokens() == 2
+    assert store.tokens() == []

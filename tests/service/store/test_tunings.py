@@ -2,12 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 from runs import a_run, reported
 
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 from service.store import Adoption, TuningLostError, TuningState, open_store
-from service.store.tuning_records import MOST_ATTEMPTS
+from service.store.tables import tunings
 
 PLAN = TuningPlan(history=50, training=100, test=100)
 
@@ -108,6 +109,7 @@ def test_each_subject_is_in_force_with_what_it_replaced_and_may_come_back(store)
     )
     back = Adoption(subject="attention", parameters=None)
     before = store.tunings.version()
+    assert before == 0
     for number, adopted in enumerate(([knn(3), weights], [knn(4)], [back])):
         waiting = store.tunings.ask("default", PLAN, "request", float(number))
         taken = store.tunings.take(waiting.tuning_id, float(number))
@@ -157,10 +159,14 @@ def test_a_round_is_given_back_by_the_process_that_has_it_alone(store):
 
 def test_a_round_whose_processes_keep_dying_fails(store):
     tuning_id = asked(store).tuning_id
-    for attempt in range(MOST_ATTEMPTS):
+    for attempt in range(3):
         store.tunings.give_back(store.tunings.take(tuning_id, float(attempt)), float(attempt))
+        if attempt < 2:
+            waiting = store.tunings.find(tuning_id)
+            assert (waiting.state, waiting.finished_at) == ("waiting", None)
     failed = store.tunings.find(tuning_id)
-    assert (failed.state, failed.error) == ("failed", f"Its process died, {MOST_ATTEMPTS} times.")
+    assert (failed.state, failed.error) == ("failed", "Its process died, 3 times.")
+    assert failed.finished_at == 2.0
     assert store.tunings.take(tuning_id, 9.0) is None
 
 
@@ -200,3 +206,17 @@ def test_the_latest_completions_come_in_log_order(store):
     latest = store.tunings.latest_completions("default", 60)
     assert [int(one.submission.job_id) for one in latest] == [*range(50, 100), *range(10, 20)]
     assert len(store.tunings.latest_completions("default", 1000)) == 70
+
+
+def test_the_newest_hundred_rounds_are_listed(store):
+    waiting = asked(store)
+    store.tunings.fail(store.tunings.take(waiting.tuning_id, 2.0), "no", 3.0)
+    old = [{"tuning_id": f"t{n}", "asked_at": 10.0 + n} for n in range(100)]
+    same = {"cluster": "default", "state": "done", "origin": "request", "attempts": 1}
+    with store._database.writing() as connection:
+        plan = msgspec.json.encode(PLAN).decode()
+        connection.execute(
+            tunings.insert(), [{**each, **same, "plan": plan, "horizon": 1} for each in old]
+        )
+    listed = store.tunings.of_cluster("default")
+    assert [round_.tuning_id for round_ in listed] == [f"t{n}" for n in range(99, -1, -1)]

@@ -1,9 +1,11 @@
 """A start on a part of the log ends where a start on all of it would."""
 
 import random
+from functools import cache
 from math import inf
 
 import pytest
+from coverage_pauses import uncovered
 from runs import a_run, reported
 
 from predictors.base import Memory
@@ -11,7 +13,10 @@ from predictors.jobs import Submission
 from predictors.registry import PREDICTORS, create
 from service.metrics import Metrics
 from service.settings import Settings
+from service.store import open_store
 from service.worker.live_state import LiveState
+
+pytestmark = pytest.mark.lengthy(30)
 
 NOW = 1e10
 DAY = 86400.0
@@ -128,6 +133,7 @@ def test_a_predictor_answers_after_a_warm_start_as_after_the_whole_log(store, lo
         assert warm.predict(job) == whole.predict(job)
 
 
+@cache
 def a_long_log():
     """Two months of a busy cluster and of a small one, in the order of their ends."""
     chance = random.Random(1)
@@ -144,22 +150,52 @@ def a_long_log():
     return sorted(runs, key=lambda run: run.end_time)
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def long_store(request, tmp_path_factory):
+    """A store on either database that holds the long log; nobody changes it."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('long') / 'walltimed.sqlite3'}"
+    else:
+        url = request.getfixturevalue("postgres").create_database()
+    opened = open_store(url)
+    opened.upgrade()
+    with uncovered():
+        for _ in opened.import_completions(a_long_log()):
+            pass
+    yield opened
+    opened.close()
+
+
+def a_state(method: str) -> LiveState:
+    """One that has learned nothing yet."""
+    histories = {name: {"history": 1000} for name in ("least-cost", "attention")}
+    return LiveState(Settings(method=method, predictors=histories), Metrics())
+
+
+@pytest.fixture(scope="module")
+def all_learned():
+    """What the whole of the long log teaches a service with a method, learned once."""
+
+    @cache
+    def learned(method: str) -> LiveState:
+        state = a_state(method)
+        with uncovered():
+            state.apply(a_long_log())
+        return state
+
+    return learned
+
+
 @pytest.mark.parametrize("method", ["max-usage", "knn", "least-cost", "percentile"])
-def test_a_service_knows_after_a_warm_start_what_it_knew(store, method):
-    settings = Settings(
-        method=method, predictors={name: {"history": 1000} for name in ("least-cost", "attention")}
-    )
-    whole, warm = LiveState(settings, Metrics()), LiveState(settings, Metrics())
-    log = a_long_log()
-    whole.apply(log)
-    for _ in store.import_completions(log):
-        pass
-    reader, parts = store.warm_start(warm.memories, NOW)
+def test_a_service_knows_after_a_warm_start_what_it_knew(long_store, all_learned, method):
+    log, whole, warm = a_long_log(), all_learned(method), a_state(method)
+    reader, parts = long_store.warm_start(warm.memories, NOW)
     reader.close()
-    recent, windows = map(list, parts)
+    with uncovered():
+        recent, windows = map(list, parts)
+        warm.remember(recent, windows)
     assert len(recent) < len(log)
     assert len(windows) < len(log)
-    warm.remember(recent, windows)
     assert warm.clusters == whole.clusters == ["north", "south"]
     for cluster in whole.clusters:
         before, after = whole.of(cluster), warm.of(cluster)
@@ -170,3 +206,48 @@ def test_a_service_knows_after_a_warm_start_what_it_knew(store, method):
             job = Submission(user=user, requested_walltime=3600.0, submit_time=61 * DAY)
             for name in PREDICTORS:
                 assert after.predictors[name].predict(job) == before.predictors[name].predict(job)
+
+
+@pytest.mark.parametrize(
+    ("memory", "read"),
+    [
+        (Memory(latest_jobs=2), "3 4"),
+        (Memory(latest_jobs=1), "4"),
+        (Memory(window_seconds=100.0), "3 4"),
+        (Memory(window_seconds=99.9), "4"),
+        (Memory(window_seconds=199.0, latest_jobs=1), "3 4"),
+        (Memory(latest_jobs=9), "0 1 2 3 4"),
+    ],
+)
+def test_of_jobs_of_nobody_just_the_last_are_read(store, memory, read):
+    store.write([reported(*(a_run(str(n), start=100.0 * n, user=None) for n in range(5)))])
+    assert [run.submission.job_id for run in part_of(store, memory)] == read.split()
+
+
+@pytest.mark.parametrize(("jobs", "read"), [(1, "4"), (2, "3 4"), (9, "0 1 2 3 4")])
+def test_of_a_user_just_the_last_runs_are_read(store, jobs, read):
+    store.write([reported(*(a_run(str(n), start=100.0 * n) for n in range(5)))])
+    part = part_of(store, Memory(jobs_per_user=jobs))
+    assert [run.submission.job_id for run in part] == read.split()
+
+
+def test_clusters_come_by_their_latest_end_and_then_by_name(store):
+    ends = {"west": 100.0, "north": 900.0, "east": 100.0}
+    store.write([reported(*(a_run("1", start=at, cluster=name) for name, at in ends.items()))])
+    store.write([reported(a_run("2", start=50.0, cluster="north"))])
+    assert store.active_clusters() == ["north", "east", "west"]
+    assert [(each.cluster, each.runs, each.last_end) for each in store.sizes()] == [
+        ("east", 1, 700.0),
+        ("north", 2, 1500.0),
+        ("west", 1, 700.0),
+    ]
+
+
+def test_a_warm_start_is_planned_through_indexes(postgres_url):
+    """After an import statistics are missing or misleading."""
+    store = open_store(postgres_url)
+    with store._database.reading() as connection:
+        store._database.prefer_indexes(connection)
+        for plan in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"):
+            assert connection.exec_driver_sql(f"SHOW enable_{plan}").scalar() == "off"
+    store.close()
