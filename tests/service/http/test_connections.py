@@ -14,8 +14,9 @@ from service.logs import SparseLog
 from service.settings import Settings
 
 
-def test_the_installed_uvicorn_does_what_the_protocol_supposes():
+def test_the_installed_uvicorn_does_what_the_protocol_supposes(caplog):
     rehearse(BoundedProtocol)
+    assert caplog.records == [], "what it refuses in the rehearsal is nobody's business"
     assert server.protocol() is BoundedProtocol
 
 
