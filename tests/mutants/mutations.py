@@ -60,9 +60,15 @@ LUA_MISTAKES = (
 """What is replaced in Lua by what, as regular expressions on one line without its comment."""
 
 
-ASSURANCES = {"strict", "kw_only", "frozen", "slots", "gc"}
-"""Arguments that hold programmers to something, or save memory, and change nothing that a program
-does."""
+ASSURANCES = {"strict", "kw_only", "frozen", "slots", "gc", "_nrt", "forceinline"} | {
+    *("no_cpython_wrapper", "no_cfunc_wrapper"),
+}
+"""Arguments that hold programmers to something, or save time or memory, and change nothing that a
+program does."""
+
+
+SINGLE = {"clock", "rules", "scratch"}
+"""Arrays of the scheduler's state that have one entry: it is the first and the last one."""
 
 
 class DeleteStatement(Operator):
@@ -189,9 +195,18 @@ def _behaviour(source: str) -> str:
             node.returns = None
         elif isinstance(node, ast.keyword) and node.arg in ASSURANCES:
             node.value = ast.Constant(None)
+        elif isinstance(node, ast.Subscript) and _is_single(node.value):
+            node.slice = ast.parse(ast.unparse(node.slice).replace("-1", "0"), mode="eval").body
         if isinstance(getattr(node, "body", None), list):
             node.body = [part for part in node.body if not _is_text(part)]
     return ast.dump(tree)
+
+
+def _is_single(array: ast.expr) -> bool:
+    """Whether it is an array of one entry, as in `state.clock`, or a column of one."""
+    if isinstance(array, ast.Subscript) and isinstance(array.slice, ast.Constant):
+        array = array.value if isinstance(array.slice.value, str) else array
+    return isinstance(array, ast.Attribute) and array.attr in SINGLE
 
 
 def _is_text(statement: ast.stmt) -> bool:
