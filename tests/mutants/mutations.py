@@ -195,11 +195,20 @@ def _behaviour(source: str) -> str:
             node.returns = None
         elif isinstance(node, ast.keyword) and node.arg in ASSURANCES:
             node.value = ast.Constant(None)
+        elif isinstance(node, ast.arguments):
+            _let_arguments_be_named_or_not(node)
         elif isinstance(node, ast.Subscript) and _is_single(node.value):
             node.slice = ast.parse(ast.unparse(node.slice).replace("-1", "0"), mode="eval").body
         if isinstance(getattr(node, "body", None), list):
             node.body = [part for part in node.body if not _is_text(part)]
     return ast.dump(tree)
+
+
+def _let_arguments_be_named_or_not(signature: ast.arguments) -> None:
+    """A `*` or `/` in a signature is for those who write calls, as ASSURANCES are."""
+    signature.args = [*signature.posonlyargs, *signature.args, *signature.kwonlyargs]
+    signature.defaults += filter(None, signature.kw_defaults)
+    signature.posonlyargs, signature.kwonlyargs, signature.kw_defaults = [], [], []
 
 
 def _is_single(array: ast.expr) -> bool:
