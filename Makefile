@@ -46,7 +46,7 @@ demo: .venv/served
 	@$(BIN)/walltimed warm-up
 	@touch $@
 
-# Compiled once before both test processes, with the checks beside them.
+# Compiled once before all test processes, with the checks beside them.
 test: .venv/ready
 	$(BIN)/walltimed warm-up
 	$(MAKE) -j 2 check tests
@@ -63,7 +63,7 @@ mutants: .venv/ready
 	$(BIN)/python tests/mutants/run.py --count $(MUTANTS)
 
 tests: .venv/ready
-	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term $(LONG)
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(LONG)
 
 check: lint types imports
 

@@ -7,10 +7,12 @@ So the name of a cached function ends with a digest of everything that was compi
 
 import fcntl
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from hashlib import sha256
+from importlib import import_module
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -34,6 +36,27 @@ Result = TypeVar("Result")
 
 CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, np.dtype, np.generic)
 """Types of globals whose values the compiler copies into machine code."""
+
+LINEAR_ALGEBRA = "scipy.linalg"
+
+
+def load_numpy_functions() -> None:
+    """Load numba's share of NumPy without SciPy, where that is installed.
+
+    numba would load SciPy for products of matrices, of which there are none here. It takes a tenth
+    of a second of every start, and memory of every process. A module that is None cannot be found.
+    """
+    is_hidden = LINEAR_ALGEBRA not in sys.modules
+    if is_hidden:
+        sys.modules[LINEAR_ALGEBRA] = None  # type: ignore[assignment]
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        if is_hidden:
+            del sys.modules[LINEAR_ALGEBRA]
+
+
+load_numpy_functions()
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

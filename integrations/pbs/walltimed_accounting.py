@@ -61,17 +61,16 @@ def batches(directory, position):
         offset = position.offset if day == position.day else 0
         with open(os.path.join(directory, day), "rb") as file:
             file.seek(offset)
-            records, read, taken = [], 0, 0
+            begin, records, taken = offset, [], 0
             for line, size in whole_lines(file):
                 offset += size
-                read += 1
                 if RUN_ENDED.match(line):
                     records.append(MARK.sub(known_mark, line))
                     taken += len(line)
                 if len(records) == MOST_LINES or taken > MOST_BYTES:
                     yield day, offset, records
-                    records, read, taken = [], 0, 0
-            if read:
+                    begin, records, taken = offset, [], 0
+            if offset > begin:
                 yield day, offset, records
 
 

@@ -109,13 +109,14 @@ class Forwarder(http.server.BaseHTTPRequestHandler):
     def drop(self, length):
         """Read a document to its end, and keep nothing of it."""
         print(f"a document of {length} bytes was dropped", file=sys.stderr, flush=True)
-        while length > 0:
-            read = len(self.rfile.read(min(length, 65536)))
-            length = length - read if read else 0
+        while length:
+            piece = self.rfile.read(min(length, 65536))
+            if not piece:  # the sender has left
+                return
+            length -= len(piece)
 
     def answer(self, status):
-        """A status, and nothing else."""
-        self.close_connection = True
+        """A status, and nothing else; the header closes the connection on our side, too."""
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.send_header("Connection", "close")
@@ -153,7 +154,7 @@ def user_of(client, server):
 
 def table_address(address):
     """An IPv4 address and port as the kernel's table has them."""
-    number = struct.unpack("=I", socket.inet_aton(address[0]))[0]
+    (number,) = struct.unpack("=I", socket.inet_aton(address[0]))
     return f"{number:08X}:{address[1]:04X}"
 
 

@@ -145,6 +145,7 @@ app = typer.Typer(
     name="walltimed",
     cls=Commands,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     epilog="Exit codes: 0 done, 1 failed, 2 bad options or input, 3 some lines rejected, "

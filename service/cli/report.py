@@ -289,8 +289,12 @@ def write_mails(
 
 
 def file_name(user: str) -> str:
-    """A name that leads nowhere else, whatever the user is called."""
-    return re.sub(r"[^\w.@-]", "_", user).lstrip(".") or "_"
+    """A name of its own for each user, that leads nowhere else, whatever the user is called."""
+    return re.sub(r"^\.|[^\w.@-]", lambda found: "".join(map(_escaped, found[0].encode())), user)
+
+
+def _escaped(byte: int) -> str:
+    return f"%{byte:02X}"
 
 
 def mail(user: str, own: dict[str, Any], better: Sequence[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_
 from service.cli.outputs import check_file
 from service.cli.stores import ready
 
-STARTING_THRESHOLD = 200_000
+STARTING_THRESHOLD = 1_000_000
 """Objects between garbage collections until the service is ready: a start makes many that stay, and
 looking for others among them takes a sixth of it."""
 

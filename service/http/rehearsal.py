@@ -123,7 +123,12 @@ def _hasty(kind: type[HttpToolsProtocol], *, hurries: bool) -> type[HttpToolsPro
 async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes], *, closes: bool) -> Wire:
     """What a connection answers to what is sent, and whether it is closed in the end."""
     config = uvicorn.Config(
-        _application, lifespan="off", log_config=None, access_log=False, date_header=False
+        _application,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        date_header=False,
     )
     config.load()
     wire = Wire()

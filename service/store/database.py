@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.store.log import LogReader
 from service.store.store_errors import RefusedRecordError, StoreError, StoreUnavailableError
@@ -56,6 +57,14 @@ class Database(ABC):
             raise StoreUnavailableError("All connections to the database are busy.") from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise RefusedRecordError(f"The database cannot hold a value: {error}.") from error
+
+    def close(self) -> None:
+        """Close all connections: those in use once they are given back.
+
+        The pool forgets what is in use while it is disposed of, and nobody would ever close that.
+        """
+        event.listen(self.engine, "checkin", _close)
+        self.engine.dispose()
 
     @abstractmethod
     def meaning(self, error: BaseException) -> StoreError:
@@ -116,3 +125,8 @@ class Database(ABC):
     @abstractmethod
     def follow(self, horizon: Any | None = None) -> LogReader:
         """Read the log from ``horizon`` on, or from its beginning."""
+
+
+def _close(_: Any, pooled: ConnectionPoolEntry) -> None:
+    """Close a connection that is given back to a pool; the next one to be taken is a new one."""
+    pooled.invalidate()

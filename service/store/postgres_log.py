@@ -72,8 +72,6 @@ class PostgresLogReader:
 
     def refresh(self) -> None:
         """Read ahead now, on the caller's time."""
-        if self._closed.is_set():
-            return
         with suppress(psycopg.Error):
             self._read_ahead()
 
@@ -83,7 +81,8 @@ class PostgresLogReader:
         with suppress(psycopg.Error), psycopg.connect(**self._connect) as connection:
             connection.execute(f"NOTIFY {CHANNEL}")
         self._thread.join()
-        self._drop_connection()
+        with self._fetching:
+            self._drop_connection()
 
     def _follow(self) -> None:
         while not self._closed.is_set():
@@ -105,6 +104,8 @@ class PostgresLogReader:
 
     def _read_ahead(self) -> None:
         with self._fetching:
+            if self._closed.is_set():  # or there would be a connection that nobody closes
+                return
             try:
                 self._fetch(self._connected())
             except psycopg.Error as error:

@@ -94,8 +94,8 @@ class Store:
             return signs.read(connection, since, now)
 
     def close(self) -> None:
-        """Close all connections that are not in use."""
-        self._database.engine.dispose()
+        """Close all connections: those in use once they are given back."""
+        self._database.close()
 
     def write(
         self,

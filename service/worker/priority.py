@@ -15,8 +15,11 @@ LOWEST_PRIORITY = 19
 
 
 def settle_process() -> None:
-    """Keep long pauses away from requests: what was learned so far is not garbage-collected."""
-    gc.collect()
+    """Keep long pauses away from requests: what was learned so far is not garbage-collected.
+
+    What of it is garbage, a few thousand objects, is kept too: to find it takes longer than all
+    that a worker imports from SQLAlchemy.
+    """
     gc.freeze()
     gc.set_threshold(COLLECTION_THRESHOLD)
     sys.setswitchinterval(SWITCH_SECONDS)

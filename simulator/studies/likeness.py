@@ -30,7 +30,8 @@ from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.least_cost import published_methods
-from simulator.studies.study import Played, Study, StudyError, Takes, runs_of
+from simulator.studies.likeness_picture import draw
+from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
 
 if TYPE_CHECKING:
     from predictors.base import Predictor
@@ -291,8 +292,8 @@ def gains_table(
         for each, row in zip(found, gains, strict=True)
     ]
     lines += [
-        (name, "", *map(_percent, summary(gains, axis=0)))
-        for name, summary in (("median", np.nanmedian), ("worst", np.nanmax))
+        (name, "", *(_percent(_of_known(summary, column)) for column in gains.T))
+        for name, summary in (("median", np.median), ("worst", np.max))
     ]
     return text_table((title, "jobs", *(f"price {price:g}" for price in PRICES)), lines)
 
@@ -320,7 +321,7 @@ def published_table(found: Sequence[Likeness]) -> str:
     names = [point.setting for point in found[0].published]
     ratios = np.array([[each.over(point) for point in each.published] for each in found])
     lines = [
-        (name, *map(_percent, ratios[:, place]), _percent(np.nanmedian(ratios[:, place])))
+        (name, *map(_percent, ratios[:, place]), _percent(_of_known(np.median, ratios[:, place])))
         for place, name in enumerate(names)
     ]
     heads = ("adapted against", *(_short(each.name) for each in found), "median")
@@ -338,6 +339,14 @@ def details(found: Sequence[Likeness]) -> str:
     ]
     heads = ("adapted: underestimated, error in s", *(f"price {price:g}" for price in PRICES))
     return text_table(heads, lines)
+
+
+def _of_known(
+    summary: Callable[[NDArray[np.float64]], float], shares: NDArray[np.float64]
+) -> float:
+    """The summary of those that there are; NaN without any."""
+    known = shares[~np.isnan(shares)]
+    return summary(known) if len(known) else np.nan
 
 
 def _percent(share: float) -> str:
@@ -359,6 +368,12 @@ def records(played: Played) -> dict[str, Any]:
     return {"logs": {part.trace: found.as_dict() for part, found in played}}
 
 
+def write(directory: Path, title: str, text: str, played: Played) -> None:
+    """Write the tables, and the picture of all trade-offs."""
+    write_text(directory, title, text, played)
+    draw([found for _, found in played], directory / "trade-offs.svg")
+
+
 STUDY = Study(
     title="attention, learned from the other logs, frozen and adapted, and auto",
     takes=Takes.TRACES,
@@ -366,4 +381,5 @@ STUDY = Study(
     play=play,
     report=report,
     records=records,
+    write=write,
 )

@@ -14,6 +14,7 @@ from service.store import open_store
 from simulator.replay.remote import Client
 
 pytestmark = [
+    pytest.mark.lengthy(20),
     pytest.mark.acceptance,
     pytest.mark.skipif(
         not is_installed(), reason="no chromium and chromedriver; `make chromium` installs them"

@@ -13,6 +13,7 @@ from slurm_site import CLUSTER, SlurmSite
 
 REASON = private_slurm.reason_to_skip() or slurm_accounting.reason_to_skip(ROOT)
 pytestmark = [
+    pytest.mark.lengthy(20),
     pytest.mark.acceptance,
     pytest.mark.skipif(REASON is not None, reason=REASON or ""),
 ]

@@ -8,6 +8,7 @@ from running_service import eventually
 from slurm_site import SlurmSite
 
 pytestmark = [
+    pytest.mark.lengthy(40),
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
 ]

@@ -11,6 +11,7 @@ from running_service import WALLTIMED, eventually
 from slurm_site import CLUSTER, SlurmSite
 
 pytestmark = [
+    pytest.mark.lengthy(60),
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
 ]

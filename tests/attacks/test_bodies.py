@@ -8,10 +8,10 @@ from raw_http import answers_to, connection, parse, read_all, request
 from running_service import completion, eventually
 
 LONGEST_WAIT = 2.0
-"""What an attack may cost another caller, on a shared machine; it was minutes once."""
+"""Processor seconds that an attack may cost another caller; it was minutes once."""
 
 LONGEST_WAIT_FOR_A_BODY = 4.0
-"""The same for a body that is looked at in one piece; it was 20 s on a machine as busy as that."""
+"""The same for a body that is looked at in one piece; it was 20 s once."""
 
 LARGEST = 8 << 20
 """Bytes of a body that is read, but for NDJSON."""

@@ -5,15 +5,15 @@ import time
 from contextlib import ExitStack
 
 import pytest
+from patience import BUSY_SECONDS
 from raw_http import answers_to, connection, parse, read_all, request, seconds_until_closed
 from running_service import Service, eventually
 
 from service.http.connections import BoundedProtocol
 
-MOST_CONNECTIONS = 100
+pytestmark = pytest.mark.lengthy(25)
 
-SLACK = 15.0
-"""Seconds that a busy machine may add."""
+MOST_CONNECTIONS = 100
 
 HALF_HEAD = b"POST /v1/predictions HTTP/1.1\r\nhost: local"
 HALF_BODY = request(
@@ -31,7 +31,7 @@ def test_silent_connections_do_not_lock_others_out_for_long(attacked, tell):
         assert refused.headers["retry-after"] == "1"
         assert "as many as the service takes" in attacked.log.read_text()
         began = time.monotonic()
-        limit = BoundedProtocol.head_seconds + SLACK
+        limit = BoundedProtocol.head_seconds + BUSY_SECONDS
         answered = eventually(
             lambda: [a for a in answers_to(attacked.socket, request("GET", "/health/live"))
                      if a.status == 200],
@@ -49,7 +49,7 @@ def test_a_head_has_ten_seconds_however_slowly_it_drips(attacked, tell):
             for byte in HALF_HEAD * 10:
                 opened.sendall(bytes([byte]))
                 time.sleep(0.1)
-                if time.monotonic() - began > BoundedProtocol.head_seconds + SLACK:
+                if time.monotonic() - began > BoundedProtocol.head_seconds + BUSY_SECONDS:
                     break
         except OSError:
             pass
@@ -57,7 +57,7 @@ def test_a_head_has_ten_seconds_however_slowly_it_drips(attacked, tell):
     took = time.monotonic() - began
     tell(f"{answer.status} after {took:.1f} s")
     assert answer.status == 408
-    assert took < BoundedProtocol.head_seconds + SLACK
+    assert took < BoundedProtocol.head_seconds + BUSY_SECONDS
 
 
 def test_a_body_that_stops_has_thirty_seconds(attacked, is_long, tell):
@@ -65,9 +65,9 @@ def test_a_body_that_stops_has_thirty_seconds(attacked, is_long, tell):
         pytest.skip("takes half a minute: --long")
     with connection(attacked.socket) as opened:
         opened.sendall(HALF_BODY + b"{")
-        took = seconds_until_closed(opened, 30 + SLACK)
+        took = seconds_until_closed(opened, 30 + BUSY_SECONDS)
     tell(f"closed after {took:.1f} s")
-    assert BoundedProtocol.silent_seconds <= took < 30 + SLACK
+    assert BoundedProtocol.silent_seconds <= took < 30 + BUSY_SECONDS
 
 
 def test_sigterm_waits_for_no_silent_connection(fresh_url, tell):

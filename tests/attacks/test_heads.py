@@ -4,7 +4,7 @@ import pytest
 from raw_http import answers_to, connection, parse, read_all, request
 
 LONGEST_WAIT = 2.0
-"""What an attack may cost another caller, on a shared machine; it was 10.5 s once."""
+"""Processor seconds that an attack may cost another caller; it was 10.5 s once."""
 
 
 def flood(path, head: bytes, piece: bytes, total: int) -> tuple[int, list]:

@@ -17,7 +17,7 @@ import pytest
 from running_service import completion, eventually
 from sqlalchemy import NullPool, create_engine, text
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lengthy(60), pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 KILLS, KILLS_OF_A_LONG_ATTACK = 20, 150
 """On each of the two databases."""

@@ -2,6 +2,10 @@
 
 import importlib.util
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +47,7 @@ def jobs(service):
     return [line.split(";")[2].removesuffix(".hill") for line in text.splitlines()]
 
 
-def test_every_run_that_ended_is_reported_once(follower, log):
+def test_every_run_that_ended_is_reported_once(follower, log, capsys):
     day = log / "20310203"
     day.write_text(record(1, "Q") + record(1, "S") + record(1) + record(2, "R"))
     with fake_service(OK, hangs_up=True) as service:
@@ -53,7 +57,10 @@ def test_every_run_that_ended_is_reported_once(follower, log):
         (log / "20310204").write_text(record(4))
         look(follower, log, service)
         look(follower, log, service)
-    assert jobs(service) == ["1", "2", "3", "4"]
+    texts = [request["text"] for request in service.requests]
+    assert texts == [record(1) + record(2, "R"), record(3), record(4)]
+    told = "reported 2 records\nreported 2 records\n"
+    assert capsys.readouterr().err == told, "the third look found nothing"
     assert service.headers[0].startswith("POST /v1/adapters/pbs/accounting?cluster=default&")
 
 
@@ -76,11 +83,44 @@ def test_what_was_not_acknowledged_is_sent_again(follower, log):
     assert jobs(service) == ["1", "1"]
 
 
+def sizes(service):
+    """How many records came in each batch."""
+    return [request["text"].count("\n") for request in service.requests]
+
+
 def test_a_long_log_is_sent_in_batches(follower, log):
-    (log / "20310203").write_text("".join(record(job) for job in range(1201)))
+    (log / "20310203").write_text("".join(record(job) for job in range(1001)))
     with fake_service(OK, hangs_up=True) as service:
         look(follower, log, service)
-    assert [request["text"].count("\n") for request in service.requests] == [500, 500, 201]
+    assert sizes(service) == [500, 500, 1]
+
+
+@pytest.mark.parametrize(("most", "expected"), [(0, [3, 3, 1]), (-1, [2, 2, 2, 1])])
+def test_a_batch_ends_with_the_record_that_makes_it_too_large(
+    follower, log, monkeypatch, most, expected
+):
+    monkeypatch.setattr(follower, "MOST_BYTES", 2 * len(record(1)) + most)
+    (log / "20310203").write_text("".join(map(record, range(1, 8))))
+    with fake_service(OK, hangs_up=True) as service:
+        look(follower, log, service)
+    assert sizes(service) == expected
+
+
+def of_length(job, length):
+    return record(job)[:-1].ljust(length - 1, "x") + "\n"
+
+
+def test_a_record_has_at_most_512_kib_and_a_batch_begins_none_after_4_mib(follower, log):
+    """As long as the service takes them, and half as much as it takes at a time."""
+    longest = 2**19
+    too_long = of_length(0, longest + 1)
+    (log / "20310203").write_text(
+        too_long + "".join(of_length(job, longest) for job in range(1, 11))
+    )
+    with fake_service(OK, hangs_up=True) as service:
+        look(follower, log, service)
+    assert sizes(service) == [9, 1]
+    assert jobs(service) == [str(job) for job in range(1, 11)]
 
 
 def test_batches_of_large_jobs_stay_below_what_the_service_takes(follower, log):
@@ -114,8 +154,10 @@ class Looks:
 
     def __init__(self, looks, meanwhile=lambda _look: None):
         self.looks, self.meanwhile, self.look = looks, meanwhile, 0
+        self.waits = []
 
-    def wait(self, _seconds):
+    def wait(self, seconds):
+        self.waits.append(seconds)
         self.look += 1
         self.meanwhile(self.look)
         return self.look == self.looks
@@ -173,6 +215,27 @@ def test_trouble_of_another_kind_is_told_again(follower, log, capsys):
     assert [told.count(f"HTTP Error {status}") for status in (503, 500)] == [2, 1]
 
 
+def test_after_failures_the_follower_waits_ever_longer_up_to_a_minute(follower, log):
+    (log / "20310203").write_text(record(1))
+    with fake_service(http(503, b"{}"), hangs_up=True) as service:
+
+        def recover(look):
+            if look == 5:
+                service.answer = OK
+
+        looks = Looks(6, recover)
+        assert follow(follower, log, service, looks) == 0
+    assert looks.waits == [11, 23, 47, 60, 60, 5]
+
+
+def test_a_log_that_may_not_be_read_is_told_with_what_to_do(follower):
+    told = follower.advice_about(PermissionError(13, "Permission denied"), None)
+    assert "docs/pbs.md says which group" in told
+    assert follower.advice_about(OSError(5, "Input/output error"), None) == (
+        "[Errno 5] Input/output error"
+    )
+
+
 @pytest.mark.parametrize(
     ("mark", "sent"),
     [
@@ -200,7 +263,9 @@ def test_a_mark_that_the_hook_cannot_have_written_is_not_passed_on(follower, log
 
 def test_an_endless_line_is_passed_over(follower, log):
     endless = "02/03/2031 04:15:06;E;2.hill;user=" + "x" * 2**20 + "\n"
-    (log / "20310203").write_text(record(1) + endless + record(3) + endless[:-1])
+    first_piece = of_length(4, 2**19)[:-1] + "x"
+    looks_like_one = first_piece + record(4)  # the rest of a line is none
+    (log / "20310203").write_text(record(1) + endless + record(3) + looks_like_one + endless[:-1])
     with fake_service(OK, hangs_up=True) as service:
         look(follower, log, service)
         look(follower, log, service)
@@ -228,3 +293,56 @@ def test_the_position_survives(follower, log):
         look(follower, log, service)
     kept = json.loads((log.parent / "state.json").read_text())
     assert kept == {"day": "20310203", "offset": len(record(1))}
+
+
+def test_a_look_that_finds_nothing_writes_nothing(follower, log):
+    (log / "20310203").write_text("")
+    with fake_service(OK, hangs_up=True) as service:
+        look(follower, log, service)
+    assert not (log.parent / "state.json").exists()
+
+
+def test_a_position_is_on_the_disk_before_it_replaces_the_old_one(follower, log, monkeypatch):
+    """A machine that loses power would else begin with an empty file."""
+    state = log.parent / "state.json"
+    seen = []
+
+    def fsync(number):
+        seen.append((os.fstat(number).st_size, state.exists()))
+
+    monkeypatch.setattr(follower.os, "fsync", fsync)
+    (log / "20310203").write_text(record(1))
+    with fake_service(OK, hangs_up=True) as service:
+        look(follower, log, service)
+    assert seen == [(state.stat().st_size, False)]
+
+
+def test_what_is_not_said_is_as_the_help_says(follower, capsys):
+    options = follower.parsed(["--directory", "here"])
+    assert (options.url, options.cluster) == ("http://127.0.0.1:8580", "default")
+    assert (options.interval, options.once) == (5.0, False)
+    with pytest.raises(SystemExit, match="2"):
+        follower.parsed([])
+    assert "--directory" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        follower.parsed(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Follows the accounting log of PBS or Torque" in told
+
+
+def test_it_runs_until_it_is_told_to_stop(log):
+    (log / "20310203").write_text(record(1))
+    with fake_service(OK, hangs_up=True) as service:
+        url, state = f"http://127.0.0.1:{service.port}", str(log.parent / "state.json")
+        command = [sys.executable, FOLLOWER, "--directory", log, "--url", url, "--state", state]
+        process = subprocess.Popen(
+            [*command, "--since", "20310203"], stderr=subprocess.PIPE, text=True
+        )
+        with process:
+            try:
+                assert process.stderr.readline() == "reported 1 records\n"
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(30) == 0
+            finally:
+                process.kill()
+    assert jobs(service) == ["1"]

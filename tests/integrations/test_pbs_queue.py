@@ -3,12 +3,15 @@
 import importlib.util
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from asgi_client import InProcess
+from fake_service import fake_service, http
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "integrations" / "pbs" / "walltimed_queue.py"
@@ -62,13 +65,116 @@ def test_jobs_are_read_as_the_service_takes_them(follower):
     assert waiting["1.pbsnode"]["requested_memory"] == 200 * 1024
     assert waiting["1.pbsnode"]["reason"] == "Not Running: Not enough free nodes available"
     assert {job_id for job_id, job in waiting.items() if job["held"]} == {"2.pbsnode", "5.pbsnode"}
-    assert waiting["4.pbsnode"]["requested_walltime"] == follower.NO_LIMIT
+    year = 365 * 24 * 3600
+    assert waiting["4.pbsnode"]["requested_walltime"] == year, "it has no limit"
 
 
 def test_the_tasks_of_an_array_wait_and_the_array_itself_does_not(follower):
     jobs = follower.queue_of(captured("qstat"))
     found = [job["job_id"] for job in jobs["waiting"] if job["application"] == "sweep"]
     assert found == [f"3[{task}].pbsnode" for task in range(1, 6)]
+
+
+WHEN = "Sun Nov 22 07:26:09 2026"
+
+
+def job(state="Q", **shown):
+    """A job as qstat shows it."""
+    return {"job_state": state, "ctime": WHEN, "Job_Owner": "ghost@login1"} | shown
+
+
+def read(follower, **shown):
+    """What is made of one job that waits."""
+    (found,) = follower.queue_of({"Jobs": {"7.hill": job(**shown)}})["waiting"]
+    return found
+
+
+def test_a_job_that_asks_for_nothing_has_one_core_and_no_limit(follower):
+    assert read(follower) == {
+        "job_id": "7.hill",
+        "submit_time": SUBMITTED,
+        "requested_walltime": follower.NO_LIMIT,
+        "requested_processors": 1,
+        "user": "ghost",
+        "held": False,
+    }
+    assert read(follower, Resource_List={"ncpus": 0})["requested_processors"] == 1
+
+
+def test_the_memory_is_that_of_one_core(follower):
+    asked = read(follower, Resource_List={"ncpus": 4, "mem": "8gb", "walltime": "01:02:03"})
+    assert (asked["requested_processors"], asked["requested_memory"]) == (4, 2 * 1024**2)
+    assert asked["requested_walltime"] == 3723
+
+
+@pytest.mark.parametrize(
+    ("written", "kibibytes"),
+    [
+        ("2048", 2),
+        ("2048b", 2),
+        ("3kb", 3),
+        ("3MB", 3 * 1024),
+        ("3gb", 3 * 1024**2),
+        ("3tb", 3 * 1024**3),
+        ("much", None),
+        (None, None),
+    ],
+)
+def test_sizes_are_read_in_every_unit(follower, written, kibibytes):
+    assert follower.kibibytes(written) == kibibytes
+
+
+def test_whom_a_job_runs_as_is_its_user_and_the_account_stands_in_for_the_project(follower):
+    named = read(follower, euser="ada", Account_Name="zeolite", project="_pbs_project_default")
+    assert (named["user"], named["project"]) == ("ada", "zeolite")
+    assert read(follower, Account_Name="zeolite", project="silica")["project"] == "silica"
+    assert read(follower, Account_Name="zeolite")["project"] == "zeolite"
+
+
+def test_a_name_is_cut_and_made_harmless(follower):
+    assert read(follower, Job_Name="a\n" + "x" * 300)["application"] == "a?" + "x" * 253
+
+
+@pytest.mark.parametrize("shown", [{"job_state": "F"}, {"job_state": "R"}, {"ctime": "soon"}])
+def test_what_neither_runs_nor_waits_is_in_no_queue(follower, shown):
+    """A run whose start cannot be read is left out rather than said to wait."""
+    jobs = {"7.hill": job(**shown), "8[].hill": job(), "9.hill": job()}
+    found = follower.queue_of({"Jobs": jobs})
+    assert found["running"] == []
+    assert [each["job_id"] for each in found["waiting"]] == ["9.hill"]
+
+
+def test_a_job_that_ran_before_and_waits_again_waits(follower):
+    jobs = {"7.hill": job("Q", stime=WHEN), "8.hill": job("R", stime=WHEN)}
+    found = follower.queue_of({"Jobs": jobs})
+    assert [each["job_id"] for each in found["running"]] == ["8.hill"]
+    assert [each["job_id"] for each in found["waiting"]] == ["7.hill"]
+
+
+def test_jobs_wait_by_priority_and_then_by_age(follower):
+    later = "Sun Nov 22 08:26:09 2026"
+    jobs = {
+        "1.hill": job(ctime=later),
+        "2.hill": job(),
+        "3.hill": job(),
+        "4.hill": job(ctime=later, Priority=5),
+        "5.hill": job(ctime=later, Priority=-5),
+    }
+    waiting = follower.queue_of({"Jobs": jobs})["waiting"]
+    assert [each["job_id"][0] for each in waiting] == ["4", "2", "3", "1", "5"]
+
+
+def test_a_queue_of_which_no_node_is_up_has_no_pool(follower):
+    nodes = {
+        "n1": {"state": "free", "resources_available": {"ncpus": 1}},
+        "n2": {"state": "down", "queue": "big", "resources_available": {"ncpus": 8}},
+        "n3": {"state": "free", "queue": "long", "resources_available": {"ncpus": 1}},
+        "n4": {"state": "free", "queue": "long", "resources_available": {"ncpus": 2}},
+    }
+    assert follower.pools_of({"nodes": nodes}) == [
+        {"processors": 1, "queues": []},
+        {"processors": 3, "queues": ["long"]},
+    ]
 
 
 def test_nodes_that_are_down_count_for_nothing_but_what_runs_on_them(follower):
@@ -102,7 +208,7 @@ def test_commands_are_found_where_pbs_says_that_it_is(follower, tmp_path, monkey
     assert follower.parsed([]).pbsnodes == "/opt/hill/bin/pbsnodes"
 
 
-def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, monkeypatch):
+def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, monkeypatch, capsys):
     with InProcess(sqlite_url) as service:
 
         def urlopen(request, timeout):
@@ -119,6 +225,9 @@ def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, mo
         monkeypatch.setattr(follower.urllib.request, "urlopen", urlopen)
         assert follower.follow(options, follower.threading.Event()) == 0
         shown = service.get("/v1/queues/hill").json()
+    printed = capsys.readouterr()
+    assert printed.out.endswith("\n1 running, 9 waiting\n")
+    assert "handed over again" not in printed.err, "nothing was wrong"
     assert shown["totals"]["running"] == {"jobs": 1, "processors": 2}
     assert shown["totals"]["waiting"]["jobs"] == 7
     assert shown["totals"]["held"]["jobs"] == 2
@@ -130,10 +239,101 @@ def test_what_is_wrong_is_told_and_ends_a_single_look(follower, options, capsys)
     assert "will try again: " in capsys.readouterr().err
 
 
-def test_a_refused_token_is_told_with_what_to_do(follower, options):
-    refused = follower.urllib.error.HTTPError("http://x", 403, "Forbidden", {}, None)
-    assert "--scope ingest" in follower.advice_about(refused, options)
+def test_what_a_command_complains_of_is_told_but_not_without_end(
+    follower, options, tmp_path, capsys
+):
+    refusing = tmp_path / "refusing"
+    refusing.write_text(f"#!/bin/sh\necho {'x' * 400} >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    options.qstat = str(refusing)
+    assert follower.follow(options, follower.threading.Event()) == 1
+    assert capsys.readouterr().err == f"will try again: {refusing} failed: {'x' * 300}\n"
+
+
+def test_a_machine_without_processors_is_not_handed_over(follower, options, tmp_path, capsys):
+    (tmp_path / "pbsnodes").write_text("#!/bin/sh\necho '{}'\n")
+    assert follower.follow(options, follower.threading.Event()) == 1
+    assert "pbsnodes shows no processors" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_token_is_told_with_what_to_do(follower, options, status):
+    refused = follower.urllib.error.HTTPError("http://x", status, "No", {}, None)
+    told = follower.advice_about(refused, options)
+    assert "refuses calls without a token" in told
+    assert "--scope ingest" in told
+    options.token_file = "/etc/token"
+    assert "refuses /etc/token" in follower.advice_about(refused, options)
     refused.close()
+
+
+def test_the_queue_goes_to_the_clusters_own_address_with_the_token(follower, options, tmp_path):
+    (tmp_path / "token").write_text("wt_1_secret\n")
+    options.token_file, options.cluster = str(tmp_path / "token"), "a/b"
+    with fake_service(http(202, b"{}"), hangs_up=True) as service:
+        options.url = f"http://127.0.0.1:{service.port}/"
+        assert follower.follow(options, follower.threading.Event()) == 0
+    assert service.headers[0].startswith("PUT /v1/queues/a%2Fb HTTP/1.1\r\n")
+    assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
+    (sent,) = service.requests
+    assert (sent["policy"], sent["depth"], len(sent["waiting"])) == ("easy", 1, 9)
+
+
+class Looks:
+    """Stops a follower after some looks; ``meanwhile`` is called with the number of each."""
+
+    def __init__(self, looks, meanwhile):
+        self.looks, self.meanwhile, self.waits = looks, meanwhile, []
+
+    def wait(self, seconds):
+        self.waits.append(seconds)
+        self.meanwhile(len(self.waits))
+        return len(self.waits) == self.looks
+
+
+def test_trouble_is_told_once_and_waited_for_ever_longer_up_to_five_minutes(
+    follower, options, capsys
+):
+    options.once = False
+    with fake_service(http(503, b"{}"), hangs_up=True) as service:
+        options.url = f"http://127.0.0.1:{service.port}"
+
+        def recover(look):
+            if look == 4:
+                service.answer = http(202, b"{}")
+
+        looks = Looks(6, recover)
+        assert follower.follow(options, looks) == 0
+    assert looks.waits == [120, 240, 300, 300, 60, 60]
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        "will try again: HTTP Error 503: Whatever",
+        "the queue is handed over again",
+    ]
+
+
+def test_what_is_not_said_is_as_the_help_says(follower, capsys):
+    options = follower.parsed([])
+    assert (options.url, options.cluster) == ("http://127.0.0.1:8580", "default")
+    assert (options.interval, options.timeout, options.depth) == (60.0, 30.0, 1)
+    assert options.once is False
+    with pytest.raises(SystemExit, match="0"):
+        follower.parsed(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Hands the queue and the machine of PBS over to walltimed" in told
+
+
+def test_it_runs_until_it_is_told_to_stop(options):
+    with fake_service(http(500, b"{}"), hangs_up=True) as service:
+        command = [sys.executable, SCRIPT, "--url", f"http://127.0.0.1:{service.port}"]
+        command += ["--qstat", options.qstat, "--pbsnodes", options.pbsnodes]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr.readline().startswith("will try again: ")
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(30) == 0
+            finally:
+                process.kill()
 
 
 def test_it_needs_nothing_but_the_standard_library():

@@ -3,6 +3,7 @@
 import getpass
 import importlib.util
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -85,10 +86,16 @@ def test_the_services_answer_goes_back(module, token, status):
         assert client.post(PATH, json={}).status_code == status
 
 
-def test_a_refused_token_is_told_once(module, token, capsys):
-    refusal = http(401, b"{}")
+@pytest.mark.parametrize("refused", [401, 403])
+def test_a_refused_token_is_told_once(module, token, capsys, refused):
+    refusal = http(refused, b"{}")
     with fake_service(refusal) as service, forwarding(module, address(service), token) as client:
-        for answer, status in ((refusal, 401), (refusal, 401), (OK, 200), (refusal, 401)):
+        for answer, status in (
+            (refusal, refused),
+            (refusal, refused),
+            (OK, 200),
+            (refusal, refused),
+        ):
             service.answer = answer
             assert client.post(PATH, json={}).status_code == status
     told = capsys.readouterr().err.splitlines()
@@ -107,6 +114,15 @@ def test_without_a_service_or_a_token_slurm_keeps_its_documents(module, token, c
     assert len(told) == 2
     assert "ConnectionRefusedError" in told[0]
     assert "FileNotFoundError" in told[1]
+
+
+def test_a_service_on_a_unix_socket_that_hangs_is_given_up(module, token, monkeypatch, capsys):
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "socket"
+        with fake_service(None, path=path), forwarding(module, f"unix:{path}", token) as client:
+            assert client.post(PATH, json={}).status_code == 503
+    assert "timed out" in capsys.readouterr().err
 
 
 def test_an_answer_that_never_ends_is_not_read(module, token):
@@ -134,7 +150,9 @@ def test_nobody_but_slurms_user_is_listened_to(module, token):
 def test_nothing_but_documents_is_passed_on(module, token, path):
     request = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}"
     with fake_service(OK) as service, forwarding(module, address(service), token) as client:
-        assert said(client, request).startswith(b"HTTP/1.1 404 ")
+        status, *headers = said(client, request).decode().splitlines()
+    assert status.startswith("HTTP/1.1 404 ")
+    assert {"Content-Length: 0", "Connection: close"} <= set(headers)
     assert service.requests == []
 
 
@@ -156,6 +174,32 @@ def test_a_document_larger_than_any_is_dropped_and_not_sent_again(
     assert "was dropped" in capsys.readouterr().err
 
 
+def test_a_document_of_the_largest_size_is_passed_on(module, token, monkeypatch):
+    monkeypatch.setattr(module, "LARGEST", 2)
+    with fake_service(OK) as service, forwarding(module, address(service), token) as client:
+        assert client.post(PATH, content=b"{}").status_code == 200
+        assert client.post(PATH, content=b"{ }").status_code == 200
+    assert service.requests == [{}]
+
+
+def test_whoever_leaves_in_the_middle_of_a_large_document_holds_nobody_up(
+    module, token, monkeypatch
+):
+    monkeypatch.setattr(module, "LARGEST", 2)
+    request = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n{{}}"
+    with fake_service(OK) as service, forwarding(module, address(service), token) as client:
+        there = (client.base_url.host, client.base_url.port)
+        with socket.create_connection(there, 10) as connection:
+            connection.sendall(request.encode())
+        assert client.post(PATH, json={}, timeout=30).status_code == 200
+    assert service.requests == [{}]
+
+
+def test_a_sender_that_stalls_is_given_up(module):
+    """Documents come one by one: one that never ends would hold up all others."""
+    assert 0 < module.Forwarder.timeout <= 60
+
+
 def said(client, request):
     with socket.create_connection((client.base_url.host, client.base_url.port), 10) as connection:
         connection.sendall(request.encode())
@@ -166,6 +210,33 @@ def test_it_does_not_start_without_a_token_file(module, capsys):
     with pytest.raises(SystemExit, match="2"):
         module.parsed([])
     assert "--token-file" in capsys.readouterr().err
+
+
+def test_what_is_not_said_is_as_the_help_says(module, capsys):
+    options = module.parsed(["--token-file", "here"])
+    assert (options.url, options.port) == ("http://127.0.0.1:8580", 8581)
+    assert options.user == "slurm"
+    assert module.LARGEST == 64 * 1024 * 1024
+    with pytest.raises(SystemExit, match="0"):
+        module.parsed(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Passes on what Slurm's jobcomp/elasticsearch plugin posts" in told
+
+
+def test_slurms_user_and_root_are_listened_to_on_loopback_and_nobody_else(module, monkeypatch):
+    class Noted(module.Server):
+        def __init__(self, address, service, users):
+            super().__init__((address[0], 0), service, users)
+            noted.append((*address, users))
+
+        def serve_forever(self):
+            raise KeyboardInterrupt
+
+    noted = []
+    monkeypatch.setattr(module, "Server", Noted)
+    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
+    assert module.main(["--token-file", "x", "--user", "nobody"]) == 0
+    assert noted == [("127.0.0.1", 8581, {0, pwd.getpwnam("nobody").pw_uid})]
 
 
 def test_it_runs_as_the_unit_starts_it_and_ends_at_sigterm(token):

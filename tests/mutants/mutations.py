@@ -55,17 +55,19 @@ LUA_MISTAKES = (
     (r"(?<=[\w)]) \* ", " / "),
     (r"(?<=[\w)]) / ", " * "),
     (r"(?<![\w.])(\d+)(?![\w.])", r"\g<1>1"),
-    (r"^(\s*)[\w.:]+\(.*\)$", r"\1-- nothing"),
+    (r"^(\s*)[\w.:]+\((?:[^()]|\([^()]*\))*\)$", r"\1-- nothing"),
 )
-"""What is replaced in Lua by what, as regular expressions on one line without its comment."""
+"""What is replaced in Lua by what, as regular expressions on one line without its comment.
 
+Only whole statements are taken out: a part of one would leave what is no Lua.
+"""
 
-ASSURANCES = {"strict", "kw_only", "frozen", "slots", "gc", "_nrt", "forceinline"} | {
+LUA_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
+
+ASSURANCES = {"strict", "kw_only", "frozen", "gc", "slots", "_nrt", "forceinline"} | {
     *("no_cpython_wrapper", "no_cfunc_wrapper"),
 }
-"""Arguments that hold programmers to something, or save time or memory, and change nothing that a
-program does."""
-
+"""Arguments that hold programmers to something or save time or memory, and change no answer."""
 
 SINGLE = {"clock", "rules", "scratch"}
 """Arrays of the scheduler's state that have one entry: it is the first and the last one."""
@@ -174,8 +176,18 @@ def _lua(source: str, line: int) -> list[str]:
     return [
         "".join([*lines[: line - 1], mutated + dashes + comment + "\n", *lines[line:]])
         for pattern, mistake in LUA_MISTAKES
-        if (mutated := re.sub(pattern, mistake, code, count=1)) != code
+        if (mutated := _outside_texts(pattern, mistake, code)) != code
     ]
+
+
+def _outside_texts(pattern: str, mistake: str, code: str) -> str:
+    """`code` with the mistake in the first place that is not within quotes."""
+    texts = [text.span() for text in LUA_TEXT.finditer(code)]
+    for found in re.finditer(pattern, code):
+        start, end = found.span()
+        if not any(begin <= start < stop for begin, stop in texts):
+            return code[:start] + found.expand(mistake) + code[end:]
+    return code
 
 
 def _differs(source: str, mutated: str) -> bool:
@@ -193,10 +205,10 @@ def _behaviour(source: str) -> str:
             node.annotation = ast.Constant(None)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
+        elif isinstance(node, ast.arguments):
+            _call_as_one_likes(node)
         elif isinstance(node, ast.keyword) and node.arg in ASSURANCES:
             node.value = ast.Constant(None)
-        elif isinstance(node, ast.arguments):
-            _let_arguments_be_named_or_not(node)
         elif isinstance(node, ast.Subscript) and _is_single(node.value):
             node.slice = ast.parse(ast.unparse(node.slice).replace("-1", "0"), mode="eval").body
         if isinstance(getattr(node, "body", None), list):
@@ -204,11 +216,11 @@ def _behaviour(source: str) -> str:
     return ast.dump(tree)
 
 
-def _let_arguments_be_named_or_not(signature: ast.arguments) -> None:
-    """A `*` or `/` in a signature is for those who write calls, as ASSURANCES are."""
-    signature.args = [*signature.posonlyargs, *signature.args, *signature.kwonlyargs]
-    signature.defaults += filter(None, signature.kw_defaults)
-    signature.posonlyargs, signature.kwonlyargs, signature.kw_defaults = [], [], []
+def _call_as_one_likes(arguments: ast.arguments) -> None:
+    """Let all be named or not: `*` and `/` between them hold callers to one way."""
+    arguments.args = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    arguments.defaults += [default for default in arguments.kw_defaults if default]
+    arguments.posonlyargs, arguments.kwonlyargs, arguments.kw_defaults = [], [], []
 
 
 def _is_single(array: ast.expr) -> bool:

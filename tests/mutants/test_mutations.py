@@ -13,7 +13,7 @@ PYTHON = '''"""A module."""
 LIMIT: int = 3
 
 
-def first(values: list[int] | None) -> int:
+def first(values: list[int] | None, *, gc: bool = LIMIT) -> int:
     """The first value that is large."""
     for value in values or []:
         if value >= LIMIT and value != 7:
@@ -24,7 +24,9 @@ def first(values: list[int] | None) -> int:
 LUA = """-- a + b
 local function first(values)
   if values and #values > 0 then return values[1] + 1 end
-  log_error("none")
+  log_error("none, or 1 and not 2", #values)
+  both(first(values),
+    first(values))
 end
 """
 
@@ -73,6 +75,8 @@ def test_lua_is_changed_outside_its_comments(drawn):
     mutants = drawn("module.lua", 1)
     assert sorted(mutant.line for mutant in mutants) == [3, 4]
     assert all(mutant.source.startswith("-- a + b\n") for mutant in mutants)
+    (deleted,) = [mutant.after for mutant in mutants if mutant.line == 4]
+    assert deleted == "-- nothing", "its text stays, and half a statement too"
 
 
 @pytest.mark.parametrize("area", AREAS, ids=lambda area: area.name)

@@ -26,8 +26,7 @@ TWO_MODULES = {
 }
 
 
-def _answer(folder: Path) -> str:
-    ask = "import whole; print(whole.whole())"
+def _answer(folder: Path, ask: str = "import whole; print(whole.whole())") -> str:
     return subprocess.run(
         [sys.executable, "-c", ask], cwd=folder, check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -51,6 +50,14 @@ def test_a_cached_function_follows_the_text_of_what_it_calls(tmp_path):
     changed = TWO_MODULES["part.py"].replace("constants.LIMIT", "constants.LIMIT + 1")
     (tmp_path / "part.py").write_text(changed)
     assert _answer(tmp_path) == "8"
+
+
+def test_scipy_is_not_loaded_to_run_machine_code_and_can_be_loaded_afterwards(tmp_path):
+    for name, text in TWO_MODULES.items():
+        (tmp_path / name).write_text(text)
+    loaded = "whole.whole(), 'scipy.linalg' in sys.modules, scipy.linalg.__name__"
+    said = _answer(tmp_path, f"import sys, whole; import scipy; print({loaded})")
+    assert said == "7 False scipy.linalg"
 
 
 def test_the_digest_of_the_scheduling_loop_covers_every_part_that_is_marked():

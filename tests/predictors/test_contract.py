@@ -21,6 +21,8 @@ from predictors.jobs import Completion, Submission
 from predictors.memory.user_runs import SLACK
 from predictors.registry import PREDICTORS, UNCERTAIN, UnknownMethodError, create
 
+pytestmark = pytest.mark.lengthy(25)
+
 DAY = 86400.0
 
 VARIANTS = {

@@ -5,6 +5,7 @@ import heapq
 from pathlib import Path
 
 import pytest
+from coverage_pauses import uncovered
 
 from predictors.jobs import Completion, Submission
 from predictors.registry import create
@@ -48,6 +49,7 @@ def jobs() -> list[Completion]:
     return sorted(found, key=lambda job: job.submission.submit_time)
 
 
+@uncovered()
 def replayed(jobs, method, **parameters) -> list[float]:
     """What the predictor says of every job at its submission."""
     predictor = create(method, **parameters)
@@ -61,6 +63,7 @@ def replayed(jobs, method, **parameters) -> list[float]:
     return answers
 
 
+@uncovered()
 def scanned(jobs, similar, estimate) -> list[float]:
     """``estimate(job, history)`` of every job, with history all similar jobs that had ended."""
     groups: dict[tuple, list[tuple[float, int, Completion]]] = {}

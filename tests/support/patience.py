@@ -11,6 +11,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.1
 
 GROWTH = 1.25
 
+BUSY_SECONDS = 15.0
+"""What a busy machine may add to something that takes a moment.
+
+Whoever waits for what must not happen needs more: a mistake has to cost more than this.
+"""
+
 
 def eventually(condition: Callable[[], Answer], *, seconds: float = 20.0) -> Answer:
     """The first true answer of ``condition``, asked again and again until the deadline."""

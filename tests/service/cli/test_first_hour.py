@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from running_service import WALLTIMED
 
+pytestmark = pytest.mark.lengthy(20)
+
 PAGE = (Path(__file__).parents[3] / "docs" / "first-hour.md").read_text("utf-8")
 STEPS = re.findall(r"^```console\n\$ (.*)\n((?:(?!```).*\n)+)```$", PAGE, re.MULTILINE)
 TILL_IT_LISTENS = "> told 2> log & until [ -s told ]; do sleep 0.1; done; cat told"

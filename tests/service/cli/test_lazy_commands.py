@@ -56,6 +56,17 @@ def test_the_line_in_the_list_is_the_beginning_of_the_command_s_own_help(name):
     assert " ".join(paragraph.split()) == Commands.lazy[name].summary
 
 
+@pytest.mark.parametrize("command", [[], ["serve"], ["token", "issue"]])
+def test_the_short_option_for_help_says_the_same(command, capsys):
+    said = []
+    for option in ("--help", "-h"):
+        with pytest.raises(SystemExit):
+            app([*command, option])
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert "Usage: " in said[0]
+
+
 def test_a_command_that_does_not_exist_is_refused_with_a_near_one(walltimed):
     code, _, said = walltimed("srve")
     assert code == 2

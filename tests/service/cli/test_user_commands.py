@@ -8,6 +8,7 @@ import time
 import pytest
 from running_service import Service, eventually
 
+from service.cli.report import file_name
 from service.store import open_store
 
 JOB_SCRIPT = """#!/bin/sh
@@ -173,6 +174,11 @@ def test_report_lists_users_with_most_to_gain_and_writes_to_each(call, tmp_path)
     assert "0:35:00 would have held 95% of them" in text
     assert fits(text)
     assert call("report", "--mail-dir", tmp_path)[0] == 2
+
+
+def test_each_user_has_a_file_that_leads_nowhere_else():
+    names = [file_name(user) for user in ("a b", "a_b", "a%20b", "../b", "..", "zoë@site.org")]
+    assert names == ["a%20b", "a_b", "a%2520b", "%2E.%2Fb", "%2E.", "zoë@site.org"]
 
 
 @pytest.mark.parametrize("command", ["queue", "report", "ask"])

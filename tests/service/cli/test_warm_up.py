@@ -16,7 +16,7 @@ from predictors.compiled import COMPILING
 from predictors.registry import METHODS
 from service.cli.warming import SERVING
 
-pytestmark = pytest.mark.cold
+pytestmark = [pytest.mark.lengthy(40), pytest.mark.cold]
 
 SMALL = """
 import sys

@@ -17,6 +17,8 @@ from service.http.routes.completions import NDJSON
 from service.settings import Settings
 from service.store import open_store
 
+pytestmark = pytest.mark.lengthy(20)
+
 BEYOND_SCHEMA = (
     "Either start_time or runtime is needed.",
     "The run would have ",

@@ -240,3 +240,24 @@ def test_a_database_without_its_schema_is_outdated(empty_store_url):
     with pytest.raises(SchemaOutdatedError, match="walltimed db upgrade"):
         store.check()
     store.close()
+
+
+def test_a_connection_in_use_is_closed_once_it_is_given_back_to_a_closed_store(store_url):
+    store = open_store(store_url)
+    with store._database.reading() as connection:
+        pooled = connection.connection
+        driver = pooled.dbapi_connection
+        store.close()
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+    assert is_closed(driver)
+    assert store.history_length() == 0, "it may be used again"
+    store.close()
+
+
+def is_closed(connection) -> bool:
+    """Whether a connection of either driver is closed."""
+    if isinstance(connection, sqlite3.Connection):
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.total_changes  # noqa: B018 - it is refused
+        return True
+    return connection.closed

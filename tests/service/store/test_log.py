@@ -254,6 +254,17 @@ def test_a_server_that_takes_no_connection_is_told_without_anybody_asking():
     reader.close()
 
 
+def test_a_reader_that_was_closed_opens_no_connection_for_those_who_come_late(postgres_url):
+    store = open_store(postgres_url)
+    reader = store.reader()
+    reader.refresh()
+    assert reader._connection is not None
+    reader.close()
+    reader.refresh()
+    assert reader._connection is None
+    store.close()
+
+
 def test_a_server_that_is_away_is_not_asked_all_the_time():
     asked = []
     reader = PostgresLogReader({"host": "127.0.0.1", "port": 1}, asked.append, "0")

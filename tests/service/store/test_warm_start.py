@@ -1,9 +1,11 @@
 """A start on a part of the log ends where a start on all of it would."""
 
 import random
+from functools import cache
 from math import inf
 
 import pytest
+from coverage_pauses import uncovered
 from runs import a_run, reported
 
 from predictors.base import Memory
@@ -13,6 +15,8 @@ from service.metrics import Metrics
 from service.settings import Settings
 from service.store import open_store
 from service.worker.live_state import LiveState
+
+pytestmark = pytest.mark.lengthy(30)
 
 NOW = 1e10
 DAY = 86400.0
@@ -129,6 +133,7 @@ def test_a_predictor_answers_after_a_warm_start_as_after_the_whole_log(store, lo
         assert warm.predict(job) == whole.predict(job)
 
 
+@cache
 def a_long_log():
     """Two months of a busy cluster and of a small one, in the order of their ends."""
     chance = random.Random(1)
@@ -145,22 +150,52 @@ def a_long_log():
     return sorted(runs, key=lambda run: run.end_time)
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def long_store(request, tmp_path_factory):
+    """A store on either database that holds the long log; nobody changes it."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('long') / 'walltimed.sqlite3'}"
+    else:
+        url = request.getfixturevalue("postgres").create_database()
+    opened = open_store(url)
+    opened.upgrade()
+    with uncovered():
+        for _ in opened.import_completions(a_long_log()):
+            pass
+    yield opened
+    opened.close()
+
+
+def a_state(method: str) -> LiveState:
+    """One that has learned nothing yet."""
+    histories = {name: {"history": 1000} for name in ("least-cost", "attention")}
+    return LiveState(Settings(method=method, predictors=histories), Metrics())
+
+
+@pytest.fixture(scope="module")
+def all_learned():
+    """What the whole of the long log teaches a service with a method, learned once."""
+
+    @cache
+    def learned(method: str) -> LiveState:
+        state = a_state(method)
+        with uncovered():
+            state.apply(a_long_log())
+        return state
+
+    return learned
+
+
 @pytest.mark.parametrize("method", ["max-usage", "knn", "least-cost", "percentile"])
-def test_a_service_knows_after_a_warm_start_what_it_knew(store, method):
-    settings = Settings(
-        method=method, predictors={name: {"history": 1000} for name in ("least-cost", "attention")}
-    )
-    whole, warm = LiveState(settings, Metrics()), LiveState(settings, Metrics())
-    log = a_long_log()
-    whole.apply(log)
-    for _ in store.import_completions(log):
-        pass
-    reader, parts = store.warm_start(warm.memories, NOW)
+def test_a_service_knows_after_a_warm_start_what_it_knew(long_store, all_learned, method):
+    log, whole, warm = a_long_log(), all_learned(method), a_state(method)
+    reader, parts = long_store.warm_start(warm.memories, NOW)
     reader.close()
-    recent, windows = map(list, parts)
+    with uncovered():
+        recent, windows = map(list, parts)
+        warm.remember(recent, windows)
     assert len(recent) < len(log)
     assert len(windows) < len(log)
-    warm.remember(recent, windows)
     assert warm.clusters == whole.clusters == ["north", "south"]
     for cluster in whole.clusters:
         before, after = whole.of(cluster), warm.of(cluster)

@@ -6,14 +6,11 @@ import time
 from functools import partial
 
 import pytest
-from running_service import eventually
+from patience import BUSY_SECONDS, eventually
 
 from service.errors import ForecastTooLongError
 from service.worker.child_process import LATE_SECONDS
 from service.worker.forecast_process import ForecastProcess
-
-SOON = 5.0
-"""Seconds that a busy machine may add to an answer; a start of the process takes about as long."""
 
 
 @pytest.fixture
@@ -59,7 +56,7 @@ def test_a_forecast_that_takes_too_long_is_killed_and_the_next_process_starts_at
         return before, took, await process.run(os.getpid)
 
     before, took, after = asyncio.run(both())
-    assert took < 0.3 + SOON
+    assert took < 0.3 + BUSY_SECONDS
     assert before != after
 
 

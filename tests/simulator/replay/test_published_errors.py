@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from coverage_pauses import uncovered
 
 from predictors.registry import create
 from simulator.replay.trace_replay import InProcess, replay
@@ -10,6 +11,8 @@ from simulator.reports.method_summary import summarise
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
+
+pytestmark = pytest.mark.lengthy(30)
 
 TRACES = Path(__file__).parents[4] / "shared" / "traces"
 
@@ -30,9 +33,10 @@ def test_a_whole_log_has_the_errors_of_an_independent_causal_computation(name):
     path = TRACES / f"{name}.swf.gz"
     if not path.exists():
         pytest.skip(f"no {path}")
-    trace, _ = clean(read_swf(path), REPLAY_RULES)
     players = InProcess({method: create(method) for method in METHODS})
-    summaries = summarise(replay(list(completions(trace)), players))
+    with uncovered():
+        trace, _ = clean(read_swf(path), REPLAY_RULES)
+        summaries = summarise(replay(list(completions(trace)), players))
     jobs, *expected = EXPECTED[name]
     assert [summary.measures.jobs for summary in summaries] == [jobs] * 3
     for summary, (error, underestimated) in zip(summaries, expected, strict=True):

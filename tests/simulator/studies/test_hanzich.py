@@ -4,6 +4,7 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
+from coverage_pauses import uncovered
 
 from simulator.studies.hanzich.hanzich_exhibits import figure_of, table_of
 from simulator.studies.hanzich.hanzich_findings import FINDINGS, Cell, Verdict, mean, verdicts
@@ -12,10 +13,13 @@ from simulator.studies.hanzich.hanzich_study import tables
 from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
 from simulator.studies.hanzich.scoring import SCORED, Conditions, Deviation, score
 
+pytestmark = pytest.mark.lengthy(20)
+
 
 @pytest.fixture(scope="module")
 def scores():
-    played = [(part, play(part)) for part in parts([], None, seeds=2)]
+    with uncovered():
+        played = [(part, play(part)) for part in parts([], None, seeds=2)]
     assert sum(len(found) for _, found in played) == 30
     return scores_of(played)
 
@@ -128,8 +132,9 @@ def test_the_margin_is_that_of_95_percent():
 def test_the_papers_main_finding_has_its_sign():
     """FCFS deviates less than backfilling, since nodes take only what they can bear."""
     seeds = range(12)
-    worse = score(Conditions("normal-backfilling", 0.25), seeds)
-    better = score(Conditions("normal", 0.25), seeds)
+    with uncovered():
+        worse = score(Conditions("normal-backfilling", 0.25), seeds)
+        better = score(Conditions("normal", 0.25), seeds)
     differences = [
         one["cpu-cpu"].at_arrival - other["cpu-cpu"].at_arrival
         for one, other in zip(worse, better, strict=True)

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 from command_schemas import check_printed
+from coverage_pauses import uncovered
 from typer.testing import CliRunner
 
 from predictors.jobs import Completion, Submission
@@ -35,6 +36,8 @@ from simulator.studies.xu_schedules import Part as SimulatedPart
 from simulator.studies.xu_schedules import play, predictions
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
+
+pytestmark = pytest.mark.lengthy(30)
 
 PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
 
@@ -67,6 +70,7 @@ def log(jobs, seed=3):
     return made
 
 
+@uncovered()
 def played_by_hand(runs, plan):
     """The same by the real predictor and the real rounds, job by job."""
     ended = sorted(runs, key=lambda run: run.end_time)
@@ -153,6 +157,7 @@ def test_the_command_prints_the_study_of_a_trace(tmp_path):
     assert "only 0 jobs" in str(refused.exception)
 
 
+@uncovered()
 def by_hand_as_published(runs, plan):
     """The last round before each submission, by the searches themselves; no round is refused."""
     ended = sorted(runs, key=lambda run: run.end_time)
