@@ -380,6 +380,13 @@ def test_an_answer_has_at_most_64_kib(any_site, more, is_taken):
     assert bool(done.changes) is is_taken
 
 
+def test_a_head_that_has_not_ended_after_just_8_kib_is_read_on(any_site):
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(TOLD)}\r\nX: ".encode()
+    with fake_service(head.ljust(8192 - 2, b"y") + b"\r\n\r\n" + TOLD) as service:
+        (done,) = submit(any_site, service, mode="observe")
+    assert done.changes == {"admin_comment": "wtp=0b7c-42"}
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
