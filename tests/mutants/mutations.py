@@ -64,8 +64,13 @@ Only whole statements are taken out: a part of one would leave what is no Lua.
 
 LUA_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 
-ASSURANCES = {"strict", "kw_only", "frozen", "gc", "slots"}
-"""Arguments that hold programmers to something or save memory, and change no answer."""
+ASSURANCES = {"strict", "kw_only", "frozen", "gc", "slots", "_nrt", "forceinline"} | {
+    *("no_cpython_wrapper", "no_cfunc_wrapper"),
+}
+"""Arguments that hold programmers to something or save time or memory, and change no answer."""
+
+SINGLE = {"clock", "rules", "scratch"}
+"""Arrays of the scheduler's state that have one entry: it is the first and the last one."""
 
 
 class DeleteStatement(Operator):
@@ -204,6 +209,8 @@ def _behaviour(source: str) -> str:
             _call_as_one_likes(node)
         elif isinstance(node, ast.keyword) and node.arg in ASSURANCES:
             node.value = ast.Constant(None)
+        elif isinstance(node, ast.Subscript) and _is_single(node.value):
+            node.slice = ast.parse(ast.unparse(node.slice).replace("-1", "0"), mode="eval").body
         if isinstance(getattr(node, "body", None), list):
             node.body = [part for part in node.body if not _is_text(part)]
     return ast.dump(tree)
@@ -214,6 +221,13 @@ def _call_as_one_likes(arguments: ast.arguments) -> None:
     arguments.args = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     arguments.defaults += [default for default in arguments.kw_defaults if default]
     arguments.posonlyargs, arguments.kwonlyargs, arguments.kw_defaults = [], [], []
+
+
+def _is_single(array: ast.expr) -> bool:
+    """Whether it is an array of one entry, as in `state.clock`, or a column of one."""
+    if isinstance(array, ast.Subscript) and isinstance(array.slice, ast.Constant):
+        array = array.value if isinstance(array.slice.value, str) else array
+    return isinstance(array, ast.Attribute) and array.attr in SINGLE
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -46,6 +46,26 @@ def test_every_line_that_does_something_is_changed_once(drawn):
         assert mutant.before != mutant.after
 
 
+def test_the_last_of_one_entry_is_not_drawn_in_the_place_of_the_first(tmp_path):
+    (tmp_path / "single.py").write_text(
+        'def now(state):\n    return state.clock[0], state.clock["now"][0], state.jobs[0]\n'
+    )
+    texts = {
+        mutant.after for seed in range(40) for mutant in chosen(tmp_path, ["single.py"], 1, seed)
+    }
+    assert any("jobs[ -1]" in text for text in texts)
+    assert any("clock[ 1]" in text for text in texts)
+    assert not any("clock[ -1]" in text or '"now"][ -1]' in text for text in texts)
+
+
+def test_whether_an_argument_has_to_be_named_is_no_mistake(tmp_path):
+    (tmp_path / "named.py").write_text("def of(one, *, other=7):\n    return one * other\n")
+    texts = {m.after for seed in range(20) for m in chosen(tmp_path, ["named.py"], 2, seed)}
+    assert "return one / other" in texts
+    assert any("other= 8" in text for text in texts)
+    assert not any("/," in text for text in texts)
+
+
 def test_a_seed_draws_the_same_mutants_and_another_one_others(drawn):
     assert drawn("module.py", 1) == drawn("module.py", 1)
     assert any(drawn("module.py", 1) != drawn("module.py", seed) for seed in range(2, 6))
