@@ -45,9 +45,14 @@ class Attention:
     left out, so that ``step_1`` and ``step_2`` are the same; a project stands for the group where
     there is one.
 
-    A share of all weight, three tenths in the file that is shipped, goes to the user's last 128
-    runs by the hand-chosen likeness of least-cost instead: two judges that err differently err
-    less together. For a user without runs the network judges alone.
+    A share of all weight, a quarter in the file that is shipped, goes to the user's last 128 runs
+    by the hand-chosen likeness of least-cost instead: two judges that err differently err less
+    together. For a user without runs the network judges alone.
+
+    The next run may take what no past run took: a guess is mixed in that counts as some runs more,
+    six in the file that is shipped. Half of it is below the median, half between the median and
+    the request. So few runs, or few that are alike, are trusted less where too short an answer is
+    dear.
 
     The network's weights are the same for all clusters. They come with the package, were learned
     from the logs that the file names, and are renewed by ``walltimed learn``. The answer is that of
@@ -179,7 +184,7 @@ class Attention:
         return np.minimum(request, np.maximum(SHORTEST_ESTIMATE, found))
 
     def distribution(self, submission: Submission) -> tuple[Floats, Floats, Rows]:
-        """Values in ascending order, their weights, and rows of the runs (-1: the request).
+        """Values in ascending order, their weights, and rows of the runs (-1: no run has it).
 
         Nothing at all where no run says anything of the job. A row is the place of the run in
         the table of recent runs until the next one is observed.

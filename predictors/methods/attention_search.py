@@ -38,6 +38,7 @@ from predictors.methods.attention_features import (
     Singles,
 )
 from predictors.methods.attention_network import Layers, weigh
+from predictors.methods.attention_unseen import UNSEEN, with_unseen
 from predictors.methods.least_cost_search import Sorted, own_runs
 from predictors.ordering import ascending
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
@@ -47,8 +48,9 @@ _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
 RUNS_BY_HAND = 128
 """How many of the user's last runs are weighed by hand-chosen likeness."""
 
-Model = tuple[Layers, float]
-"""The weights of the network, and the share of all weight that goes by hand-chosen likeness."""
+Model = tuple[Layers, float, float]
+"""The weights of the network, the share of all weight that goes by hand-chosen likeness, and how
+many runs the runtimes that no past run had count for."""
 
 About = tuple[Columns, Window, int, tuple[Names, Question]]
 """The first arguments of the functions that ask about a job."""
@@ -248,7 +250,12 @@ def weighed(about: About, atoms: Atoms, count: int, model: Model) -> tuple[Float
     values, weights, order = in_order(
         (features, values[:count], context), (runs, likenesses), model
     )
-    return values, weights, np.concatenate((rows_of_atoms[:count], rows[RECENT:]))[order]
+    for place in range(len(order)):
+        if order[place] >= count:
+            order[place] = rows[RECENT + order[place] - count]
+        elif order[place] != UNSEEN:
+            order[place] = rows_of_atoms[order[place]]
+    return values, weights, order
 
 
 @compiled
@@ -257,17 +264,21 @@ def in_order(
 ) -> tuple[Floats, Floats, Rows]:
     """Values in ascending order, with their weights and where each was: among atoms or behind.
 
+    Values that no past run had were at UNSEEN.
+
     Args:
-        atoms: their features, which may have room for more, their values, and the context.
+        atoms: their features, which may have room for more, their values, and the context. The
+            last value is the request.
         by_hand: as ``blended`` takes it.
         model: what weighs.
     """
     features, values, context = atoms
-    layers, share = model
+    layers, share, runs = model
+    request = values[len(values) - 1]
     by_network = weigh(features, context, len(values), layers)
     values, weights = blended((values, by_network), by_hand, share)
     order = ascending(values)
-    return values[order], weights[order], order
+    return with_unseen((values[order], weights[order]), order, request, runs)
 
 
 @compiled

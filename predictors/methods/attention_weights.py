@@ -19,6 +19,11 @@ from predictors.methods.attention_search import Model
 ARRAYS = ("features", "context", "bias", "second", "second_bias", "units", "direct")
 """Names of the arrays in the file, in the order of Layers."""
 
+SHARES = ("by_hand", "unseen")
+"""Entries of the header that older files lack: to them they are 0."""
+
+MOST_UNSEEN = 1_000
+
 LARGEST_FILE = 200_000
 """Bytes; a file of the network is a tenth of it."""
 
@@ -38,17 +43,19 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         layers: the arrays of the network, as the compiled code takes them.
         by_hand: the share of all weight that goes by the hand-chosen likeness of least-cost.
+        unseen: how many past runs the runtimes that no run had count for.
         origin: what is said of where they come from: logs, acknowledgements, settings, seed.
     """
 
     layers: Layers
     by_hand: float = 0.0
+    unseen: float = 0.0
     origin: Mapping[str, Any]
 
     @property
     def model(self) -> Model:
         """What compiled code weighs by."""
-        return self.layers, float(self.by_hand)
+        return self.layers, float(self.by_hand), float(self.unseen)
 
     def to_bytes(self) -> bytes:
         """As the content of a file."""
@@ -57,6 +64,7 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
             "features": list(FEATURES),
             "context": list(CONTEXT),
             "by_hand": self.by_hand,
+            "unseen": self.unseen,
             **self.origin,
         }
         text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
@@ -82,10 +90,10 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
             raise UnusableWeightsError(f"This is no file of weights: {error}") from error
         check_header(header)
         check_layers(layers)
-        described = {"version", "features", "context", "by_hand"}
+        described = {"version", "features", "context", *SHARES}
         origin = {name: value for name, value in header.items() if name not in described}
-        by_hand = header.get("by_hand", 0.0)  # files of before 0.2.0 have none
-        return cls(layers=(*layers,), by_hand=by_hand, origin=origin)  # type: ignore[arg-type]
+        shares = {name: header.get(name, 0.0) for name in SHARES}
+        return cls(layers=(*layers,), **shares, origin=origin)  # type: ignore[arg-type]
 
 
 def check_header(header: Any) -> None:
@@ -99,9 +107,11 @@ def check_header(header: Any) -> None:
     for name, wanted in (("features", FEATURES), ("context", CONTEXT)):
         if header.get(name) != list(wanted):
             raise UnusableWeightsError(f"The weights were learned for other {name}.")
-    by_hand = header.get("by_hand", 0.0)
+    by_hand, unseen = (header.get(name, 0.0) for name in SHARES)
     if not isinstance(by_hand, int | float) or not 0 <= by_hand < 1:
         raise UnusableWeightsError("by_hand must be a share of all weight, less than 1.")
+    if not isinstance(unseen, int | float) or not 0 <= unseen <= MOST_UNSEEN:
+        raise UnusableWeightsError(f"unseen must be a number of runs, at most {MOST_UNSEEN:,}.")
 
 
 def check_layers(layers: Sequence[Any]) -> None:

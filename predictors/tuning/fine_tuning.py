@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
@@ -103,7 +104,7 @@ def adapt(
         move(layers, slope, (first, second), rate, step + 1)
         alive()
     origin = {**start.origin, "fine_tuned_on": len(cases)}
-    return Weights(layers=layers, by_hand=start.by_hand, origin=origin)
+    return replace(start, layers=layers, origin=origin)
 
 
 def gradient(layers: Layers, cases: Sequence[Case], unit: float) -> Layers:

@@ -114,12 +114,16 @@ class BestMethod:
         self._demand = demand
 
     def propose(self, now: str, older: Sequence[Noted]) -> str | None:
-        """The method of least cost on the older runs; none where that one answers already."""
+        """The method of least cost on the older runs, if it wins on them already; else none.
+
+        So a method has to win twice. A stretch on which another one does better ends sooner or
+        later, and a choice of methods is worth most where it seldom changes.
+        """
         if not older:
             return None
         means = {method: float(self.costs(method, older).mean()) for method in older[0].said}
         best = min(means, key=means.__getitem__)
-        return None if means[best] >= means[now] else best
+        return best if best != now and self.judge(now, best, older).wins else None
 
     def judge(self, old: str, new: str, later: Sequence[Noted]) -> Verdict:
         """How much less the new one's answers cost."""

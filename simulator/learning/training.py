@@ -26,6 +26,7 @@ class Recipe:
         units: in the first and the second layer.
         longest_gradient: a longer one is shortened to that.
         by_hand: the share of all weight that goes by hand-chosen likeness, when jobs are predicted.
+        unseen: how many past runs the runtimes that no run had count for, then.
         seed: of the draw, of the first weights and of the order.
     """
 
@@ -35,7 +36,8 @@ class Recipe:
     rate: float = 3e-3
     units: tuple[int, int] = (24, 16)
     longest_gradient: float = 1.0
-    by_hand: float = 0.3
+    by_hand: float = 0.25
+    unseen: float = 6.0
     seed: int = 1
 
     def as_dict(self) -> dict[str, Any]:
@@ -142,4 +144,4 @@ def learn(
                 progress(current.item())
     layers = tuple(each.detach().numpy().copy() for each in network.layers)
     said = {**(origin or {}), "recipe": recipe.as_dict()}
-    return Weights(layers=layers, by_hand=recipe.by_hand, origin=said)
+    return Weights(layers=layers, by_hand=recipe.by_hand, unseen=recipe.unseen, origin=said)

@@ -197,10 +197,10 @@ def test_without_a_key_nothing_is_even_copied():
 @pytest.fixture
 def bad_keys(tmp_path):
     short, open_to_all = tmp_path / "short", tmp_path / "open"
-    short.write_bytes(b"secret")
+    short.write_bytes(KEY[:31] + b"\n")
     short.chmod(0o600)
     open_to_all.write_bytes(KEY)
-    open_to_all.chmod(0o644)
+    open_to_all.chmod(0o641)
     return {"missing": tmp_path / "missing", "short": short, "open": open_to_all}
 
 

@@ -11,6 +11,8 @@ from predictors.methods.attention import Attention, without_digits
 from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import FEATURES
+from predictors.methods.attention_search import RUNS_BY_HAND
+from predictors.methods.attention_unseen import STEPS, UNSEEN
 from predictors.methods.attention_weights import Weights, shapes_of, shipped
 
 HOUR = 3600.0
@@ -25,12 +27,12 @@ def run(end, runtime, *, request=HOUR, user="ada", **known):
     return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
 
 
-def only(by_hand=0.0, **scores):
+def only(by_hand=0.0, unseen=0.0, **scores):
     """Weights that add a score for each of some features; an underscore stands for a blank."""
     layers = [np.zeros(shape, np.float32) for shape in shapes_of(1, 1)]
     for name, score in scores.items():
         layers[6][FEATURES.index(name.replace("_", " "))] = score
-    return Weights(layers=tuple(layers), by_hand=by_hand, origin={})
+    return Weights(layers=tuple(layers), by_hand=by_hand, unseen=unseen, origin={})
 
 
 def told(completions, weights, **parameters):
@@ -91,6 +93,22 @@ def test_runs_that_are_no_atoms_count_by_hand_too():
     oldest = weights[(rows == 0) & (values == 100.0)].sum()
     assert oldest == pytest.approx(0.5 * 0.96**59 / sum(0.96**i for i in range(60)))
     assert weights.sum() == pytest.approx(1)
+
+
+def test_runtimes_that_no_run_had_count_as_some_runs():
+    """Three runs and the hour weigh alike, as four; a guess of four beside them weighs a half.
+
+    The median is 200 s, and 200 s and less have half of the weight as before. So all estimates
+    from 200 s to the next value cost the same at price 0, and the shortest is the answer: 30 s
+    more than 187.5, the longest that is guessed below the median. No row stands for a guess.
+    """
+    runs = [run(10.0, 100.0), run(20.0, 200.0), run(30.0, 300.0)]
+    attention = told(runs, only(unseen=4), price=0)
+    values, weights, rows = attention.distribution(submission())
+    assert weights[rows >= 0] == pytest.approx([1 / 8, 1 / 8, 1 / 8])
+    assert weights[values <= 200.0].sum() == pytest.approx(0.5)
+    assert weights[values < 100.0].sum() == pytest.approx(1 / 8)
+    assert attention.predict(submission()).predicted_walltime == 217.5
 
 
 def test_somebody_without_runs_is_told_by_the_network_alone():
@@ -218,7 +236,7 @@ def test_the_last_runs_and_older_ones_that_are_like_the_job_are_atoms():
     ]
     attention = told(runs, only())
     _, values, _ = attention.atoms(submission(application="a"))
-    assert len(values) <= ATOMS
+    assert len(values) <= ATOMS + RUNS_BY_HAND - RECENT + 2 * STEPS
     _, _, rows = attention.distribution(submission(application="a"))
     recent, older = rows[rows >= 300 - RECENT], rows[(rows >= 0) & (rows < 300 - RECENT)]
     assert set(recent.tolist()) == set(range(300 - RECENT, 300))
@@ -250,7 +268,7 @@ def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
     for completion in log * copies:
         attention.observe(completion)
     values, weights, rows = attention.distribution(job)
-    assert len(values) <= ATOMS
+    assert len(values) <= ATOMS + RUNS_BY_HAND - RECENT + 2 * STEPS
     estimates = attention.estimates(job, np.array([0.0, 3.0, 1000.0]))
     assert estimates[1] == attention.predict(job).predicted_walltime
     if len(values):
@@ -258,7 +276,7 @@ def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
         assert weights.sum() == pytest.approx(1, abs=1e-5)
         assert (np.diff(values) >= 0).all()
         assert values.max() <= max(1.0, job.requested_walltime)
-        assert (rows == -1).sum() == 1
+        assert (rows == UNSEEN).sum() == 1 + 2 * STEPS  # the request, and the guess
 
 
 def test_other_weights_share_the_runs():

@@ -1,5 +1,8 @@
 """The compiled network against a plain definition, its gradient against finite differences."""
 
+import json
+from io import BytesIO
+
 import numpy as np
 import pytest
 
@@ -96,14 +99,26 @@ def test_the_gradient_is_that_of_finite_differences(seed):
 
 def test_a_file_of_weights_is_read_as_it_was_written():
     layers = random_layers(np.random.default_rng(0))
-    weights = Weights(layers=layers, by_hand=0.25, origin={"logs": ["x"]})
+    weights = Weights(layers=layers, by_hand=0.25, unseen=6, origin={"logs": ["x"]})
     content = weights.to_bytes()
     read = Weights.from_bytes(content)
     assert read.origin == {"logs": ["x"]}
-    assert read.by_hand == 0.25
+    assert (read.by_hand, read.unseen) == (0.25, 6)
     assert all(np.array_equal(*pair) for pair in zip(read.layers, weights.layers, strict=True))
     assert Weights(layers=random_layers(np.random.default_rng(0), (24, 16)), origin={}).to_bytes()
     assert len(content) < LARGEST_FILE
+
+
+def test_a_file_from_before_shares_were_told_is_read_as_if_they_were_nothing():
+    weights = Weights(layers=random_layers(np.random.default_rng(0)), by_hand=0.25, origin={})
+    with np.load(BytesIO(weights.to_bytes())) as file:
+        arrays = dict(file)
+    header = json.loads(arrays["header"].tobytes())
+    del header["by_hand"], header["unseen"]
+    old = BytesIO()
+    np.savez(old, **{**arrays, "header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
+    read = Weights.from_bytes(old.getvalue())
+    assert (read.by_hand, read.unseen) == (0, 0)
 
 
 def refused(content):
@@ -137,6 +152,8 @@ def test_weights_of_other_shapes_features_or_numbers_are_refused(monkeypatch):
     assert "units" in refused(with_layer(2, np.zeros(1000, np.float32)))
     for share in (-0.1, 1.0, float("nan"), "much", None):
         assert "by_hand" in refused(Weights(layers=good, by_hand=share, origin={}).to_bytes())
+    for runs in (-1, 1001, float("nan"), "many", None):
+        assert "unseen" in refused(Weights(layers=good, unseen=runs, origin={}).to_bytes())
     content = Weights(layers=good, origin={}).to_bytes()
     monkeypatch.setattr("predictors.methods.attention_weights.VERSION", 99)
     assert "version" in refused(content)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from asgi_client import NOW, InProcess, run_of
 
-from service.auth import Guard, Scope
+from service.auth import Guard, Scope, token_text
 from service.errors import ForbiddenError, MissingTokenError
 from service.store import open_store
 
@@ -204,6 +204,27 @@ def test_a_forged_token_is_refused(guard, forge):
     knows, text = guard
     with pytest.raises(MissingTokenError):
         knows.admit(forge(text).encode("latin-1"), {Scope.PREDICT})
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_before_it_knows_any_token_a_guard_is_as_closed_as_it_was_told_to_be(always):
+    knows = Guard(always=always)
+    assert knows.is_open is not always
+    assert knows.known("wt_1_x") is None
+    assert knows.bearer_of("1") is None
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        (b"Basic d2FsbHRpbWVkOnd0XzFfeA==", "wt_1_x"),  # walltimed:wt_1_x
+        (b"Basic d2Fsb!HRpbWVkOnd0XzFfeA==", ""),
+        (b"Basic  d2FsbHRpbWVkOnd0XzFfeA== ", "wt_1_x"),
+        (b"Digest d2FsbHRpbWVkOnd0XzFfeA==", ""),
+    ],
+)
+def test_a_token_is_the_password_of_any_user(header, text):
+    assert token_text(header) == text
 
 
 @pytest.mark.parametrize("kind", ["Bearer", "bearer", "BEARER"])

@@ -219,6 +219,19 @@ def test_a_body_over_the_limit_is_refused(content):
     }
 
 
+def test_a_body_of_just_the_limit_is_read():
+    assert ask(FAST, **send(GOOD.ljust(LIMIT))).status_code == 200
+
+
+def test_a_body_that_has_become_too_long_is_not_read_on():
+    pieces = iter([b"{", b" ", b" " * LIMIT])
+
+    async def receive():
+        return {"type": "http.request", "body": next(pieces), "more_body": True}
+
+    assert status_of(receive) == 413
+
+
 def test_a_body_that_says_it_is_too_long_is_not_waited_for():
     started = []
 

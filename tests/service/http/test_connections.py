@@ -1,5 +1,7 @@
 """The bounds rest on insides of uvicorn and httptools; here it is seen if these change."""
 
+from resource import RLIM_INFINITY
+
 import pytest
 from structlog.testing import capture_logs
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -45,7 +47,24 @@ def test_plain_uvicorn_bounds_heads_and_connections_too():
     assert config.limit_concurrency == 8
 
 
-@pytest.mark.parametrize(("files", "expected"), [(1024, 896), (65536, 4096), (100, 1)])
+def test_uvicorn_names_no_server_believes_no_proxy_and_logs_no_request():
+    config = server.configuration("service.http.server:worker", workers=1, connections=7)
+    assert (config.server_header, config.proxy_headers, config.access_log) == (False,) * 3
+    assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (75, 10)
+    assert (config.timeout_worker_healthcheck, config.backlog) == (60, 2048)
+
+
+@pytest.mark.parametrize(("files", "is_told"), [(4224, False), (4223, True)])
+def test_fewer_connections_than_set_are_told(monkeypatch, files, is_told):
+    monkeypatch.setattr(server.resource, "getrlimit", lambda _: (files, files))
+    with capture_logs() as logged:
+        server.most_connections(Settings())
+    assert [record["room"] for record in logged] == [4095] * is_told
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"), [(1024, 896), (65536, 4096), (100, 1), (RLIM_INFINITY, 4096)]
+)
 def test_connections_leave_room_for_other_files(monkeypatch, files, expected):
     monkeypatch.setattr(server.resource, "getrlimit", lambda _: (files, files))
     assert server.most_connections(Settings()) == expected

@@ -8,9 +8,11 @@ from urllib.parse import urlencode
 import pytest
 from asgi_client import METHOD, NOW, run_of
 from pages_here import PagesHere
+from starlette.requests import Request
 
 from predictors.jobs import Submission
 from predictors.tuning.plan import TuningPlan
+from service.http.visitors import COOKIE, session_in
 from service.page import page_maker
 from service.page.assets import Assets
 from service.page.queue_page import QueuePage
@@ -169,6 +171,22 @@ def test_after_logging_out_the_cookie_is_worth_nothing(closed):
     assert service.get("/").status_code == 200
     assert service.request("POST", "/logout", headers=OWN).headers["location"] == "/login"
     assert service.request("GET", "/", headers={"cookie": cookie}).status_code == 303
+
+
+def test_logging_out_takes_the_cookie_back(closed):
+    service, texts = closed
+    log_in(service, texts["read"])
+    taken = service.request("POST", "/logout", headers=OWN).headers["set-cookie"].lower()
+    assert 'walltimed_session="";' in taken
+    assert "max-age=0" in taken
+    assert "httponly" in taken
+
+
+@pytest.mark.parametrize(("length", "is_read"), [(128, True), (129, False), (0, False)])
+def test_a_cookie_that_is_longer_than_any_of_ours_is_not_looked_up(length, is_read):
+    cookie = f"{COOKIE}={'x' * length}".encode()
+    request = Request({"type": "http", "headers": [(b"cookie", cookie)]})
+    assert session_in(request) == ("x" * length if is_read else None)
 
 
 def test_the_api_knows_no_cookies(closed):

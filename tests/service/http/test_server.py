@@ -5,6 +5,7 @@ import httpx
 import pytest
 from asgi_client import NOW, run_of
 from running_service import Service, eventually
+from structlog.testing import capture_logs
 
 from service.http import server
 from service.http.server import NotProtectedError
@@ -66,6 +67,31 @@ def test_the_unix_socket_of_a_running_service_is_left_to_it(tmp_path):
         with pytest.raises(OSError, match="in use"), server.listening(settings):
             pass
         assert settings.unix_socket.is_socket()
+
+
+def test_a_socket_that_somebody_has_removed_is_not_missed(tmp_path):
+    path = tmp_path / "socket"
+    with server.listening(Settings(unix_socket=path)):
+        path.unlink()
+    assert not path.exists()
+
+
+def test_every_user_may_connect_to_the_socket_for_users(tmp_path):
+    path = tmp_path / "users"
+    with server.for_users(Settings(users_socket=path)) as (listener,):
+        assert path.stat().st_mode & 0o777 == 0o666
+        assert listener.getsockname() == str(path)
+    with server.for_users(Settings()) as none:
+        assert none == []
+
+
+def test_without_our_own_protocol_there_is_no_socket_for_users(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "protocol", lambda: object)
+    path = tmp_path / "users"
+    with capture_logs() as logged, server.for_users(Settings(users_socket=path)) as none:
+        assert none == []
+        assert not path.exists()
+    assert "no socket for users" in logged[0]["event"]
 
 
 def test_nothing_but_a_socket_is_ever_replaced(tmp_path):

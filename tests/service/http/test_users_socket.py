@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from running_service import Service, completion
 
 from service.auth import Scope
 from service.errors import MissingTokenError
+from service.http import peers
 from service.http.peers import PEER, Vouching
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
@@ -42,7 +44,10 @@ def test_only_the_socket_for_users_vouches(tmp_path):
     assert here.covers(connection(tmp_path / "users.sock", 5))
     assert not here.covers(connection(tmp_path / "service.sock", 5))
     assert not here.covers({"server": ("127.0.0.1", 8580)})
+    assert not here.covers({"server": None, PEER: 5})
+    assert not here.covers({"server": (str(tmp_path / "users.sock"), None)})
     assert not vouching(None).covers(connection(tmp_path / "users.sock", 5))
+    assert not vouching(None).covers({"server": ("None", None), PEER: 5})
 
 
 def test_a_user_sees_their_own_and_the_services_user_everything(tmp_path):
@@ -51,6 +56,46 @@ def test_a_user_sees_their_own_and_the_services_user_everything(tmp_path):
     assert (user.scopes, user.only) == ({Scope.SELF}, "nobody")
     root = asyncio.run(here.caller(os.geteuid()))
     assert (root.scopes, root.only) == ({Scope.READ}, None)
+
+
+def test_root_sees_everything_whoever_the_service_runs_as(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    here = vouching(tmp_path, {1: "daemon"})
+    assert asyncio.run(here.caller(0)).scopes == {Scope.READ}
+    assert asyncio.run(here.caller(NOBODY)).scopes == {Scope.READ}
+    assert asyncio.run(here.caller(1)).only == "daemon"
+
+
+def test_a_name_is_looked_up_once_until_too_many_are_kept(tmp_path, monkeypatch):
+    """A directory server may have to be asked for it."""
+    monkeypatch.setattr(peers, "REMEMBERED_USERS", 2)
+    looked_up = []
+
+    def named(uid):
+        looked_up.append(uid)
+        return f"user-{uid}"
+
+    here = Vouching(tmp_path, lambda name: name, named=named)
+    for uid in (11, 12, 11, 12, 13, 13, 11):
+        assert asyncio.run(here.caller(uid)).only == f"user-{uid}"
+    assert looked_up == [11, 12, 13, 11]
+
+
+def test_the_kernel_names_the_user_at_the_other_end_of_a_unix_socket_only():
+    class Transport:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def get_extra_info(self, name):
+            assert name == "socket"
+            return self.connection
+
+    here, there = socket.socketpair(socket.AF_UNIX)
+    with here, there:
+        assert peers.uid_of(Transport(here)) == os.getuid()
+    with socket.socket(socket.AF_INET) as network:
+        assert peers.uid_of(Transport(network)) is None
+    assert peers.uid_of(Transport(None)) is None
 
 
 def test_a_user_without_a_name_is_not_let_in(tmp_path):

@@ -155,7 +155,7 @@ def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
     assert sum(losses[-8:]) < 0.6 * sum(losses[:8])
     assert all(np.array_equal(*pair) for pair in zip(weights.layers, again.layers, strict=True))
     assert Weights.from_bytes(weights.to_bytes()).origin["recipe"]["seed"] == recipe.seed
-    assert weights.by_hand == recipe.by_hand
+    assert (weights.by_hand, weights.unseen) == (recipe.by_hand, recipe.unseen)
 
 
 def test_what_was_learned_tells_the_two_scripts_apart():

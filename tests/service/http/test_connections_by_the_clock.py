@@ -1,0 +1,363 @@
+"""What becomes of a connection by the second and the byte, on a clock that the test turns."""
+
+import asyncio
+import functools
+from dataclasses import dataclass
+
+import pytest
+import uvicorn
+from structlog.testing import capture_logs
+from uvicorn.server import ServerState
+
+from service.http import connections
+from service.http.bytes_route import send_json
+from service.http.connections import REFUSED, BoundedProtocol
+from service.http.rehearsal import Wire
+from service.logs import SparseLog
+
+GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
+WAIT = b"GET /wait HTTP/1.1\r\nhost: h\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\n"
+LONGEST = 65_536
+
+
+@dataclass
+class Timer:
+    """What is to be called, and when."""
+
+    at: float
+    call: object
+
+    def cancel(self):
+        self.at = float("inf")
+
+
+class Clock:
+    """Stands for the event loop where the protocol asks for the time."""
+
+    def __init__(self):
+        self.now, self.timers = 1000.0, []
+
+    def time(self):
+        return self.now
+
+    def call_later(self, seconds, call):
+        self.timers.append(Timer(self.now + seconds, call))
+        return self.timers[-1]
+
+    @staticmethod
+    def create_task(coroutine, **options):
+        return asyncio.get_running_loop().create_task(coroutine, **options)
+
+    async def reach(self, seconds):
+        """Turn to so many seconds after the beginning, and do what is due until then."""
+        while due := [timer for timer in self.timers if timer.at <= 1000 + seconds]:
+            timer = min(due, key=lambda each: each.at)
+            self.now = timer.at
+            timer.cancel()
+            timer.call()
+            await rest()
+        self.now = 1000 + seconds
+
+
+class Line(Wire):
+    """A wire that tells how it was closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_cut = self.has_ended = self.reads = False
+
+    def abort(self):
+        self.is_cut = True
+        super().abort()
+
+    def write_eof(self):
+        self.has_ended = True
+
+
+async def rest():
+    """Let tasks go on."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+class House:
+    """A service of one application, and its connections."""
+
+    def __init__(self, most=None):
+        self.clock, self.refused, self.left = Clock(), [], []
+        self.may_answer = asyncio.Event()
+        self.state = ServerState()
+        self.config = uvicorn.Config(
+            self.application,
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            date_header=False,
+            limit_concurrency=most,
+            timeout_keep_alive=75,
+        )
+        self.config.load()
+
+    async def application(self, scope, receive, send):
+        while (message := await receive()).get("more_body"):
+            pass
+        if message["type"] == "http.disconnect":
+            self.left.append(scope["path"])
+            return
+        if scope["path"] == "/wait":
+            await self.may_answer.wait()
+        await send_json(send, 200, b"{}")
+
+    async def connect(self, *sent):
+        line = Line()
+        state = {REFUSED: self.refused.append}
+        line.protocol = BoundedProtocol(self.config, self.state, state, _loop=self.clock)
+        line.on_close = lambda: line.protocol.connection_lost(None)
+        line.protocol.connection_made(line)
+        for part in sent:
+            line.protocol.data_received(part)
+        await rest()
+        return line
+
+
+@pytest.fixture(autouse=True)
+def none_lingers():
+    yield
+    BoundedProtocol.lingering.clear()
+
+
+def in_a_loop(test):
+    @functools.wraps(test)
+    def run(*args, **kwargs):
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+@in_a_loop
+async def test_who_says_nothing_is_hung_up_on_after_ten_seconds_without_a_word(monkeypatch):
+    monkeypatch.setattr(connections, "silent", SparseLog("silent"))
+    house = House()
+    line = await house.connect()
+    with capture_logs() as logged:
+        await house.clock.reach(9.9)
+        assert not line.is_closed
+        await house.clock.reach(10)
+    assert (line.is_closed, line.is_cut, line.written) == (True, False, b"")
+    assert house.refused == ["RequestTimeoutError"]
+    assert [(record["event"], record["seconds"]) for record in logged] == [("silent", 10.0)]
+    assert house.clock.timers[-1].at == float("inf"), "no timer is left"
+
+
+@in_a_loop
+async def test_a_head_has_ten_seconds_from_its_first_byte_however_slowly_it_comes():
+    house = House()
+    line = await house.connect()
+    await house.clock.reach(5)
+    line.protocol.data_received(GET[:5])
+    await house.clock.reach(12)
+    line.protocol.data_received(GET[5:9])
+    await house.clock.reach(14.9)
+    assert line.status == b""
+    await house.clock.reach(15)
+    assert line.status == b"408"
+    assert b"connection: close\r\n" in line.written
+    assert (line.has_ended, line.is_closed) == (True, False), "it has a second to read why"
+    await house.clock.reach(15.9)
+    assert not line.is_closed
+    await house.clock.reach(16)
+    assert line.is_cut
+    assert BoundedProtocol.lingering == set()
+
+
+@in_a_loop
+async def test_the_second_head_of_a_connection_has_ten_seconds_too():
+    house = House()
+    line = await house.connect(GET)
+    await house.clock.reach(40)
+    line.protocol.data_received(GET[:5])
+    await house.clock.reach(49.9)
+    assert not line.has_ended
+    await house.clock.reach(60)
+    assert line.written.count(b"HTTP/1.1 408") == 1
+
+
+@in_a_loop
+async def test_a_body_may_bring_nothing_for_thirty_seconds():
+    house = House()
+    line = await house.connect(POST)
+    await house.clock.reach(29)
+    line.protocol.data_received(b"{")
+    await house.clock.reach(58.9)
+    assert line.status == b""
+    await house.clock.reach(59)
+    assert line.status == b"408"
+    await rest()
+    assert house.left == ["/"], "the application need not wait any more"
+
+
+@in_a_loop
+async def test_a_body_that_we_do_not_read_is_waited_for():
+    house = House()
+    line = await house.connect(POST)
+    line.protocol.flow.pause_reading()
+    await house.clock.reach(100)
+    assert line.status == b""
+    line.protocol.flow.resume_reading()
+    await house.clock.reach(159)
+    assert line.status == b"408"
+
+
+@in_a_loop
+async def test_what_is_answered_slowly_is_waited_for():
+    house = House()
+    line = await house.connect(WAIT)
+    await house.clock.reach(1000)
+    assert not line.is_closed
+    house.may_answer.set()
+    await rest()
+    assert line.status == b"200"
+
+
+@in_a_loop
+async def test_an_idle_connection_is_kept_as_long_as_is_set():
+    house = House()
+    line = await house.connect(GET)
+    assert line.status == b"200"
+    await house.clock.reach(74.9)
+    assert not line.is_closed
+    await house.clock.reach(75)
+    assert line.is_closed
+    assert house.refused == []
+
+
+@in_a_loop
+async def test_an_answer_that_is_not_read_for_thirty_seconds_is_given_up():
+    house = House()
+    line = await house.connect(WAIT)
+    await house.clock.reach(5)
+    line.protocol.pause_writing()
+    await house.clock.reach(20)
+    line.protocol.resume_writing()
+    await house.clock.reach(21)
+    line.protocol.pause_writing()
+    await house.clock.reach(50.9)
+    assert not line.is_closed
+    await house.clock.reach(60)
+    assert (line.is_closed, line.written) == (True, b"")
+
+
+@in_a_loop
+async def test_there_are_as_many_connections_as_are_set_and_others_are_told_so():
+    house = House(most=3)
+    first, second = await house.connect(), await house.connect()
+    refused = await house.connect()
+    assert (first.written, second.written, refused.status) == (b"", b"", b"503")
+    assert b"\r\nretry-after: 1\r\n" in refused.written
+    assert house.refused.count("TooManyConnectionsError") >= 1
+    first.close()
+    await rest()
+    again = await house.connect(GET)
+    assert again.status == b"200"
+    assert len(house.state.connections) == 2
+
+
+@in_a_loop
+async def test_at_most_64_refused_callers_are_listened_to():
+    house = House(most=1)
+    lines = [await house.connect() for _ in range(65)]
+    assert {line.status for line in lines[:64]} == {b"503"}
+    assert not any(line.is_cut for line in lines[:64])
+    assert (lines[64].is_cut, lines[64].written) == (True, b"")
+    await house.clock.reach(1)
+    assert all(line.is_cut for line in lines)
+
+
+@in_a_loop
+async def test_a_refused_caller_may_send_a_mebibyte_more():
+    house = House(most=1)
+    line = await house.connect(b"x" * (2**20 - 1), b"x")
+    assert not line.is_cut
+    line.protocol.data_received(b"x")
+    assert line.is_cut
+
+
+def head(length):
+    """A request whose address and headers have so many bytes together."""
+    lines = b"\r\nhost: h\r\nx: "
+    filled = length - len(b"/") - len(b"host") - len(b"h") - len(b"x") - 8
+    return b"GET / HTTP/1.1" + lines + b"y" * filled + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, b"200"), (1, b"431")])
+@pytest.mark.parametrize("begins", [b"", b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"])
+@in_a_loop
+async def test_a_head_has_at_most_64_kib(begins, more, status):
+    house = House()
+    line = await house.connect(begins)
+    line.protocol.data_received(head(LONGEST + more))
+    await rest()
+    assert line.written.count(b"HTTP/1.1 " + status) == 1 + (status == b"200") * bool(begins)
+    assert line.has_ended is (status == b"431")
+
+
+@in_a_loop
+async def test_a_long_body_is_none_of_the_head():
+    house = House()
+    body = b"x" * 300_000
+    line = await house.connect(POST.replace(b"3", b"%d" % len(body)) + body)
+    assert line.status == b"200"
+
+
+@pytest.mark.parametrize(("lines", "status"), [(100, b"200"), (101, b"431")])
+@in_a_loop
+async def test_a_head_has_at_most_a_hundred_lines(lines, status):
+    house = House()
+    line = await house.connect(b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * lines + b"\r\n")
+    assert line.status == status
+    assert house.refused == ["HeadTooLargeError"] * (status == b"431")
+
+
+@in_a_loop
+async def test_a_head_without_end_is_refused_before_it_ends():
+    house = House()
+    line = await house.connect(b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 102)
+    assert line.status == b"431"
+    long = await house.connect(b"GET / HTTP/1.1\r\nx: ", b"y" * LONGEST)
+    assert long.status == b"431"
+
+
+@in_a_loop
+async def test_nonsense_is_answered_where_an_answer_is_expected():
+    house = House()
+    fresh = await house.connect(b"nonsense\r\n\r\n")
+    assert fresh.status == b"400"
+    after = await house.connect(GET)
+    assert after.status == b"200"
+    after.protocol.data_received(b"nonsense\r\n\r\n")
+    assert b"HTTP/1.1 400" in after.written
+    meanwhile = await house.connect(WAIT, b"nonsense\r\n\r\n")
+    assert (meanwhile.is_closed, meanwhile.written) == (True, b"")
+    queued = await house.connect(WAIT, GET, b"nonsense\r\n\r\n")
+    assert (queued.is_closed, queued.written) == (True, b"")
+
+
+@in_a_loop
+async def test_at_the_end_what_is_on_its_way_has_a_second():
+    house = House()
+    idle, begun, sending = (
+        await house.connect(GET),
+        await house.connect(GET[:5]),
+        await house.connect(POST),
+    )
+    for line in (idle, begun, sending):
+        line.protocol.shutdown()
+    await rest()
+    assert idle.is_closed
+    await house.clock.reach(0.9)
+    assert not sending.is_closed
+    await house.clock.reach(3)
+    assert sending.status == b"408"
+    assert begun.is_closed

@@ -1,0 +1,103 @@
+"""What a request meets before its route: how it names its host, its encoding, what is counted."""
+
+from dataclasses import replace
+
+import pytest
+from asgi_client import NOW
+
+HOST = (b"host", b"walltimed")
+DURATION = "walltimed_request_duration_seconds"
+
+
+def ask(service, path="/health/live", *, method="GET", version="1.1", headers=(HOST,), said=None):
+    """The messages of the answer to a request as it comes from a connection."""
+    sent = []
+    scope = {
+        "type": "http", "method": method, "http_version": version, "path": path,
+        "raw_path": path.encode(), "root_path": "", "query_string": b"", "scheme": "http",
+        "headers": list(headers), "server": ("127.0.0.1", 8580), "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+
+    async def receive():
+        return said or {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    service.run(service.app(scope, receive, send))
+    return sent
+
+
+def status_of(*args, **options):
+    return ask(*args, **options)[0]["status"]
+
+
+def test_a_request_of_http_1_1_names_one_host(service):
+    assert status_of(service) == 200
+    assert status_of(service, headers=()) == 400
+    assert status_of(service, headers=(), version="1.0") == 403, "while no token was issued"
+    assert status_of(service, headers=(HOST, HOST)) == 400
+    twice = (b"user-agent", b"x")
+    assert status_of(service, headers=(HOST, twice, twice)) == 200
+
+
+def test_names_of_others_are_refused_until_a_token_has_been_issued(service):
+    strange = (b"host", b"evil.example")
+    assert status_of(service, headers=(strange,)) == 403
+    assert status_of(service, headers=(HOST, (b"origin", b"http://evil.example"))) == 403
+    service.worker.store.issue_token("filter", ["predict"], NOW)
+    service.worker.guard.update(service.worker.store.tokens())
+    assert status_of(service, headers=(strange,)) == 200
+
+
+@pytest.mark.parametrize(
+    ("encoding", "status"), [(b"", 200), (b" Identity ", 200), (b"gzip", 415), (b"br", 415)]
+)
+def test_a_body_comes_as_it_is(service, encoding, status):
+    assert status_of(service, headers=(HOST, (b"content-encoding", encoding))) == status
+
+
+def test_an_answer_to_head_has_the_head_of_the_answer_to_get_and_no_body(service):
+    begin, body = ask(service)
+    head, *rest = ask(service, method="HEAD")
+    assert (head["status"], sorted(head["headers"])) == (200, sorted(begin["headers"]))
+    assert body["body"]
+    assert b"".join(message["body"] for message in rest) == b""
+
+
+def test_a_caller_who_left_is_counted_and_not_answered(service):
+    json = (b"content-type", b"application/json")
+    gone = {"type": "http.disconnect"}
+    sent = ask(service, "/v1/predictions", method="POST", headers=(HOST, json), said=gone)
+    assert sent == []
+    counted = "walltimed_requests_total"
+    assert service.metric(counted, route="/v1/predictions", status="499") == 1
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_bug_is_answered_once_counted_and_left_to_the_server(service, has_begun):
+    async def broken(_scope, _receive, send):
+        if has_begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    endpoints = service.app.gate._endpoints
+    key = ("GET", "/health/live")
+    endpoints[key] = replace(endpoints[key], app=broken)
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "http_version": "1.1", "path": key[1],
+             "headers": [HOST]}  # fmt: skip
+    with pytest.raises(ZeroDivisionError):
+        service.run(service.app(scope, None, send))
+    statuses = [message["status"] for message in sent if "status" in message]
+    assert statuses == ([200] if has_begun else [500])
+
+
+def test_an_answer_is_timed(service):
+    service.predict()
+    took = service.metric(f"{DURATION}_sum", route="/v1/predictions")
+    assert 0 < took < 600
