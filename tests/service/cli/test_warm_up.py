@@ -69,10 +69,12 @@ def test_code_beside_the_source_is_used_where_what_is_compiled_goes_elsewhere(tm
 
 @pytest.mark.acceptance
 def test_after_a_warm_up_nothing_is_left_to_be_compiled():
-    run(WALLTIMED, "warm-up", "--json")
-    again = run(WALLTIMED, "warm-up", "--json")
-    assert json.loads(again.stdout)["compiled"] == 0
-    assert COMPILING not in again.stderr
+    for _ in range(2):  # the first finds nothing to do after `make`, and a second one never does
+        done = run(WALLTIMED, "warm-up", "--json")
+        if not (compiled := json.loads(done.stdout)["compiled"]):
+            break
+    assert compiled == 0
+    assert COMPILING not in done.stderr
 
 
 def loaded(printed: str) -> set[str]:

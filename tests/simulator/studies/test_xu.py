@@ -139,11 +139,11 @@ def test_the_command_prints_the_study_of_a_trace(tmp_path):
     trace = tmp_path / "small.swf"
     lines = [
         f"{n} {600 * n} 5 {run} 4 -1 -1 4 3600 -1 1 {n % 4} 1 {n % 3} 1 -1 -1 -1"
-        for n, run in enumerate((60, 600, 1800) * 500, 1)
+        for n, run in enumerate((60, 600, 1800) * 300, 1)
     ]
     trace.write_text("; UnixStartTime: 0\n" + "\n".join(lines))
-    options = ["--history", "200", "--training", "400", "--test", "400"]
-    command = ["experiment", "xu", str(trace), *options]
+    options = ["--history", "200", "--training", "200", "--test", "400"]
+    command = ["experiment", "xu", str(trace), *options, "--processes", "1"]
     result = CliRunner().invoke(app, [*command, "--json", "--pictures", str(tmp_path)])
     assert result.exit_code == 0, result.output
     check_printed(["experiment", "xu"], 0, result.stdout)
