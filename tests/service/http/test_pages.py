@@ -128,6 +128,7 @@ def test_a_token_opens_a_session_whose_cookie_no_script_and_no_other_site_can_us
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+    assert "max-age=43200;" in cookie, "twelve hours"
     assert "secure" not in cookie
     assert texts["read"] not in cookie
     assert service.get("/").status_code == 200
