@@ -53,7 +53,7 @@ class Survivors:
         """
         requested = submission.requested_walltime
         doubled = next_estimate(predicted, requested, elapsed)
-        if elapsed < predicted or elapsed >= requested:
+        if elapsed < predicted:
             return doubled
         usages = self._usages.before(submission.user, submission.submit_time)
         longer = sorted(usage * requested for usage in usages if usage * requested > elapsed)

@@ -173,7 +173,7 @@ def usual(answer):
     interval = answer.get("interval")
     if not interval or answer["basis"].get("reason") != "history":
         return f"about {clock(positive(answer['predicted_walltime'], LONGEST))}"
-    of_ten = round(positive(interval["coverage"], 1) * 10.0, 6)
+    of_ten = positive(interval["coverage"], 1) * 10.0
     share = f"{of_ten:.0f} of 10" if of_ten.is_integer() else f"{10 * of_ten:.0f} of 100"
     lower = positive(interval["lower"] or 1, LONGEST)
     return f"{clock(lower)} to {clock(positive(interval['upper'], LONGEST))} ({share})"

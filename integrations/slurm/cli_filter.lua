@@ -14,8 +14,9 @@ local function seconds(time)
   if type(time) ~= "string" then return nil end
   local days, rest = time:match("^(%d+)-(.*)$")
   local hours, minutes, secs = (rest or time):match("^(%d+):(%d+):(%d+)$")
-  if not hours or tonumber(days or 0) > LONGEST_DAYS then return nil end
-  local total = ((tonumber(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
+  days = tonumber(days or 0)
+  if not hours or days > LONGEST_DAYS then return nil end
+  local total = ((days * 24 + hours) * 60 + minutes) * 60 + secs
   return total > 0 and total or nil
 end
 
@@ -33,9 +34,8 @@ local KIBIBYTES = { [""] = 1024, G = 1024 ^ 2, T = 1024 ^ 3, P = 1024 ^ 4 }
 
 -- KiB of 500 (MiB), 4G, 1T; nil where none was asked for.
 local function kibibytes(size)
-  local count, unit = tostring(size or ""):match("^(%d+)([GTP]?)$")
-  local total = count and tonumber(count) * KIBIBYTES[unit]
-  return total and total > 0 and total or nil
+  local count, unit = tostring(size or ""):match("^([1-9]%d*)([GTP]?)$")
+  return count and tonumber(count) * KIBIBYTES[unit]
 end
 
 -- KiB per processor, as job_submit.lua says of the same job.

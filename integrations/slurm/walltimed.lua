@@ -26,14 +26,13 @@ local LONGEST_NAME, LONGEST_ID = 255, 64
 local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
 local LONGEST_WALLTIME = 1e9 -- seconds; more is no walltime
 local AGENT = "User-Agent: walltimed.lua/0.2.0" -- its release, for `walltimed doctor`
-local SOFT_LIMIT_SINCE = { 25, 5, 4 }
+local SOFT_LIMIT_SINCE = "0025.0005.0004"
 
 -- Values -----------------------------------------------------------------------------------------
 
 local function number(value)
-  if type(value) ~= "number" or value ~= value or value < 0 then return nil end
-  if value == NO_VAL or value == NO_VAL16 or value >= INFINITE then return nil end
-  return value
+  if type(value) ~= "number" or value == NO_VAL or value == NO_VAL16 then return nil end
+  return value < INFINITE and value or nil
 end
 
 local function text(value)
@@ -107,7 +106,7 @@ local function head_of(more)
   repeat
     local seen = math.max(1, #data - 2)
     data = data .. more()
-    local last, first = data:find("\r\n\r\n", seen, true)
+    local last, first = data:find("\r\n\r\n", seen)
     if last then return data:sub(1, last + 1), data:sub(first + 1) end
   until #data > LARGEST_HEAD
   error("a head without end", 0)
@@ -149,7 +148,6 @@ local function exchanger(config, socket)
   local function attempt(connection, is_new, message, seconds_left)
     connection:settimeout(seconds_left(), "t")
     if is_new then connect(connection, config) end
-    connection:settimeout(seconds_left(), "t")
     assert(connection:send(message))
     return answer(pieces(connection, seconds_left))
   end
@@ -184,7 +182,7 @@ end
 -- Minutes of the limit this job will have, and whether the user gave it; nil if there is none.
 local function limit_of(job, partition)
   if job.time_limit ~= NO_VAL then return number(job.time_limit), true end
-  if not partition then return nil, false end
+  if not partition then return nil end
   local default = partition.default_time
   if default == nil or default == NO_VAL then default = partition.max_time end
   return number(default), false
@@ -233,7 +231,7 @@ local function usual(found)
     return "about " .. duration(found.predicted)
   end
   local tenths = found.coverage * 10
-  local of_ten = math.abs(tenths - math.floor(tenths + 0.5)) < 1e-6
+  local of_ten = tenths == math.floor(tenths)
   return ("%s to %s (%.0f of %d)"):format(duration(found.lower), duration(found.upper),
     of_ten and tenths or found.coverage * 100, of_ten and 10 or 100)
 end
@@ -301,12 +299,8 @@ end
 -- Below 25.05.4, or without the option, time_min lets the backfill scheduler lower the hard limit.
 local function soft_is_safe(version, scheduler)
   local major, minor, micro = tostring(version):match("(%d+)%.(%d+)%.(%d+)")
-  if not major or not scheduler:find("time_min_as_soft_limit", 1, true) then return false end
-  local wanted = SOFT_LIMIT_SINCE
-  for index, part in ipairs({ major, minor, micro }) do
-    if tonumber(part) ~= wanted[index] then return tonumber(part) > wanted[index] end
-  end
-  return true
+  if not major or not scheduler:find("time_min_as_soft_limit") then return false end
+  return ("%04d.%04d.%04d"):format(major, minor, micro) >= SOFT_LIMIT_SINCE
 end
 
 local function settings(directory, name)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, tzinfo
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.values import clock, count, kibibytes, moment, number, text
+from service.adapters.values import clock, count, kibibytes, moment, text
 from service.store.types import ReportedCompletion
 
 ENDED, RERUN = "E", "R"
@@ -16,8 +16,8 @@ LONGEST_RECORD = 1 << 19
 
 _PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.]*)=("[^"\\]*+(?:\\.[^"\\]*+)*+"|\'[^\']*+\'|\S*)')
 _KIND = re.compile(r"[A-Za-z]")
-_NODES = re.compile(r"(\d+)|[A-Za-z]\S*?(?=[:+]|$)")
-_CORES = re.compile(r":(?:ppn|ncpus)=(\d+)")
+_MACHINES = re.compile(r"\d{1,18}")
+_CORES = re.compile(r":(?:ppn|ncpus)=(\d{1,18})")
 _MARK = re.compile(r"([A-Za-z0-9_-]{1,64})(?:\.([A-Za-z0-9_-]{1,64}))?")
 _UNNAMED_PROJECT = "_pbs_project_default"
 
@@ -127,19 +127,16 @@ def _processors(values: Mapping[str, str]) -> int | None:
     counted = count(values.get("Resource_List.ncpus"))
     return (
         counted
-        or _cores(values.get("Resource_List.nodes", ""))
+        or _cores(values.get("Resource_List.nodes"))
         or count(values.get("total_execution_slots"))
     )
 
 
-def _cores(nodes: str) -> int | None:
-    total = 0
-    for chunk in nodes.split("+") if nodes else []:
-        leading = _NODES.match(chunk)
-        cores = _CORES.search(chunk)
-        machines = number(leading[1]) if leading and leading[1] else 1
-        total += int(machines or 0) * (int(cores[1]) if cores else 1)
-    return total if 0 < total < 10**9 else None
+def _cores(nodes: str | None) -> int | None:
+    if not nodes:
+        return None
+    found = [(_MACHINES.match(chunk), _CORES.search(chunk)) for chunk in nodes.split("+")]
+    return count(sum(int(m[0] if m else 1) * int(c[1] if c else 1) for m, c in found))
 
 
 def _prediction_ids(values: Mapping[str, str]) -> tuple[str | None, str | None]:

@@ -116,4 +116,4 @@ def _request(seconds: float | None) -> float:
 
 def _runtime(elapsed: float | None, span: float) -> float:
     """The record's runtime, at most ``span``: no run is longer than from start to end."""
-    return span if elapsed is None or not 0 <= elapsed <= span else elapsed
+    return span if elapsed is None else min(elapsed, span)

@@ -3,7 +3,6 @@
 Nothing here raises: a value that makes no sense is unknown.
 """
 
-import math
 import re
 from datetime import datetime, tzinfo
 from typing import Any
@@ -12,13 +11,13 @@ LONGEST_TEXT = 255
 """Characters kept of a name; more is an accident or an attack."""
 
 LARGEST = 1e15
-"""No count, time or duration of a job is this large."""
+"""No count, time or duration of a job is this large; Slurm's unset numbers of 64 bits are."""
 
 MOST = 2**31
 """No machine has this many processors or nodes."""
 
-UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
-"""Slurm's NO_VAL and INFINITE in 32 and 64 bits."""
+UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF})
+"""Slurm's NO_VAL and INFINITE in 32 bits."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}(?::\d{1,9}){0,3})(?:\.\d*)?")
@@ -81,9 +80,10 @@ def clock(value: Any) -> float | None:
     match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if not match:
         return None
-    *days, hours, minutes, seconds = [0, 0, 0, 0, *map(int, match[2].split(":"))][-4:]
-    total = (days[0] + int(match[1] or 0)) * 86400 + hours * 3600 + minutes * 60 + seconds
-    return float(total)
+    parts = [*map(int, match[2].split(":"))]
+    sizes = (1, 60, 3600, 86400)
+    seconds = sum(part * size for part, size in zip(reversed(parts), sizes, strict=False))
+    return float(seconds + int(match[1] or 0) * 86400)
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:
@@ -95,4 +95,4 @@ def kibibytes(value: Any, *, unit: str) -> float | None:
     prefix = match[2].lower() or ("" if match[3] else unit)
     power = " kmgtpe".index(prefix or " ")
     bytes_ = size * 1024**power * (_WORD_BYTES if match[3] in ("w", "W") else 1)
-    return bytes_ / 1024 if 0 < bytes_ < math.inf else None
+    return bytes_ / 1024 if bytes_ else None

@@ -120,7 +120,7 @@ def prepare(
     counts[f"beyond-request ({overrun})"] = int(np.count_nonzero(jobs.run > jobs.requested_time))
     counts["late-submission (sorted)"] = int(np.count_nonzero(np.diff(jobs.submit) < 0))
     jobs = OVERRUNS[overrun](_sorted(jobs))
-    origin = min(0, int(np.floor(jobs.submit.min(initial=0.0))))
+    origin = int(np.floor(jobs.submit.min(initial=0.0)))
     return Workload(
         trace=jobs,
         origin=origin,

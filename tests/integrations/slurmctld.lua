@@ -9,6 +9,8 @@ end
 assert(dofile(arg[1]) == slurm.SUCCESS or slurm_cli_pre_submit)
 local partitions = {
   short = { name = "short", flag_default = 1, default_time = 10, max_time = 60 },
+  middle = { name = "middle", flag_default = 0, default_time = 4294967294, max_time = 30 },
+  bare = { name = "bare", flag_default = 0, max_time = 20 },
   long = { name = "long", flag_default = 0, default_time = 4294967294, max_time = 4294967295 },
 }
 for _, job in ipairs(dofile(arg[2])) do

@@ -13,11 +13,15 @@ from fake_service import (
     BAD_NAMES,
     BODILESS,
     GARBAGE,
+    LARGEST_ANSWER,
+    LONG_HEAD,
     MOST_TAKEN,
     STREAMS,
     WRONG_LENGTHS,
     fake_service,
     full_backlog,
+    http,
+    padded,
     prediction,
 )
 from pbs_python_format import event_of, lines_of, resources_of, server_of, set_in
@@ -89,6 +93,38 @@ def test_a_job_that_asks_for_no_core_keeps_its_memory_in_one_piece(tmp_path):
     assert "requested_processors" not in service.requests[0]
 
 
+@pytest.mark.parametrize(
+    ("written", "kibibytes"),
+    [
+        ("2048", 2),
+        ("2048b", 2),
+        ("3kb", 3),
+        ("3mb", 3 * 1024),
+        ("3GB", 3 * 1024**2),
+        ("3tb", 3 * 1024**3),
+        ("0kb", None),
+        ("much", None),
+    ],
+)
+def test_memory_is_told_in_kib_whatever_its_unit(tmp_path, written, kibibytes):
+    with fake_service(prediction(), hangs_up=True) as service:
+        queued(tmp_path, service, Job(walltime=Duration(60), ncpus=1, mem=written))
+    assert service.requests[0].get("requested_memory") == kibibytes
+
+
+def test_names_that_are_missing_are_not_told_and_long_ones_are_cut(tmp_path):
+    submitted = job()
+    submitted.Job_Name, submitted.Account_Name, submitted.project = "x" * 300, "", None
+    with fake_service(prediction(), hangs_up=True) as service:
+        queued(tmp_path, service, submitted)
+        submitted.project = "silica"
+        queued(tmp_path, service, submitted)
+    without, named = service.requests
+    assert "project" not in without
+    assert without["application"] == "x" * 255
+    assert named["project"] == "silica"
+
+
 def test_observe_sets_nothing_but_the_mark(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         run = queued(tmp_path, service, mode="observe")
@@ -108,13 +144,17 @@ def test_a_site_without_the_resource_for_the_mark_gets_its_soft_walltime(tmp_pat
         run = queued(tmp_path, service, job(is_marked=False), mode="soft")
     assert run.resources["soft_walltime"] == 422
     assert run.warnings == []
+    assert [message for _, message in run.log] == [
+        "walltimed: no resource named walltimed_prediction"
+    ]
 
 
-@pytest.mark.parametrize("predicted", [3600, 3599.5, 1e6])
+@pytest.mark.parametrize("predicted", [3600, 3599.5, 1e6, 1e9])
 def test_a_soft_walltime_stays_below_the_limit(tmp_path, predicted):
     with fake_service(prediction(predicted_walltime=predicted), hangs_up=True) as service:
         run = queued(tmp_path, service, mode="soft")
     assert run.resources["soft_walltime"] is None
+    assert run.resources["walltimed_prediction"] == "0b7c-42"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +193,8 @@ LONG_DEFAULT = Server(default="24:00:00")
         ({"interval": SURE | {"coverage": 0.8}}, {"limit_coverage": 0.8}, 1500),
         ({"interval": SURE | {"upper": 10.0}, "predicted_walltime": 2.0}, {}, 60),
         ({"interval": SURE | {"upper": 10.0}}, {}, 633),
-        ({"interval": SURE | {"upper": 80_000.0}}, {}, None),
+        ({"interval": SURE | {"upper": 57_599.0}}, {}, 86_399),
+        ({"interval": SURE | {"upper": 57_600.0}}, {}, None),
         ({"interval": None}, {}, None),
         ({"basis": {"jobs": 5, "reason": "young-cluster"}}, {}, None),
         ({}, {"mode": "soft"}, None),
@@ -280,6 +321,17 @@ def test_a_job_that_waited_little_keeps_its_prediction(tmp_path):
     assert (run.resources["soft_walltime"], service.requests) == (1800, [])
 
 
+@pytest.mark.parametrize(("waited", "is_asked"), [(3600, False), (3601, True)])
+def test_an_hour_of_waiting_makes_a_second_look_worth_its_while(
+    tmp_path, monkeypatch, waited, is_asked
+):
+    now = int(time.time())
+    monkeypatch.setattr(time, "time", lambda: now)
+    with fake_service(prediction(), hangs_up=True) as service:
+        started(tmp_path, service, job(walltimed_prediction="old"), waited=waited)
+    assert bool(service.requests) is is_asked
+
+
 def test_a_soft_walltime_of_somebody_else_survives_the_start(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         run = started(tmp_path, service, job(soft_walltime=Duration(1800)), mode="soft")
@@ -311,6 +363,37 @@ def test_a_service_that_hangs_costs_the_budget_once_per_pause(tmp_path):
     assert is_late(runs[0])
 
 
+def test_the_pause_after_a_failure_has_fifteen_seconds(tmp_path, monkeypatch):
+    now = 1_700_000_000.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    with fake_service(GARBAGE["nothing"], hangs_up=True) as service:
+        asked = []
+        for passed in (0, 14.9, 15):
+            now = 1_700_000_000.0 + passed
+            queued(tmp_path, service)
+            asked.append(len(service.requests))
+    assert asked == [1, 1, 2]
+
+
+def test_what_is_logged_of_an_answer_is_short(tmp_path):
+    told = []
+    for answer in (http(500, b"", "X: " + "y" * 300), prediction(predicted_walltime="z" * 300)):
+        with fake_service(answer, hangs_up=True) as service:
+            told += queued(tmp_path, service).warnings
+        del sys.walltimed_silent_until
+    begin = b"HTTP/1.1 500 Whatever\r\nContent-Length: 0\r\n"[:40]
+    assert told == [
+        f"walltimed: ValueError: HTTP answer: {begin!r}",
+        f"walltimed: ValueError: no walltime: {'z' * 40}",
+    ]
+
+
+def test_a_budget_that_is_used_up_before_the_service_is_asked_says_so(tmp_path):
+    run = run_hook(tmp_path, Event(QUEUEJOB, job()), port=1, budget_seconds=0)
+    assert run.verdict == "accepted"
+    assert "the budget is used up" in run.warnings[0]
+
+
 def is_late(run):
     """Whether the budget was used up."""
     return re.search("timed out|budget", run.warnings[0]) is not None
@@ -322,6 +405,7 @@ def test_the_budget_is_what_a_service_that_hangs_costs(tmp_path):
         del sys.walltimed_silent_until
         patient = queued(tmp_path, service, budget_seconds=PATIENT)
     assert BUDGET - 0.01 <= default.seconds < PATIENT
+    assert default.names["DEFAULTS"]["budget_seconds"] == BUDGET
     assert patient.seconds >= PATIENT - 0.01
 
 
@@ -372,6 +456,39 @@ def test_an_answer_that_is_wrong_about_its_length_sets_nothing(tmp_path, kind):
         run = queued(tmp_path, service, mode="soft")
     assert run.verdict == "accepted"
     assert run.resources["soft_walltime"] is run.resources["walltimed_prediction"] is None
+
+
+@pytest.mark.parametrize(("more", "is_taken"), [(0, True), (1, False)])
+def test_an_answer_has_at_most_64_kib(tmp_path, more, is_taken):
+    with fake_service(padded(LARGEST_ANSWER + more), hangs_up=True) as service:
+        run = queued(tmp_path, service, mode="soft")
+    assert run.resources["soft_walltime"] == (422 if is_taken else None)
+
+
+def test_an_answer_with_a_long_head_sets_nothing(tmp_path):
+    with fake_service(LONG_HEAD, hangs_up=True) as service:
+        run = queued(tmp_path, service, mode="soft")
+    assert run.resources["soft_walltime"] is None
+    assert "a head without end" in run.warnings[0]
+
+
+@pytest.mark.parametrize(("more", "is_read_on"), [(0, True), (1, False)])
+def test_after_8_kib_without_an_end_no_more_of_a_head_is_read(tmp_path, more, is_read_on):
+    with fake_service(prediction(), hangs_up=True) as service:
+        body_of = queued(tmp_path, service).names["body_of"]
+    begin = b"HTTP/1.1 200 OK\r\nX: "
+    pieces = iter([begin.ljust(8192 + more, b"y"), b"\r\nContent-Length: 2\r\n\r\n{}"])
+    try:
+        is_read = body_of(lambda: next(pieces)) == b"{}"
+    except ValueError:
+        is_read = False
+    assert is_read is is_read_on
+
+
+def test_an_answer_in_many_pieces_is_put_together(tmp_path):
+    with fake_service(prediction(), seconds_per_byte=0.0005) as service:
+        run = queued(tmp_path, service, mode="soft", budget_seconds=20)
+    assert run.resources["soft_walltime"] == 422
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)

@@ -115,6 +115,23 @@ def test_days_count(site):
 
 
 @pytest.mark.parametrize(
+    ("time", "seconds"),
+    [("00:00:01", 1), ("366-00:00:00", 366 * 86400), ("367-00:00:00", None)],
+)
+def test_times_are_read_from_a_second_to_a_year(any_site, time, seconds):
+    with fake_service(prediction()) as service:
+        submit(any_site, service, OPTIONS | {"time": time})
+    found = [request["requested_walltime"] for request in service.requests]
+    assert found == ([seconds] if seconds else [])
+
+
+def test_mode_off_asks_and_tells_nothing(any_site):
+    with fake_service(prediction()) as service:
+        done = submit(any_site, service, mode="off")
+    assert (done.result, done.told, service.requests) == (0, [], [])
+
+
+@pytest.mark.parametrize(
     ("options", "environment"),
     [(OPTIONS | {"comment": "walltimed=off"}, {}), (OPTIONS, {"WALLTIMED": "off"})],
 )

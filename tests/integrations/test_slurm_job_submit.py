@@ -9,12 +9,16 @@ from fake_service import (
     BAD_NAMES,
     BODILESS,
     GARBAGE,
+    LARGEST_ANSWER,
+    LONG_HEAD,
     MOST_TAKEN,
     STREAMS,
+    TOLD,
     WRONG_LENGTHS,
     fake_service,
     full_backlog,
     http,
+    padded,
     prediction,
 )
 from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, Site
@@ -59,6 +63,70 @@ def test_the_question_is_the_job_in_the_words_of_the_api(site):
     assert service.headers[0].startswith("POST /v1/predictions HTTP/1.1\r\n")
 
 
+def asked(site, **job):
+    """What the service is asked about a job; nothing if it is not asked."""
+    with fake_service(prediction()) as service:
+        (done,) = submit(site, service, JOB | job, mode="observe")
+    assert done.errors == []
+    return next(iter(service.requests), {})
+
+
+@pytest.mark.parametrize(
+    ("job", "processors"),
+    [
+        ({"num_tasks": 3, "cpus_per_task": 2, "min_cpus": 1}, 6),
+        ({"num_tasks": UNSET, "cpus_per_task": 2, "min_cpus": UNSET}, 2),
+        ({"num_tasks": UNSET, "cpus_per_task": 65534, "min_cpus": UNSET}, 1),
+        ({"num_tasks": 2, "cpus_per_task": 1, "min_cpus": 5}, 5),
+        ({"num_tasks": 0, "cpus_per_task": 1, "min_cpus": 0}, 1),
+    ],
+)
+def test_processors_are_those_of_all_tasks_or_the_least_that_were_asked_for(
+    any_site, job, processors
+):
+    assert asked(any_site, **job)["requested_processors"] == processors
+
+
+@pytest.mark.parametrize(
+    ("per_core", "per_node", "nodes", "kibibytes"),
+    [
+        (1, UNSET, UNSET, 1024),
+        (0, 500, UNSET, 500 * 1024 / 4),
+        (UNSET, 1, UNSET, 256),
+        (UNSET, 500, 2, 2 * 500 * 1024 / 4),
+        (0, 0, UNSET, None),
+        (UNSET, UNSET, UNSET, None),
+    ],
+)
+def test_memory_is_told_for_each_processor(any_site, per_core, per_node, nodes, kibibytes):
+    job = {"min_mem_per_cpu": per_core, "min_mem_per_node": per_node, "min_nodes": nodes}
+    assert asked(any_site, **job).get("requested_memory") == kibibytes
+
+
+@pytest.mark.parametrize(
+    ("job", "seconds"),
+    [
+        ({"time_limit": 0}, None),
+        ({"time_limit": 1}, 60),
+        ({"time_limit": UNSET}, 600),
+        ({"time_limit": UNSET, "partition": "middle"}, 1800),
+        ({"time_limit": UNSET, "partition": "bare"}, 1200),
+        ({"time_limit": UNSET, "partition": "long"}, None),
+        ({"time_limit": UNSET, "partition": "nowhere"}, None),
+        ({"time_limit": 60, "partition": "nowhere"}, 3600),
+        ({"time_limit": 60, "partition": "middle,long"}, 3600),
+    ],
+)
+def test_the_limit_is_the_users_or_that_of_the_partition(any_site, job, seconds):
+    found = asked(any_site, **job)
+    assert found.get("requested_walltime") == seconds
+    assert not found or found["queue"] == job.get("partition", "short").split(",")[0]
+
+
+def test_the_account_that_was_named_wins(any_site):
+    assert asked(any_site, account="silica")["project"] == "silica"
+
+
 @pytest.mark.parametrize(
     ("mode", "changes", "is_told"),
     [
@@ -85,6 +153,9 @@ def test_every_rung_of_the_ladder_does_what_it_says_and_no_more(site, mode, chan
         ("25.05.3", "time_min_as_soft_limit", False),
         ("24.11.5", "time_min_as_soft_limit", False),
         ("22.05.8", "time_min_as_soft_limit", False),
+        ("25.06.0", "time_min_as_soft_limit", True),
+        ("25.05.10", "time_min_as_soft_limit", True),
+        ("25.04.9", "time_min_as_soft_limit", False),
         ("25.05", "time_min_as_soft_limit", False),
         ("26.05.0", "bf_interval=30", False),
         (None, "time_min_as_soft_limit", False),
@@ -160,6 +231,36 @@ def test_advice_is_in_minutes_and_from_two_hours_on_in_hours(any_site, predicted
     assert done.told == [line]
 
 
+@pytest.mark.parametrize(
+    ("interval", "told"),
+    [
+        ({"lower": 0.0, "upper": 1800, "coverage": 0.9}, "0 min to 30 min (9 of 10);"),
+        ({"lower": 60, "upper": 1800, "coverage": 0.95}, "1 min to 30 min (95 of 100);"),
+        ({"lower": 60, "upper": 1800, "coverage": 0.7}, "1 min to 30 min (7 of 10);"),
+        ({"lower": 60, "upper": 1800}, "about 8 min;"),
+        ({"lower": 60, "coverage": 0.9}, "about 8 min;"),
+    ],
+)
+def test_a_range_is_told_with_its_share_of_runs(any_site, interval, told):
+    with fake_service(prediction(interval=interval)) as service:
+        (done,) = submit(any_site, service, mode="advise")
+    assert done.told == [f"walltimed: jobs like this one ran {told} this one may run 60 min"]
+
+
+@pytest.mark.parametrize(("limit", "is_told"), [(8, False), (9, True)])
+def test_only_who_asks_for_more_than_is_predicted_is_told(any_site, limit, is_told):
+    with fake_service(prediction()) as service:
+        (done,) = submit(any_site, service, JOB | {"time_limit": limit}, mode="advise")
+    assert bool(done.told) is is_told
+
+
+def test_without_history_nobody_is_told(any_site):
+    answer = prediction(basis={"jobs": 0, "reason": "cold-start"})
+    with fake_service(answer) as service:
+        (done,) = submit(any_site, service, mode="advise")
+    assert (done.told, done.changes) == ([], {"admin_comment": "wtp=0b7c-42"})
+
+
 def upper(seconds, coverage=0.9):
     interval = {"lower": 1.0, "upper": float(seconds), "coverage": coverage}
     return {"interval": interval, "predicted_walltime": 200.0 if seconds == 300 else 421.5}
@@ -229,11 +330,25 @@ def test_a_user_can_opt_out_in_the_comment(any_site):
     assert (done.changes, service.requests) == ({}, [])
 
 
-@pytest.mark.parametrize("comment", ["site", "long " * 200])
+def test_the_word_that_opts_out_is_taken_as_it_is_written(any_site):
+    with fake_service(prediction()) as service:
+        job = JOB | {"comment": "no-walltimed"}
+        (done,) = submit(any_site, service, job, mode="advise", opt_out="no-walltimed")
+    assert (done.changes, service.requests) == ({}, [])
+
+
+@pytest.mark.parametrize("comment", ["site", "long " * 200, ""])
 def test_an_admin_comment_is_added_to(any_site, comment):
     with fake_service(prediction()) as service:
         (done,) = submit(any_site, service, JOB | {"admin_comment": comment}, mode="observe")
-    assert done.changes["admin_comment"] == f"{comment};wtp=0b7c-42"
+    assert done.changes["admin_comment"] == f"{comment};wtp=0b7c-42".lstrip(";")
+
+
+@pytest.mark.parametrize(("name", "is_noted"), [("a" * 64, True), ("a" * 65, False)])
+def test_the_name_of_a_prediction_has_at_most_64_characters(any_site, name, is_noted):
+    with fake_service(prediction(prediction_id=name)) as service:
+        (done,) = submit(any_site, service, mode="observe")
+    assert done.changes == ({"admin_comment": f"wtp={name}"} if is_noted else {})
 
 
 def test_many_jobs_share_one_connection(site):
@@ -241,6 +356,50 @@ def test_many_jobs_share_one_connection(site):
         done = submit(site, service, *[JOB] * 20, mode="observe")
     assert all(job.changes for job in done)
     assert (len(service.requests), service.connections) == (20, 1)
+    assert sum(job.seconds for job in done) < 20, "none waited for more than there was"
+
+
+def test_a_connection_that_the_service_closes_is_not_used_again(any_site):
+    answer = http(200, TOLD, "Connection: close")
+    with fake_service(answer) as service:
+        done = submit(any_site, service, JOB, JOB, mode="observe")
+    assert all(job.changes for job in done)
+    assert service.connections == 2
+
+
+def test_an_answer_in_many_pieces_is_put_together(any_site):
+    with fake_service(prediction(), seconds_per_byte=0.0005) as service:
+        (done,) = submit(any_site, service, mode="observe", budget_ms=20_000)
+    assert done.changes == {"admin_comment": "wtp=0b7c-42"}
+
+
+@pytest.mark.parametrize(("more", "is_taken"), [(0, True), (1, False)])
+def test_an_answer_has_at_most_64_kib(any_site, more, is_taken):
+    with fake_service(padded(LARGEST_ANSWER + more)) as service:
+        (done,) = submit(any_site, service, mode="observe")
+    assert bool(done.changes) is is_taken
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (LONG_HEAD, "a head without end"),
+        (GARBAGE["no status"], "not an answer"),
+        (GARBAGE["a length that is too long"], "an answer of no length, or too long"),
+        (GARBAGE["a server error"], "HTTP 500 without a prediction"),
+        (None, "timeout"),
+    ],
+)
+def test_the_log_says_in_a_line_what_was_wrong_and_for_how_long_nobody_is_asked(
+    any_site, answer, told
+):
+    with fake_service(answer) as service:
+        (done,) = submit(any_site, service, mode="observe")
+    (line,) = done.errors  # an assertion of Lua 5.1 says where it stands, too
+    assert line.startswith("walltimed: ")
+    assert line.endswith(f"{told}; no predictions for 15 s")
+    if answer in {LONG_HEAD, GARBAGE["a server error"]}:
+        assert line == f"walltimed: {told}; no predictions for 15 s"
 
 
 @pytest.fixture
@@ -302,6 +461,7 @@ def test_the_budget_is_what_a_service_that_hangs_costs(any_site):
     assert default.seconds >= BUDGET - 0.01
     assert patient.seconds >= PATIENT - 0.01
     assert default.seconds < PATIENT
+    assert "budget_ms = 200," in (any_site.directory / "walltimed.lua").read_text()
 
 
 def test_a_connection_that_is_never_taken_costs_the_budget(site):
@@ -385,8 +545,9 @@ def test_garbage_changes_nothing(site, kind):
         assert len(job.errors) == 1
 
 
-def test_a_question_that_is_refused_begins_no_pause(any_site):
-    with fake_service(http(422, b'{"error": "x"}')) as service:
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_question_that_is_refused_begins_no_pause(any_site, status):
+    with fake_service(http(status, b'{"error": "x"}')) as service:
         done = submit(any_site, service, JOB, JOB, mode="observe")
     assert len(service.requests) == 2
     assert not any(job.errors or job.changes for job in done)

@@ -10,11 +10,13 @@ import pytest
 from fake_service import (
     BODILESS,
     GARBAGE,
+    LARGEST_ANSWER,
     MOST_TAKEN,
     STREAMS,
     WRONG_LENGTHS,
     fake_service,
     full_backlog,
+    padded,
     prediction,
 )
 
@@ -63,9 +65,113 @@ def test_the_command_line_wins_over_the_script(tmp_path):
     assert service.requests[0]["requested_walltime"] == 7200
     assert service.requests[0]["application"] == "other"
     assert service.requests[0]["requested_processors"] == 8
+    assert "queue" not in service.requests[0], "what follows a command is no directive"
+
+
+def asked(tmp_path, *arguments, script=b"./relax\n", **config):
+    """What the service is asked about a job."""
+    with fake_service(prediction(), hangs_up=True) as service:
+        submit(tmp_path, service, script, *arguments, **config)
+    return service.requests[0]
+
+
+def test_a_job_that_asks_for_nothing_is_one_of_a_day_on_one_core(tmp_path):
+    assert asked(tmp_path) == {
+        "cluster": "default",
+        "user": "carol",
+        "requested_walltime": 86400,
+        "requested_processors": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores"),
+    [("0", 1), ("hosta:ppn=2+3", 5), ("2:ppn=4+1", 9)],
+)
+def test_cores_are_counted_over_all_nodes(tmp_path, nodes, cores):
+    assert asked(tmp_path, "-l", f"nodes={nodes}")["requested_processors"] == cores
+
+
+def test_a_walltime_may_have_days(tmp_path):
+    walltime = asked(tmp_path, "-l", "walltime=1:02:03:04")["requested_walltime"]
+    assert walltime == 86400 + 2 * 3600 + 3 * 60 + 4
+
+
+def test_directives_are_read_as_qsub_reads_them(tmp_path):
+    script = b"#PBS-N relax\n\n#PBS -A zeolite # -A silica\n./relax\n"
+    found = asked(tmp_path, "-", "job.sh", "-q", "batch", script=script)
+    assert (found["application"], found["project"], found["queue"]) == ("relax", "zeolite", "batch")
+
+
+def test_the_token_goes_along(tmp_path):
+    with fake_service(prediction(), hangs_up=True) as service:
+        submit(tmp_path, service, token="wt_1_secret")
+    assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"predicted_walltime": 3600}, {"basis": {"jobs": 0, "reason": "cold-start"}}],
+)
+def test_without_anything_to_say_it_is_silent(tmp_path, answer):
+    with fake_service(prediction(**answer), hangs_up=True) as service:
+        assert submit(tmp_path, service)[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("interval", "told"),
+    [
+        ((0, 7199, 0.9), "ran 00:00:01 to 01:59:59 (9 of 10);"),
+        ((60, 1e9, 0.95), "(95 of 100);"),
+        ((60, 1800, 1.1), ""),
+    ],
+)
+def test_a_range_is_told_as_it_is(tmp_path, interval, told):
+    lower, upper, coverage = interval
+    answer = prediction(interval={"lower": lower, "upper": upper, "coverage": coverage})
+    with fake_service(answer, hangs_up=True) as service:
+        said = submit(tmp_path, service)[1]
+    assert told in said
+    assert bool(said) is bool(told)
+
+
+@pytest.mark.parametrize(("more", "is_taken"), [(0, True), (1, False)])
+def test_an_answer_has_at_most_64_kib(tmp_path, more, is_taken):
+    with fake_service(padded(LARGEST_ANSWER + more), hangs_up=True) as service:
+        assert bool(submit(tmp_path, service)[1]) is is_taken
+
+
+ASK = """
+import signal, sys, torque_submitfilter as filter
+config = dict(filter.DEFAULTS, port=int(sys.argv[1]), budget_seconds=20)
+answer = filter.ask({}, config)
+print(filter.DEFAULTS["budget_seconds"], answer["predicted_walltime"])
+print(signal.getitimer(signal.ITIMER_REAL))
+"""
+
+
+def test_the_budget_is_for_the_question_alone():
+    """An alarm that goes off later would cut the script that is passed on."""
+    with fake_service(prediction(), hangs_up=True) as service:
+        done = subprocess.run(
+            [sys.executable, "-S", "-B", "-c", ASK, str(service.port)],
+            cwd=FILTER.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout == "0.2 421.5\n(0.0, 0.0)\n"
 
 
 DEFAULT = {"set_default": True}
+
+
+def test_a_walltime_stands_before_a_script_that_names_no_shell(tmp_path):
+    interval = {"lower": 1.0, "upper": 10.0, "coverage": 0.9}
+    answer = prediction(predicted_walltime=2, interval=interval)
+    with fake_service(answer, hangs_up=True) as service:
+        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    assert passed == b"#PBS -l walltime=00:01:00\n./relax\n", "no job gets less than a minute"
 
 
 @pytest.mark.parametrize(

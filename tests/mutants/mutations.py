@@ -55,14 +55,22 @@ LUA_MISTAKES = (
     (r"(?<=[\w)]) \* ", " / "),
     (r"(?<=[\w)]) / ", " * "),
     (r"(?<![\w.])(\d+)(?![\w.])", r"\g<1>1"),
-    (r"^(\s*)[\w.:]+\(.*\)$", r"\1-- nothing"),
+    (r"^(\s*)[\w.:]+\((?:[^()]|\([^()]*\))*\)$", r"\1-- nothing"),
 )
-"""What is replaced in Lua by what, as regular expressions on one line without its comment."""
+"""What is replaced in Lua by what, as regular expressions on one line without its comment.
 
+Only whole statements are taken out: a part of one would leave what is no Lua.
+"""
 
-ASSURANCES = {"strict", "kw_only", "frozen", "slots", "gc"}
-"""Arguments that hold programmers to something, or save memory, and change nothing that a program
-does."""
+LUA_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
+
+ASSURANCES = {"strict", "kw_only", "frozen", "gc", "slots", "_nrt", "forceinline"} | {
+    *("no_cpython_wrapper", "no_cfunc_wrapper"),
+}
+"""Arguments that hold programmers to something or save time or memory, and change no answer."""
+
+SINGLE = {"clock", "rules", "scratch"}
+"""Arrays of the scheduler's state that have one entry: it is the first and the last one."""
 
 
 class DeleteStatement(Operator):
@@ -168,8 +176,18 @@ def _lua(source: str, line: int) -> list[str]:
     return [
         "".join([*lines[: line - 1], mutated + dashes + comment + "\n", *lines[line:]])
         for pattern, mistake in LUA_MISTAKES
-        if (mutated := re.sub(pattern, mistake, code, count=1)) != code
+        if (mutated := _outside_texts(pattern, mistake, code)) != code
     ]
+
+
+def _outside_texts(pattern: str, mistake: str, code: str) -> str:
+    """`code` with the mistake in the first place that is not within quotes."""
+    texts = [text.span() for text in LUA_TEXT.finditer(code)]
+    for found in re.finditer(pattern, code):
+        start, end = found.span()
+        if not any(begin <= start < stop for begin, stop in texts):
+            return code[:start] + found.expand(mistake) + code[end:]
+    return code
 
 
 def _differs(source: str, mutated: str) -> bool:
@@ -187,11 +205,29 @@ def _behaviour(source: str) -> str:
             node.annotation = ast.Constant(None)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
+        elif isinstance(node, ast.arguments):
+            _call_as_one_likes(node)
         elif isinstance(node, ast.keyword) and node.arg in ASSURANCES:
             node.value = ast.Constant(None)
+        elif isinstance(node, ast.Subscript) and _is_single(node.value):
+            node.slice = ast.parse(ast.unparse(node.slice).replace("-1", "0"), mode="eval").body
         if isinstance(getattr(node, "body", None), list):
             node.body = [part for part in node.body if not _is_text(part)]
     return ast.dump(tree)
+
+
+def _call_as_one_likes(arguments: ast.arguments) -> None:
+    """Let all be named or not: `*` and `/` between them hold callers to one way."""
+    arguments.args = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    arguments.defaults += [default for default in arguments.kw_defaults if default]
+    arguments.posonlyargs, arguments.kwonlyargs, arguments.kw_defaults = [], [], []
+
+
+def _is_single(array: ast.expr) -> bool:
+    """Whether it is an array of one entry, as in `state.clock`, or a column of one."""
+    if isinstance(array, ast.Subscript) and isinstance(array.slice, ast.Constant):
+        array = array.value if isinstance(array.slice.value, str) else array
+    return isinstance(array, ast.Attribute) and array.attr in SINGLE
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -13,7 +13,7 @@ PYTHON = '''"""A module."""
 LIMIT: int = 3
 
 
-def first(values: list[int] | None) -> int:
+def first(values: list[int] | None, *, gc: bool = LIMIT) -> int:
     """The first value that is large."""
     for value in values or []:
         if value >= LIMIT and value != 7:
@@ -24,7 +24,9 @@ def first(values: list[int] | None) -> int:
 LUA = """-- a + b
 local function first(values)
   if values and #values > 0 then return values[1] + 1 end
-  log_error("none")
+  log_error("none, or 1 and not 2", #values)
+  both(first(values),
+    first(values))
 end
 """
 
@@ -44,6 +46,26 @@ def test_every_line_that_does_something_is_changed_once(drawn):
         assert mutant.before != mutant.after
 
 
+def test_the_last_of_one_entry_is_not_drawn_in_the_place_of_the_first(tmp_path):
+    (tmp_path / "single.py").write_text(
+        'def now(state):\n    return state.clock[0], state.clock["now"][0], state.jobs[0]\n'
+    )
+    texts = {
+        mutant.after for seed in range(40) for mutant in chosen(tmp_path, ["single.py"], 1, seed)
+    }
+    assert any("jobs[ -1]" in text for text in texts)
+    assert any("clock[ 1]" in text for text in texts)
+    assert not any("clock[ -1]" in text or '"now"][ -1]' in text for text in texts)
+
+
+def test_whether_an_argument_has_to_be_named_is_no_mistake(tmp_path):
+    (tmp_path / "named.py").write_text("def of(one, *, other=7):\n    return one * other\n")
+    texts = {m.after for seed in range(20) for m in chosen(tmp_path, ["named.py"], 2, seed)}
+    assert "return one / other" in texts
+    assert any("other= 8" in text for text in texts)
+    assert not any("/," in text for text in texts)
+
+
 def test_a_seed_draws_the_same_mutants_and_another_one_others(drawn):
     assert drawn("module.py", 1) == drawn("module.py", 1)
     assert any(drawn("module.py", 1) != drawn("module.py", seed) for seed in range(2, 6))
@@ -53,6 +75,8 @@ def test_lua_is_changed_outside_its_comments(drawn):
     mutants = drawn("module.lua", 1)
     assert sorted(mutant.line for mutant in mutants) == [3, 4]
     assert all(mutant.source.startswith("-- a + b\n") for mutant in mutants)
+    (deleted,) = [mutant.after for mutant in mutants if mutant.line == 4]
+    assert deleted == "-- nothing", "its text stays, and half a statement too"
 
 
 @pytest.mark.parametrize("area", AREAS, ids=lambda area: area.name)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.distribution import MARGIN_SECONDS, TAIL, Distribution
+from predictors.distribution import MARGIN_SECONDS, TAIL, Distribution, left
 
 
 def of(*runs: tuple[float, float], request: float = 3600.0) -> Distribution:
@@ -117,3 +117,24 @@ def test_levels_are_those_that_are_found_knot_by_knot(distribution, runtime):
         share = (log1p(runtime) - log1p(before)) / (log1p(after) - log1p(before))
         at_runtime = [on_the_way(low, high, share)]
     assert distribution.levels(runtime) == pytest.approx((at_runtime[0], at_runtime[-1]))
+
+
+def test_of_equal_costs_the_shorter_estimate_is_taken():
+    """30 and 40 s both cost 190 s: two runs are above and two below either."""
+    assert of((0, 1), (10, 1), (100, 1), (100, 1)).estimate() == 30
+
+
+def test_beside_two_runs_a_twentieth_lies_below_and_above_them():
+    two = of((600, 1), (1200, 1))
+    assert two.levels(600)[0] == pytest.approx(0.55 / 2.1)
+    assert two.levels(1200)[1] == pytest.approx(1.55 / 2.1)
+    assert two.levels(0)[0] == 0
+    assert two.levels(3600)[1] == pytest.approx(1)
+
+
+def test_what_took_just_as_long_as_a_job_has_run_is_left_out():
+    values, weights = np.array([10.0, 20.0, 30.0, 40.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    assert left(values, weights, 4, 20.0) == 2
+    assert values[:2].tolist() == [30.0, 40.0]
+    assert weights[:2].tolist() == [3.0, 4.0]
+    assert left(values, weights, 2, 40.0) == 0

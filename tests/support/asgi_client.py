@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
+from contextlib import nullcontext
 from unittest.mock import patch
 
 import httpx
 import shared_adapters
+from coverage_pauses import uncovered
 from pages_here import PagesHere
 from patience import eventually
 
@@ -20,6 +22,21 @@ METHOD = "max-usage"
 """The method that answers: one that can be worked out by hand."""
 
 
+COVERED = set()
+"""Names of settings with which applications have been made."""
+
+
+def once_covered(names):
+    """Where coverage looks at the making of an application, unless one like it was made before.
+
+    Half of what a short test takes would be looking there.
+    """
+    if names in COVERED:
+        return uncovered()
+    COVERED.add(names)
+    return nullcontext()
+
+
 class InProcess:
     """The application on an event loop of its own; calls are made from the test's thread.
 
@@ -32,7 +49,7 @@ class InProcess:
         # Here the first forecast waits for its process, which else starts with the service.
         options.setdefault("forecast_seconds", 60.0)
         options.setdefault("method", METHOD)
-        with patch.object(app, "PageProcess", PagesHere):
+        with patch.object(app, "PageProcess", PagesHere), once_covered(frozenset(options)):
             self.app = app.create_app(Settings(database_url=url, **options))
         self.worker = self.app.state.worker
         self.token = None

@@ -37,8 +37,11 @@ GARBAGE = {
     "wrong types": prediction(predicted_walltime="soon", prediction_id=["x"]),
     "a negative time": prediction(predicted_walltime=-5),
     "an endless time": prediction(predicted_walltime=1e300),
+    "no time at all": prediction(predicted_walltime=0),
     "a server error": http(500, b"{}"),
+    "a server error with a prediction": http(500, json.dumps(PREDICTION).encode()),
     "unauthorised": http(401, b"{}"),
+    "no status": b"220 mail.example.org ESMTP\r\n\r\n",
     "no length": b"HTTP/1.1 200 OK\r\n\r\n{}",
     "a length that is too long": b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n",
     "a body cut short": b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{}",
@@ -60,6 +63,18 @@ WRONG_LENGTHS = {
     "a length in words": http(200, TOLD, length="many"),
     "a prediction's name of a megabyte": prediction(prediction_id="a" * 2**20),
 }
+LARGEST_ANSWER = 2**16
+"""Bytes of a body that submit filters take."""
+
+
+def padded(length: int) -> bytes:
+    """A good answer of so many bytes."""
+    return http(200, TOLD.ljust(length))
+
+
+LONG_HEAD = http(200, TOLD, "X: " + "y" * 30_000)
+"""A good answer whose head is longer than submit filters take."""
+
 STREAMS = {
     "a status line without end": (b"", b"HTTP/1.1 " * 100),
     "headers without end": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 100),

@@ -104,7 +104,7 @@ QUEUEJOB, RUNJOB = 1, 2
 
 
 class Run:
-    """One run of the hook: the verdict, what it logged, how long it took."""
+    """One run of the hook: the verdict, what it logged, how long it took, and its own names."""
 
     def __init__(self, event, config_file, server=None):
         module = types.ModuleType("pbs")
@@ -116,11 +116,12 @@ class Run:
         module.LOG_DEBUG, module.LOG_WARNING = 7, 4
         module.logmsg = lambda level, message: self.log.append((level, message))
         module.hook_config_filename = config_file
+        self.names = {"__name__": "__main__"}
         began = time.monotonic()
         sys.modules["pbs"] = module
         try:
             with alarm():
-                exec(compile(HOOK.read_text(), HOOK, "exec"), {"__name__": "__main__"})
+                exec(compile(HOOK.read_text(), HOOK, "exec"), self.names)
         except SystemExit:
             pass
         except BaseException:  # noqa: BLE001  what escapes a hook rejects the job

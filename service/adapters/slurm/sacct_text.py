@@ -117,8 +117,8 @@ def _only(readings: list[ReportedCompletion | Reason]) -> ReportedCompletion:
     """What all readings of a row agree on."""
     if not readings:
         raise SkippedError(Reason.MALFORMED)
-    first = readings[0]
-    if any(reading != first for reading in readings):
+    first, *others = readings
+    if any(reading != first for reading in others):
         raise SkippedError(Reason.AMBIGUOUS)
     if isinstance(first, Reason):
         raise SkippedError(first)
@@ -129,7 +129,7 @@ def _alignments(cells: list[str], names: tuple[str, ...]) -> Iterator[dict[str, 
     """Every way to give the separators that are too many back to the columns of free text."""
     free = [index for index, name in enumerate(names) if name in _FREE_TEXT]
     extra = len(cells) - len(names)
-    if not free or not 0 < extra <= MOST_EXTRA:
+    if not free or extra not in range(MOST_EXTRA + 1):
         return
     separators = extra + len(free) - 1
     for bars in combinations(range(separators), len(free) - 1):

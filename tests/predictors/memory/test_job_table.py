@@ -1,5 +1,8 @@
 """The table of recent jobs takes little room for few of them, and grows without a difference."""
 
+import math
+
+import numpy as np
 from runs import a_run
 
 from predictors.jobs import Submission
@@ -43,3 +46,35 @@ def test_each_user_s_jobs_stay_linked_while_the_table_grows():
         own.reverse()
         newest_first = sorted(own, key=lambda run: -run.end_time)
         assert found == [run.runtime for run in newest_first]
+
+
+def test_every_row_keeps_the_number_of_its_job():
+    """Jobs are reported late, the table grows, and its rows are moved back when it is full."""
+    table = JobTable(100, names_jobs=True)
+    for job in range(1000):
+        table.add(a_run(str(job), start=float((job * 7) % 1000), runtime=float(job)))
+        rows = [table.run_at(row) for row in range(table.first, table.first + len(table))]
+        assert all(run.job_id == str(int(run.runtime)) for run in rows)
+        assert [run.end_time for run in rows] == sorted(run.end_time for run in rows)
+    assert len(table) == 100
+    nameless = JobTable(5)
+    nameless.add(a_run("1"))
+    assert nameless.run_at(nameless.first).job_id is None
+
+
+def test_when_the_last_job_before_the_latest_ended_is_told():
+    table = JobTable(3)
+    assert table.end_before(0) == -math.inf
+    for start in (10.0, 20.0, 30.0, 40.0):
+        table.add(a_run(str(start), start=start, runtime=1.0))
+    assert [table.end_before(count) for count in range(4)] == [41.0, 31.0, 21.0, -math.inf]
+
+
+def test_the_runs_of_a_user_are_told_of_the_rows_that_are_theirs():
+    table = JobTable(9)
+    for job, user in enumerate(("ann", "bob", "ann", None)):
+        table.add(a_run(str(job), start=100.0 * job, runtime=50.0 + job, user=user))
+    rows = np.arange(4.0)
+    assert [run.runtime for run, _ in table.runs_of("ann", rows)] == [50.0, 52.0]
+    assert {weight for _, weight in table.runs_of("ann", rows)} == {1.0}
+    assert table.runs_of(None, rows) == table.runs_of("eve", rows) == []

@@ -56,6 +56,19 @@ def test_only_the_last_run_of_a_restarted_job_is_told():
     assert run.runtime == 2
 
 
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (45, Status.CANCELLED),
+        (46, Status.TIMEOUT),
+        (47, Status.TIMEOUT),
+        (48, Status.CANCELLED),
+    ],
+)
+def test_two_codes_of_a_hold_say_that_a_job_went_over_its_limit(code, status):
+    assert read(JobStatus=3, LastHoldReasonCode=code).status is status
+
+
 def test_a_job_that_went_over_its_limit_ended_when_it_was_held():
     run = read(
         JobStatus=3,

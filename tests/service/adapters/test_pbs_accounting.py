@@ -122,6 +122,56 @@ def test_the_mark_of_the_hook_names_the_prediction_and_the_one_it_replaced(mark,
     assert (found.prediction_id, found.replaced_id) == ids
 
 
+def changed(old, new, job="901", kind="E"):
+    """What is told by a record in which something else is written."""
+    (line,) = records(kind, job)
+    assert old in line
+    return completion_of(line.replace(old, new)).completion
+
+
+@pytest.mark.parametrize(
+    ("written", "processors"),
+    [
+        ("ncpus=8 Resource_List.nodes=2:ppn=8", 8),
+        ("nodes=2:ppn=4+1", 9),
+        ("nodes=hosta:ppn=2+3", 5),
+        ("nodes=0", 7),
+        ("nodes=" + "9" * 30, 7),
+        ("nodect=1", 7),
+    ],
+)
+def test_cores_are_counted_then_read_from_the_nodes_then_from_the_slots(written, processors):
+    told = changed("Resource_List.ncpus=8", f"Resource_List.{written} total_execution_slots=7")
+    assert told.submission.requested_processors == processors
+
+
+def test_a_job_without_a_time_of_creation_was_submitted_when_it_was_queued():
+    (line,) = records("E", "901")
+    without = line.replace("ctime=1927857600 qtime=1927857600", "qtime=1927857500")
+    assert completion_of(without).completion.submission.submit_time == 1927857500
+    both = changed("qtime=1927857600", "qtime=1927857500")
+    assert both.submission.submit_time == 1927857600
+
+
+def test_a_rerun_that_has_an_end_ended_then_whenever_its_record_was_written():
+    assert changed("session=4711", "end=1927858000", job="904", kind="R").end_time == 1927858000
+
+
+@pytest.mark.parametrize(
+    ("used", "status"), [("01:00:00", Status.TIMEOUT), ("00:59:59", Status.CANCELLED)]
+)
+def test_a_job_that_was_killed_when_its_walltime_was_up_ran_into_its_limit(used, status):
+    told = changed("resources_used.walltime=00:10:00", f"resources_used.walltime={used}", job="907")
+    assert told.status is status
+
+
+def test_a_record_of_512_kib_is_read_and_a_longer_one_is_not():
+    (line,) = records("E", "901")
+    longest = line.ljust(2**19)
+    assert completion_of(longest).completion.runtime == 600
+    assert reason(longest + " ") is Reason.TOO_LARGE
+
+
 def test_torque_counts_cores_in_nodes_and_writes_short_times():
     completion = report("908").completion
     assert completion.submission.requested_processors == 9

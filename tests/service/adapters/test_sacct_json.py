@@ -65,6 +65,35 @@ def test_one_job_can_be_read_alone():
     assert alone.completion.submission.cluster == "dale"
 
 
+def first_job(**changes):
+    """The first job of a document, with changes."""
+    return json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0] | changes
+
+
+def told(job):
+    return completion_of(json.dumps(job).encode()).completion
+
+
+def test_jobs_are_numbered_from_one():
+    body = (DATA / "sacct_26.05.json").read_bytes()
+    places = [place for place, _ in read_sacct_json(body)]
+    assert places == list(range(1, len(places) + 1))
+
+
+def test_a_job_ran_if_it_had_nodes_or_took_time():
+    time = first_job()["time"]
+    assert told(first_job(time=time | {"elapsed": 0})).runtime == 0
+    assert told(first_job(allocation_nodes=0)).runtime == 600
+    with pytest.raises(SkippedError, match="never ran"):
+        told(first_job(allocation_nodes=0, time=time | {"elapsed": 0}))
+
+
+def test_a_job_that_asked_for_no_memory_has_none():
+    without = [{"type": "cpu", "count": 8}]
+    submission = told(first_job(tres={"requested": without})).submission
+    assert (submission.requested_memory, submission.requested_processors) == (None, 8)
+
+
 @pytest.mark.parametrize(("asked", "processors"), [(None, 4), (8, 8)])
 def test_the_processors_are_those_asked_for_or_else_those_required(asked, processors):
     job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]

@@ -7,6 +7,7 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
+from service.adapters.slurm.sacct_rows import completion_of
 from service.adapters.slurm.sacct_text import read_sacct
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
@@ -154,6 +155,82 @@ def test_a_file_cut_short_loses_its_last_row_only():
     cut = outcomes([*NAMED[:4], NAMED[4][:60]])
     assert cut[:-1] == whole[:-1]
     assert cut[-1].reason is Reason.MALFORMED
+
+
+def test_a_row_cut_in_the_middle_spoils_no_other():
+    cut, whole = outcomes([HEADER, ORDINARY[:60] + "\n", ORDINARY])
+    assert cut.reason is Reason.MALFORMED
+    assert whole == only(ORDINARY)
+
+
+def test_a_line_that_belongs_to_no_row_spoils_none():
+    before, odd, after = outcomes([HEADER, ORDINARY, "slurm: something odd\n", ORDINARY])
+    assert odd.reason is Reason.MALFORMED
+    assert before == after == only(ORDINARY)
+
+
+def test_a_line_may_break_before_the_last_column():
+    whole, _, last = ORDINARY.rpartition("|")
+    assert only(f"{whole}\n", f"|{last}") == only(ORDINARY)
+
+
+@pytest.mark.parametrize(("extra", "is_read"), [(8, True), (9, False)])
+def test_a_name_has_at_most_eight_separators(extra, is_read):
+    name = "a" + "|" * extra
+    found = only(ORDINARY.replace("|relax|", f"|{name}|", 1))
+    assert (found is Reason.MALFORMED) is not is_read
+
+
+def cells(**changes):
+    """One row by its columns."""
+    names = HEADER.strip().lower().split("|")
+    row = dict(zip(names, ORDINARY.rstrip("\n").split("|"), strict=True)) | changes
+    return completion_of(row, zone=UTC).completion
+
+
+@pytest.mark.parametrize(
+    ("changes", "processors"),
+    [
+        ({"reqcpus": "4", "reqtres": "cpu=8", "ncpus": "16"}, 4),
+        ({"reqcpus": "", "reqtres": "cpu=8", "ncpus": "16"}, 8),
+        ({"reqcpus": "", "reqtres": "", "ncpus": "16"}, 16),
+    ],
+)
+def test_the_processors_are_those_asked_for_or_else_those_given(changes, processors):
+    assert cells(**changes).submission.requested_processors == processors
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reqmem", "kibibytes"),
+    [
+        ({"reqnodes": "2", "nnodes": "4"}, "4Gn", 2 * 4 * 1024**2 / 8),
+        ({"reqnodes": "", "nnodes": "4"}, "4Gn", 4 * 4 * 1024**2 / 8),
+        ({"reqnodes": "", "nnodes": ""}, "4Gn", None),
+        ({}, "0n", None),
+        ({}, "500", 500 * 1024 / 8),
+    ],
+)
+def test_memory_for_each_node_counts_the_nodes_asked_for(nodes, reqmem, kibibytes):
+    asked = cells(reqtres="cpu=8", reqmem=reqmem, **nodes).submission
+    assert asked.requested_memory == kibibytes
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": "PENDING"},
+        {"nodelist": "None assigned"},
+        {"alloctres": "", "elapsedraw": "0"},
+    ],
+)
+def test_a_row_of_a_job_that_waited_is_no_run(changes):
+    with pytest.raises(SkippedError, match="never ran"):
+        cells(**changes)
+
+
+@pytest.mark.parametrize("changes", [{"alloctres": ""}, {"elapsedraw": "0"}])
+def test_a_row_that_lacks_one_sign_of_a_run_is_one(changes):
+    assert cells(**changes).start_time == 1927857906
 
 
 def test_the_export_for_xdmod_needs_no_header():

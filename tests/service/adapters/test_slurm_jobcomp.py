@@ -8,6 +8,7 @@ import pytest
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm.jobcomp import completion_of
+from service.adapters.slurm.slurm_fields import status_of
 
 DATA = Path(__file__).parents[2] / "data" / "slurm" / "jobcomp.jsonl"
 CASES = {
@@ -98,6 +99,12 @@ def test_processors_are_the_ones_asked_for_not_the_whole_node():
     assert run("whole node for half the cores").submission.requested_processors == 8
 
 
+def test_without_a_list_of_what_was_asked_for_all_processors_count():
+    document = {**CASES["ordinary"], "tres_req": None, "total_cpus": 12}
+    submission = completion_of(json.dumps(document).encode()).completion.submission
+    assert (submission.requested_processors, submission.requested_memory) == (12, None)
+
+
 def test_the_admin_comment_names_the_prediction():
     assert report("26.05 with nulls and comment").prediction_id == "0b7c-42"
     assert report("ordinary").prediction_id is None
@@ -141,6 +148,12 @@ def test_a_document_that_tells_of_no_run_says_why(field, value, expected):
     with pytest.raises(SkippedError) as skipped:
         completion_of(json.dumps(document).encode())
     assert skipped.value.reason is expected
+
+
+def test_of_a_list_of_states_words_count_and_nothing_else():
+    assert status_of(["", 5, None, "FAILED"]) is Status.FAILED
+    assert status_of("CANCELLED by 2002") is Status.CANCELLED
+    assert status_of([]) is Status.UNKNOWN
 
 
 def test_an_unheard_of_state_is_unknown():

@@ -229,6 +229,47 @@ def test_wfp_prefers_who_has_waited_long_for_the_time_and_the_size_it_asks_for()
     assert starts_of(jobs, 4, policy="fcfs", order="wfp") == [0, 120, 170, 100]
 
 
+@pytest.mark.parametrize(
+    ("jobs", "processors", "starts"),
+    [
+        # At 100: (90 / 50)^3 * 1 = 5.8 and (80 / 80)^3 * 4 = 4; squares would be 3.2 and 4.
+        ([(0, 4, 100, 100), (10, 1, 50, 50), (20, 4, 80, 80)], 4, [0, 100, 150]),
+        # At 100: (97 / 100)^3 * 1 = 0.91 and (50 / 100)^3 * 8 = 1; fourth powers 0.89 and 0.5.
+        ([(0, 8, 100, 100), (3, 1, 100, 100), (50, 8, 100, 100)], 8, [0, 200, 100]),
+    ],
+)
+def test_wfp_takes_the_third_power(jobs, processors, starts):
+    assert starts_of(jobs, processors, policy="fcfs", order="wfp") == starts
+
+
+def test_wfp_goes_by_estimates_or_by_requests():
+    jobs = [(0, 1, 50, 50), (0, 1, 10, 1000), (0, 1, 20, 20)]
+    estimates = [50, 10, 20]  # at 50: (50 / 10)^3 and (50 / 20)^3; (50 / 1000)^3 by the request
+    rules = {"policy": "fcfs", "order": "wfp", "estimates": estimates}
+    assert starts_of(jobs, 1, **rules) == [0, 50, 60]
+    assert starts_of(jobs, 1, estimated_order=False, **rules) == [0, 70, 50]
+
+
+@pytest.mark.parametrize(
+    ("priority", "order", "starts"),
+    [
+        (13.0, "psp-aging", [0, 600, 610]),
+        (14.0, "psp-aging", [0, 610, 600]),
+        (13.0, "psp", [0, 610, 600]),
+    ],
+)
+def test_a_job_is_aged_in_steps_of_150_seconds(priority, order, starts):
+    """At 600 the second job has waited for four steps: 10 * (1 + 0.3 + 0.06 + 0.006) = 13.66; the
+    third one has waited for less than one, and has the priority of its group."""
+    workload = workload_of([(0, 1, 600, 600), (0, 1, 10, 1500), (590, 1, 10, 150)], 1)
+    state = empty_machine(workload, Semantics(policy="fcfs", order=order))
+    state.jobs["estimate"] = workload.request
+    state.jobs["priority"] = [99.0, 10.0, priority]
+    while run(state) != DONE:
+        pass
+    assert state.jobs["start"].tolist() == starts
+
+
 def test_a_pinned_job_starts_as_soon_as_its_own_nodes_are_free():
     jobs = [
         (0, 2, 10, 100),  # nodes 0 and 1, expected to end at 100, ends at 10

@@ -13,8 +13,14 @@ from simulator.engine.policies import POLICIES
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.arrival_forecasts import snapshot, waits_at_arrival
 from simulator.scheduling.estimates import Estimates
-from simulator.scheduling.forecast import QueuedJobs, Snapshot, SnapshotError, forecast
-from simulator.scheduling.futures import futures
+from simulator.scheduling.forecast import (
+    QueuedJobs,
+    Snapshot,
+    SnapshotError,
+    forecast,
+    running_runtime,
+)
+from simulator.scheduling.futures import futures, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine, simulate
 
@@ -248,3 +254,69 @@ def test_other_futures_draw_from_what_is_told_of_each_job():
     assert len(firsts) > 10
     untold = futures(shown, Semantics(), [0.5], 1, ([], [None, [10.0] * 20]))
     assert untold[0].end.tolist() == [40, 50]
+
+
+@pytest.mark.parametrize(
+    ("correction", "waits"), [("double", [0, 20]), ("request", [0, 80]), ("tsafrir", [0, 50])]
+)
+def test_a_job_that_has_outlived_its_estimate_is_expected_as_it_is_corrected(correction, waits):
+    """At 20 the first job, estimated at 10 s, is expected until 40, 100 or 70; it ends at 30."""
+    workload = workload_of([(0, 4, 30, 100), (20, 4, 5, 5)], 4)
+    told = waits_at_arrival(workload, Semantics(correction=correction), Given([10, 5]))
+    assert told.predicted.tolist() == waits
+    assert told.came.tolist() == [0, 10]
+
+
+@pytest.mark.parametrize(
+    ("estimate", "request_", "elapsed", "expected"),
+    [(10.0, 100.0, 20, 40), (500.0, 100.0, 20, 100), (10.0, 100.0, 100, 101), (30.9, 100.0, 5, 30)],
+)
+def test_a_running_job_is_assumed_to_run_on(estimate, request_, elapsed, expected):
+    assert running_runtime(estimate, request_, elapsed, "double") == expected
+
+
+@pytest.mark.parametrize(("named", "nodes"), [([[2], [0]], [[0, 1], [0]]), (None, [[0, 2], [0]])])
+def test_a_forecast_names_the_nodes_on_which_jobs_will_start(named, nodes):
+    """The job that began last runs until 30, the other one until 20; one node is free. At 30 all
+    are: the last job takes the one with the least number."""
+    shown = Snapshot(
+        processors=3,
+        running=jobs((1, 100, 40, 40, 10), (1, 100, 70, 70, 50)),
+        waiting=jobs((2, 60, 10, 10, 5), (1, 60, 15, 15, 0)),
+        running_nodes=named,
+    )
+    found = forecast(shown, Semantics(policy="fcfs-pinned"))
+    assert found.start.tolist() == [20, 30]
+    assert [sorted(each) for each in found.nodes] == nodes
+
+
+def test_some_of_the_jobs_and_more_jobs_are_columns_too():
+    both = jobs((1, 9, 8, 7, 0)) + jobs((2, 9, 8, 6, 0), (3, 9, 8, 5, 0))
+    assert len(both) == 3
+    assert both.take(np.array([2, 0])).runtime.tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("ladder", "ratios", "end"),
+    [
+        ([10.0] * 20, [], 1),  # it has run for longer already: it ends in a second
+        ([500.0] * 20, [], 50),  # no job runs beyond its request
+        ([70.4] * 20, [], 20),
+        (None, [0.1, 1.0], 30),  # of what is longer than it has run
+        (None, [0.1, 2.0], 50),
+        (None, [0.1], 30),  # nothing was as long: as it is estimated
+    ],
+)
+def test_a_running_job_is_drawn_from_what_ran_as_long(ladder, ratios, end):
+    """It has been running for 50 s, is estimated at 80 s and requests 100 s."""
+    shown = Snapshot(
+        processors=4, running=jobs((4, 100, 80, 80, 50)), waiting=jobs((4, 9, 9, 9, 0))
+    )
+    found = futures(shown, Semantics(), ratios, 5, ([ladder], [[9.0] * 20]))
+    assert [future.running_end.tolist() for future in found] == [[end]] * 5
+    assert found[0].end.tolist() == [end + 9]
+
+
+def test_the_range_of_more_futures_holds_more():
+    assert nominal_coverage(19) == pytest.approx(0.9)
+    assert nominal_coverage(39) == pytest.approx(0.95)

@@ -73,3 +73,38 @@ def test_no_jobs_have_measures_too():
 def test_waits_are_weighted_also_where_all_priorities_are_below_one():
     assert measures.weighted_wait(np.array([4.0, 8.0]), np.array([0.75, 0.25])) == 5
     assert measures.weighted_wait(np.array([4.0, 8.0]), np.array([1e-9, 1e-9])) == 6
+    assert measures.weighted_wait(np.array([4.0, 8.0]), np.array([1e300, 1e300])) == 6
+
+
+def test_a_log_that_begins_late_spans_its_own_time_only():
+    late = [(submit + 1000, *rest) for submit, *rest in JOBS]
+    found = measure(schedule_of(late, 2, policy="easy"))
+    assert found.makespan == 30
+    assert found.utilisation == pytest.approx(41 / 60)
+
+
+def test_only_policies_that_plan_have_what_was_planned():
+    easy = measure(schedule_of(JOBS, 2, policy="easy"))
+    assert easy.planned_into_gap is None
+    assert easy.median_wait_error is easy.turnaround_deviation is easy.node_notice_share is None
+    jobs = [(0, 4, 10, 100), (0, 4, 10, 50), (1, 6, 5, 5), (2, 2, 20, 20)]
+    planned = measure(schedule_of(jobs, 8, policy="conservative"))
+    assert planned.planned_into_gap == 1 / 4
+    assert planned.backfilled == 0
+    nothing = measure(schedule_of([], 4, policy="conservative"))
+    assert (nothing.median_wait, nothing.planned_into_gap, nothing.corrected) == (0, 0, 0)
+
+
+def test_who_outlived_an_estimate_once_was_corrected():
+    found = measure(schedule_of(JOBS, 2, estimates=[6, 1, 20], policy="easy"))
+    assert found.corrected == pytest.approx(1 / 3)
+
+
+def test_processors_idle_while_jobs_wait_are_counted():
+    submit, start, end = np.array([0, 1, 8]), np.array([0, 4, 9]), np.array([6, 8, 10])
+    processors = np.array([3, 1, 5])
+    # The second waits from 1 to 4 beside two idle processors, the third from 8 to 9 beside five.
+    idle = measures.idle_while_waiting(submit, start, end, processors, 5)
+    assert idle == (4 - 1) * 2 + (9 - 8) * 5
+    nobody = measures.idle_while_waiting(submit, submit, end, processors, 9)
+    assert nobody == 0

@@ -291,3 +291,70 @@ def test_selective_adjustment_leaves_running_jobs_to_their_requests():
     assert overridden == Semantics()
     with pytest.raises(ValueError, match=f"there are {', '.join(PROFILES)}"):
         Semantics.adjusted("none")
+
+
+def test_guarded_profiles_leave_running_jobs_to_their_requests_and_may_keep_reservations():
+    guarded = {"guarded": True, "estimated_running": False}
+    assert Semantics.adjusted("guarded") == Semantics(**guarded)
+    assert Semantics.adjusted("guarded-kept") == Semantics(**guarded, keeps_reservations=True)
+
+
+def test_as_many_jobs_as_no_queue_has_can_have_reservations():
+    assert Semantics(depth=2**31).depth == 2_147_483_648
+    with pytest.raises(ValueError, match="not 2147483649"):
+        Semantics(depth=2**31 + 1)
+
+
+@pytest.mark.parametrize(
+    ("rules", "lines"),
+    [
+        ({"policy": "easy", "depth": 3}, {"Reservations": "3"}),
+        (
+            {"policy": "easy", "keeps_reservations": True},
+            {"Reservations": "1, each kept until it is due"},
+        ),
+        (
+            {"policy": "conservative"},
+            {
+                "Compression": "start-order: jobs are planned anew in the order of their planned "
+                "starts"
+            },
+        ),
+        (
+            {"policy": "fcfs-pinned", "pinning": 60, "pinned": "start"},
+            {
+                "Pinning": "60 s before the planned start; start: a pinned job keeps its nodes "
+                "and its planned start"
+            },
+        ),
+        ({"policy": "fcfs"}, {}),
+    ],
+    ids=str,
+)
+def test_the_card_has_the_rules_of_its_policy_alone(rules, lines):
+    card = Semantics(**rules).card()
+    shared = {"Policy", "Order", "Events", "Estimates act on", "Correction"}
+    assert {name: text for name, text in card.items() if name not in shared} == lines
+    assert card["Correction"] == "double"
+
+
+@pytest.mark.parametrize(
+    ("rules", "places"),
+    [
+        ({}, ("estimate", "estimate", "estimate")),
+        ({"estimated_order": False}, ("request", "estimate", "estimate")),
+        ({"estimated_backfilling": False}, ("estimate", "request", "estimate")),
+        ({"estimated_running": False}, ("estimate", "estimate", "request")),
+        ({"guarded": True}, ("median", "90% bound", "estimate")),
+        (
+            {"guarded": True, "policy": "easy-sjbf"},
+            ("median", "90% bound, shortest median first", "estimate"),
+        ),
+    ],
+    ids=str,
+)
+def test_the_card_says_what_each_decision_goes_by(rules, places):
+    order, backfilling, running = places
+    assert Semantics(**rules).card()["Estimates act on"] == (
+        f"queue order: {order}, backfilling: {backfilling}, running jobs: {running}"
+    )

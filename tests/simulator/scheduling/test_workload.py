@@ -123,3 +123,26 @@ def test_ranges_that_meet_are_noise():
     assert other.overlaps(one)
     assert not one.overlaps(Spread.of([3.5]))
     assert np.isclose(other.mean, 3.25)
+
+
+def test_what_ends_at_its_request_or_comes_in_the_same_second_is_in_order():
+    workload = workload_of([(5, 1, 20, 20), (5, 1, 1, 2)], 1)
+    assert workload.counts["beyond-request (kill)"] == 0
+    assert workload.counts["late-submission (sorted)"] == 0
+    assert workload.origin == 0
+    assert workload.submit.tolist() == [5, 5]
+
+
+def test_a_machine_may_be_one_node_or_one_processor():
+    log = log_of([(0, 1, 1, 1)], 8)
+    assert prepare(log, cores_per_node=8).processors_of_machine == 1
+    assert prepare(log, processors=1).processors_of_machine == 1
+    with pytest.raises(WorkloadError, match="cores_per_node must be between 1 and 8, not 0"):
+        prepare(log, cores_per_node=0)
+
+
+def test_a_limit_that_no_log_reaches_leaves_it_whole():
+    log = log_of([(0, 1, 10, 20), (3, 1, 10, 20), (4, 1, 0, 9)], 8)
+    assert prepare(first_jobs(log, 2)).counts["zero-run"] == 1
+    assert prepare(first_jobs(log, 1)).counts["zero-run"] == 0
+    assert len(first_jobs(log, None)) == 3

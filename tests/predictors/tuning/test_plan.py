@@ -1,0 +1,71 @@
+"""What a round may be asked to look at, to the ends of each number, and what it does by default."""
+
+import pytest
+
+from predictors.tuning.objective import Errors
+from predictors.tuning.plan import TooShortHistoryError, TuningPlan
+
+BOUNDS = {
+    "history": (0, 100_000, 1),
+    "training": (100, 100_000, 1),
+    "test": (100, 100_000, 1),
+    "penalty": (0, 1_000, 0.001),
+    "generations": (1, 10_000, 1),
+    "population": (2, 10_000, 1),
+    "seed": (0, 4_294_967_295, 1),
+    "learned": (100, 100_000, 1),
+    "underestimation_rate": (0.001, 0.5, 0.0001),
+    "errors": (0, 100, 0.001),
+}
+"""The least value, the greatest, and how far beyond it is refused."""
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_number_of_a_plan_is_taken_to_its_bounds_and_no_further(name):
+    least, most, step = BOUNDS[name]
+    for value in (least, most):
+        assert getattr(TuningPlan(**{name: value}), name) == value
+    for value in (least - step, most + step, float("nan"), "1"):
+        with pytest.raises(ValueError, match=name):
+            TuningPlan(**{name: value})
+
+
+@pytest.mark.parametrize("wrong", [{"fitness": "luck"}, {"distance": "far"}, {"subjects": ("x",)}])
+def test_a_name_that_a_plan_does_not_know_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        TuningPlan(**wrong)
+
+
+def test_a_plan_looks_at_27_000_jobs_by_default_and_needs_a_thousand():
+    plan = TuningPlan()
+    assert (plan.history, plan.training, plan.test) == (5_000, 20_000, 2_000)
+    assert (plan.jobs, plan.fewest_jobs, plan.learned) == (27_000, 1_000, 8_000)
+    assert (plan.penalty, plan.fitness, plan.errors, plan.seed) == (1.0, "product", 2.0, 0)
+    assert (plan.generations, plan.population) == (100, 50)
+    assert plan.divide(27_000) == plan.divide(27_000) == (5_000, 25_000)
+    assert plan.divide(30_000) == (8_000, 28_000)
+    plan.check(1_000)
+    with pytest.raises(TooShortHistoryError, match="there are 999"):
+        plan.check(999)
+
+
+def test_a_small_plan_needs_its_own_jobs_alone():
+    assert TuningPlan(history=0, training=100, test=100).fewest_jobs == 200
+
+
+@pytest.mark.parametrize(
+    ("known", "seeks"),
+    [
+        ({}, False),
+        ({"underestimation_rate": 0.1}, True),
+        ({"underestimation_rate": 0.1, "subjects": ("knn",)}, False),
+    ],
+)
+def test_a_price_is_sought_for_a_rate_where_that_is_a_subject(known, seeks):
+    assert TuningPlan(**known).seeks_price is seeks
+
+
+def test_costs_of_errors_and_underestimates_by_hand():
+    errors = Errors(mean_absolute_error=60.0, underestimation_rate=0.25)
+    assert errors.cost(2.0) == 60.0 * 1.5
+    assert errors.cost(2.0, "sum") == 60.0 + 1_800.0

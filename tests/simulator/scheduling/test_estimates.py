@@ -1,0 +1,87 @@
+"""What a simulated scheduler is told of its jobs."""
+
+import numpy as np
+import pytest
+from workloads import Given, starts_of, workload_of
+
+from predictors.base import COLD_START
+from predictors.jobs import Interval, Prediction
+from simulator.replay.trace_replay import InProcess
+from simulator.scheduling.estimates import GUARDED, Estimates, guard_of
+from simulator.scheduling.ladders import LADDER, drawn_from
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
+
+JOBS = [(0, 1, 10, 20), (1, 1, 10, 30), (2, 1, 10, 40)]
+
+
+def said(**known):
+    return Prediction(
+        predicted_walltime=50.7, requested_walltime=100.0, method="m", basis=COLD_START, **known
+    )
+
+
+def test_predictions_are_cut_to_seconds_and_to_the_request_which_stands_where_there_is_none():
+    estimates = Estimates("file:x", predictions={1: 5.7, 2: 99.0})
+    told = estimates.beforehand(workload_of(JOBS, 4))
+    assert told.estimate.tolist() == told.median.tolist() == [5, 30, 40]
+    assert told.bound.tolist() == [20, 30, 40]
+
+
+def test_what_is_known_of_jobs_beforehand_is_at_most_their_requests():
+    told = Estimates("k", known=Given([25, 25, 25]).beforehand).beforehand(workload_of(JOBS, 4))
+    assert told.estimate.tolist() == [20, 25, 25]
+
+
+def test_exact_estimates_are_the_runtimes():
+    told = Estimates.named("exact").beforehand(workload_of(JOBS, 4))
+    assert told.estimate.tolist() == told.bound.tolist() == [10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("known", "guard"),
+    [
+        ({}, (50, 100)),
+        ({"median": 30.5}, (50, 100)),
+        ({"median": 30.5, "interval": Interval(lower=1.0, upper=70.9, coverage=0.8)}, (30, 70)),
+        ({"median": 130.0, "interval": Interval(lower=1.0, upper=170.0, coverage=0.8)}, (100, 100)),
+    ],
+)
+def test_a_guard_is_median_and_upper_end_up_to_the_request(known, guard):
+    assert guard_of(said(**known)) == guard
+
+
+def test_the_guard_is_asked_for_what_nine_jobs_in_ten_do_not_exceed():
+    assert GUARDED.coverage == pytest.approx(0.8)
+
+
+def test_a_ladder_has_twenty_levels_that_stand_for_a_twentieth_each():
+    assert len(LADDER) == 20
+    assert (LADDER[0], LADDER[-1]) == (pytest.approx(0.025), pytest.approx(0.975))
+    runtimes = [float(step) for step in range(20)]
+    places = (0.0, 0.0499, 0.0501, 0.9501, 0.9999)
+    assert [drawn_from(runtimes, place) for place in places] == [0.0, 0.0, 1.0, 19.0, 19.0]
+
+
+class OneByOne(InProcess):
+    """Is asked job by job."""
+
+
+@pytest.mark.parametrize("kind", [InProcess, OneByOne])
+def test_a_log_that_begins_before_second_zero_is_estimated_as_any_other(kind):
+    rows = [(40 * number, 1, 30 + number, 100) for number in range(6)]
+    schedules = []
+    for shift in (0, -5000):
+        workload = workload_of([(submit + shift, *rest) for submit, *rest in rows], 1)
+        named = Estimates.named("last-two").player
+        estimates = Estimates("last-two", kind({"last-two": named.predictors["last-two"]}))
+        schedules.append(simulate(workload, Semantics(), estimates))
+    assert schedules[0].estimate.tolist() == schedules[1].estimate.tolist()
+    assert (schedules[0].estimate[2:] < 100).all()
+    assert schedules[0].start.tolist() == schedules[1].start.tolist()
+    assert 0 <= schedules[0].seconds < 1000
+
+
+def test_starts_do_not_depend_on_when_second_zero_is():
+    shifted = [(submit - 77, *rest) for submit, *rest in JOBS]
+    assert np.diff(starts_of(shifted, 1)).tolist() == np.diff(starts_of(JOBS, 1)).tolist()
