@@ -92,9 +92,6 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._reads_body or not self._barren:
             self._heard_at = self.loop.time()
-        if len(data) <= LONGEST_HEAD:
-            self._feed(data)
-            return
         for start in range(0, len(data), LONGEST_HEAD):
             if not self._is_refused:
                 self._feed(data[start : start + LONGEST_HEAD])
@@ -187,9 +184,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def _turn_away(self) -> None:
         """Say that there are too many connections, as long as not too many are told so."""
         self.connections.discard(self)
-        self._count(TooManyConnectionsError)
         full.warn(connections=len(self.connections))
         if len(self.lingering) >= MOST_LINGERING:
+            self._count(TooManyConnectionsError)
             self.transport.abort()
         else:
             self._refuse(
@@ -210,7 +207,6 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._reads_body:  # whoever waits for the rest need not any more
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self._unset_keepalive_if_required()
         self.lingering.add(self)
         self.transport.write_eof()
 

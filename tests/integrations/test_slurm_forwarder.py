@@ -169,9 +169,11 @@ def test_a_document_larger_than_any_is_dropped_and_not_sent_again(
 ):
     monkeypatch.setattr(module, "LARGEST", 10**6)
     with fake_service(OK) as service, forwarding(module, address(service), token) as client:
-        assert client.post(PATH, json=DOCUMENT).status_code == 200
+        length = 2**24
+        head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
+        assert said(client, head + " " * length).startswith(b"HTTP/1.1 200 "), "it took all of it"
     assert service.requests == []
-    assert "was dropped" in capsys.readouterr().err
+    assert f"a document of {length} bytes was dropped" in capsys.readouterr().err
 
 
 def test_a_document_of_the_largest_size_is_passed_on(module, token, monkeypatch):

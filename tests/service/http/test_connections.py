@@ -7,15 +7,17 @@ from structlog.testing import capture_logs
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.http import rehearsal, server
+from service.errors import MalformedRequestError
+from service.http import connections, rehearsal, server
 from service.http.connections import BoundedProtocol
 from service.http.rehearsal import NotAsSupposedError, rehearse
 from service.logs import SparseLog
 from service.settings import Settings
 
 
-def test_the_installed_uvicorn_does_what_the_protocol_supposes():
+def test_the_installed_uvicorn_does_what_the_protocol_supposes(caplog):
     rehearse(BoundedProtocol)
+    assert caplog.records == [], "what it refuses in the rehearsal is nobody's business"
     assert server.protocol() is BoundedProtocol
 
 
@@ -23,6 +25,51 @@ def test_the_rehearsal_notices_a_protocol_without_bounds(monkeypatch):
     monkeypatch.setattr(rehearsal, "PATIENCE_SECONDS", 0.2)  # of what it waits for in vain
     with pytest.raises(NotAsSupposedError):
         rehearse(HttpToolsProtocol)
+
+
+class Hangs(BoundedProtocol):
+    """Looks at no clock."""
+
+    def _look(self) -> None:
+        pass
+
+
+class HangsUp(BoundedProtocol):
+    """Closes after each answer."""
+
+    def on_response_complete(self) -> None:
+        self.transport.close()
+
+
+class LeavesOpen(BoundedProtocol):
+    """Refuses, and goes on."""
+
+    def _refuse(self, error: Exception) -> None:
+        if not self._is_refused:
+            self._is_refused = True
+            self.transport.write(self._answer(error))
+
+
+@pytest.mark.parametrize("kind", [Hangs, HangsUp, LeavesOpen])
+def test_the_rehearsal_notices_a_protocol_that_closes_at_the_wrong_time(monkeypatch, kind):
+    monkeypatch.setattr(rehearsal, "PATIENCE_SECONDS", 0.2)
+    with pytest.raises(NotAsSupposedError):
+        rehearse(kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LONGEST_HEAD", 10**9),
+        ("MOST_HEADER_LINES", 10**9),
+        ("too_large", lambda: MalformedRequestError("It is too large.")),
+    ],
+)
+def test_the_rehearsal_notices_a_bound_that_does_not_hold(monkeypatch, name, value):
+    monkeypatch.setattr(rehearsal, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(connections, name, value)
+    with pytest.raises(NotAsSupposedError):
+        rehearse(BoundedProtocol)
 
 
 class OtherInsides(BoundedProtocol):

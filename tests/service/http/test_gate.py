@@ -97,6 +97,10 @@ def test_a_bug_is_answered_once_counted_and_left_to_the_server(service, has_begu
     assert statuses == ([200] if has_begun else [500])
 
 
+def test_a_path_with_a_slash_too_many_leads_nowhere(service):
+    assert status_of(service, "/health/live/") == 404
+
+
 def test_an_answer_is_timed(service):
     service.predict()
     took = service.metric(f"{DURATION}_sum", route="/v1/predictions")

@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 from service.contract.vocabulary import WORDS
 from service.http import openapi
 from service.http.app import create_app
+from service.http.examples import BATCH, EXTENSION, PREDICTION
 from service.http.openapi_prose import operations
 from service.settings import Settings
 
@@ -55,6 +56,22 @@ def test_every_example_of_a_call_fits_its_schema(call):
             schema = {**content["schema"], "components": DOCUMENT["components"]}
             for value in values(content):
                 Draft202012Validator(schema).validate(value)
+
+
+def test_examples_ask_for_what_their_summaries_say():
+    asked = {name: body for name, (_, body) in PREDICTION.items()}
+    told = {name: summary for name, (summary, _) in PREDICTION.items()}
+    assert asked["coverage"]["coverage"] == 4 / 5
+    assert "four jobs in five" in told["coverage"]
+    assert asked["underestimation_rate"]["underestimation_rate"] == 1 / 10
+    assert "one job in ten" in told["underestimation_rate"]
+    assert f"{asked['elapsed']['elapsed']:,} s" in told["elapsed"]
+    assert asked["explain"]["explain"] is True
+    ((summary, batch),) = BATCH.values()
+    assert "hold four in five" in summary
+    assert (batch["coverage"], batch["submissions"][1]["elapsed"]) == (4 / 5, 1000)
+    for _, late in EXTENSION.values():
+        assert late["predicted_walltime"] < late["elapsed"] < late["requested_walltime"]
 
 
 @every_call

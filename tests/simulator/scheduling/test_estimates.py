@@ -7,7 +7,7 @@ from workloads import Given, starts_of, workload_of
 from predictors.base import COLD_START
 from predictors.jobs import Interval, Prediction
 from simulator.replay.trace_replay import InProcess
-from simulator.scheduling.estimates import GUARDED, Estimates, guard_of
+from simulator.scheduling.estimates import GUARDED, Estimates, guard_of, predictions_of
 from simulator.scheduling.ladders import LADDER, drawn_from
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -26,6 +26,14 @@ def test_predictions_are_cut_to_seconds_and_to_the_request_which_stands_where_th
     told = estimates.beforehand(workload_of(JOBS, 4))
     assert told.estimate.tolist() == told.median.tolist() == [5, 30, 40]
     assert told.bound.tolist() == [20, 30, 40]
+
+
+def test_a_file_of_several_methods_is_asked_for_one_and_a_file_of_one_needs_no_name(tmp_path):
+    heads, one = "job_id\tmethod\tpredicted\n", "7\tknn\t60\n"
+    (tmp_path / "one.tsv").write_text(heads + one)
+    (tmp_path / "two.tsv").write_text(heads + one + "7\tlast-two\t90\n")
+    assert predictions_of(f"{tmp_path}/one.tsv") == {7: 60.0}
+    assert predictions_of(f"{tmp_path}/two.tsv#last-two") == {7: 90.0}
 
 
 def test_what_is_known_of_jobs_beforehand_is_at_most_their_requests():
