@@ -218,7 +218,7 @@ def test_who_passes_and_what_was_planned_is_said(written):
             {"starts in the order of submission", "backfilled jobs are marked"},
         ),
     ],
-    ids=str,
+    ids=lambda given: str(given if isinstance(given, dict) else sorted(given)),
 )
 def test_each_schedule_is_checked_for_what_its_rules_promise(written, rules, checked):
     always = {
