@@ -18,7 +18,7 @@ from predictors.tuning.fine_tuning import (
     losses,
 )
 from predictors.tuning.stretch import Noted, Stretch
-from predictors.tuning.subjects import AttentionWeights
+from predictors.tuning.subjects import FEWEST_CASES, AttentionWeights
 from predictors.tuning.verdict import Demand, noise, standard_error
 
 TELLING = FEATURES.index("scaled")
@@ -87,6 +87,16 @@ def test_weights_whose_answers_cost_no_less_are_not_adopted_though_distributions
     assert verdict.cost < 0.02
     assert not verdict.wins
     assert subject.judge(start, tuned, noted(told_well)).wins
+
+
+def test_new_weights_are_proposed_from_as_many_cases_as_tell_something():
+    subject = AttentionWeights(PLAN, DEMAND, [2.0])
+    few = noted(cases(FEWEST_CASES - 1))
+    unknown = few[0]._replace(case=None)
+    assert subject.propose(weights(), [*few, unknown]) is None
+    enough = noted(cases(FEWEST_CASES))
+    proposed = subject.propose(weights(), [*enough, unknown])
+    assert proposed.origin["fine_tuned_on"] == FEWEST_CASES
 
 
 def test_what_would_have_been_said_is_told_again_by_other_weights():

@@ -1,5 +1,6 @@
 """What a request meets before its route: how it names its host, its encoding, what is counted."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -105,3 +106,20 @@ def test_an_answer_is_timed(service):
     service.predict()
     took = service.metric(f"{DURATION}_sum", route="/v1/predictions")
     assert 0 < took < 600
+
+
+def test_the_submit_filter_that_asks_for_predictions_is_noted_and_nobody_else(service):
+    filters = [(b"walltimed", "1.0"), (b"localhost", "2.0")]
+    for path, release in (("/v1/predictions", ""), ("/health/live", ".0")):
+        method = "POST" if path.startswith("/v1") else "GET"
+        for host, number in filters:
+            agent = (b"user-agent", f"walltimed.lua/{number}{release}".encode())
+            ask(service, path, method=method, headers=((b"host", host), agent))
+    noted = re.findall(
+        r'filter_last_request_timestamp_seconds{.*release="([^"]*)"', exposed(service)
+    )
+    assert noted == ["1.0"]
+
+
+def exposed(service):
+    return service.get("/metrics").text

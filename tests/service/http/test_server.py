@@ -151,3 +151,19 @@ def test_what_is_no_http_gets_an_answer_or_a_closed_connection(sqlite_url):
                 connection.sendall(junk)
                 assert connection.recv(1 << 16)[:10] in {b"", b"HTTP/1.1 4"}
         assert service.client.get("/health/live").status_code == httpx.codes.OK
+
+
+def test_one_of_several_workers_logs_as_it_is_set_and_stands_alone_in_its_process(monkeypatch):
+    made = []
+    monkeypatch.setenv("WALLTIMED_LOG_FORMAT", "json")
+    monkeypatch.setattr(server.logs, "configure", made.append)
+    monkeypatch.setattr(
+        server,
+        "create_app",
+        lambda settings, *, owns_process: made.append((settings, owns_process)),
+    )
+    server.worker()
+    configured, (settings, owns_process) = made
+    assert configured is settings
+    assert settings.log_format == "json"
+    assert owns_process

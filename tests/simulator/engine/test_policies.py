@@ -407,6 +407,16 @@ def test_jobs_due_in_one_second_start_in_the_order_in_which_they_were_planned():
     assert state.jobs["serial"].argsort().tolist() == [0, 1, 3, 2]
 
 
+@pytest.mark.parametrize("sequential", [True, False])
+def test_a_simulation_whose_estimates_are_all_known_ends_in_one_call(sequential):
+    workload = workload_of([(0, 1, 10, 10), (1, 1, 10, 10), (30, 1, 5, 5)], 1)
+    rules = Semantics(policy="fcfs", events="sequential" if sequential else "batch")
+    state = empty_machine(workload, rules)
+    state.jobs["estimate"] = workload.request
+    assert run(state) == DONE
+    assert state.jobs["start"].tolist() == [0, 10, 30]
+
+
 # What is said of each job is (estimate, median, bound), and it requests more.
 GUARDED = [
     (0, 3, 10, 20),  # ends before its request
