@@ -235,9 +235,11 @@ class PrivateSlurm:
     def lose_controller(self) -> None:
         """Kill slurmctld, with all documents that it has not sent, and start it again.
 
-        What it knows of its jobs is saved before; else it would run the last ones again.
+        What it knows of its jobs is saved before; else it would run the last ones again. It saves
+        a few seconds after a change, which is made here: a job is submitted that is held.
         """
         now = time.time()
+        self.sbatch("--hold", "-t", "1")
         eventually(lambda: (self.directory / "state" / "job_state").stat().st_mtime > now)
         os.kill(self._pid("slurmctld"), signal.SIGKILL)
         self.daemons["slurmctld"].wait(30)
