@@ -26,11 +26,15 @@ def batch_of_three(service):
     return service.complete(*(completion(n) for n in range(3)))
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_limits_and_log_level_change_and_no_process_ends(sqlite_url, settings_file, workers):
+# Of one worker the process itself; of two they and who watches over them.
+@pytest.mark.parametrize(("workers", "takers"), [("1", 1), ("2", 3)])
+def test_limits_and_log_level_change_and_no_process_ends(
+    sqlite_url, settings_file, workers, takers
+):
     options = ("--workers", workers, "--config", str(settings_file))
     with Service(sqlite_url, *options) as service:
         assert batch_of_three(service).status_code == 422
+        eventually(lambda: len(takers_of(service.process.pid)) == takers)
         children = children_of(service.process.pid)
         settings_file.write_text('log_level = "info"\nmax_batch = 3\nport = 1\n')
         service.process.send_signal(signal.SIGHUP)
@@ -74,3 +78,16 @@ def children_of(process_id: int) -> set[int]:
     """The processes that this one has started and that are still there."""
     listed = Path(f"/proc/{process_id}/task/{process_id}/children").read_text(encoding="ascii")
     return {int(child) for child in listed.split()}
+
+
+def takers_of(process_id: int) -> set[int]:
+    """Which of a process and its children do something at SIGHUP by now."""
+    family = {process_id, *children_of(process_id)}
+    return {each for each in family if catches(each, signal.SIGHUP)}
+
+
+def catches(process_id: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler of its own for a signal."""
+    status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
