@@ -290,11 +290,11 @@ def write_mails(
 
 def file_name(user: str) -> str:
     """A name of its own for each user, that leads nowhere else, whatever the user is called."""
-    return re.sub(r"^\.|[^\w.@-]", lambda found: "".join(map(_escaped, found[0].encode())), user)
+    return re.sub(r"^\.|[^\w.@-]", _escaped, user)
 
 
-def _escaped(byte: int) -> str:
-    return f"%{byte:02X}"
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
 
 
 def mail(user: str, own: dict[str, Any], better: Sequence[dict[str, Any]]) -> str:
