@@ -34,7 +34,7 @@ LONGEST_MOMENT = 0.01
 def forks(release):
     """The process that forks services; none of them outlives the test."""
     if release:
-        pytest.skip("forks the service of this checkout")
+        pytest.skip("forks the service of this checkout, which --release does not attack")
     with subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("prefork.py"))],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, process_group=0,

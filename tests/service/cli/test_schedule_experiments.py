@@ -1,10 +1,12 @@
 """``walltimed experiment`` for the scheduling studies, through the same door as the shell's."""
 
 import json
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import ModuleType
+from unittest.mock import patch
 
 import pytest
 from distributed import LocalCluster
@@ -110,6 +112,8 @@ def test_a_figure_whose_log_is_missing_says_which(walltimed, logs, tmp_path):
     assert "needs Gaia's log" in complaint
 
 
+# Dask leaves PYTHONHASHSEED behind, with which nothing could be forked that was loaded without it.
+@patch.dict(os.environ)
 def test_the_workers_of_a_real_dask_cluster_come_to_the_same_table(walltimed, logs):
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         there = walltimed("experiment", "rocchetti", logs, "--dask", cluster.scheduler_address)

@@ -117,7 +117,7 @@ def test_held_jobs_and_jobs_without_a_limit_are_left_alone(slurm):
 def test_queues_of_all_versions_are_read(version):
     file = SAMPLES / version / "squeue_json.json"
     if not file.exists():
-        pytest.skip(f"{file} is not shipped")
+        pytest.skip(f"needs {file}")
     jobs = {job.job_id: job for job in read_queue(file.read_bytes(), "mini")}
     shown = {str(job["job_id"]): job for job in json.loads(file.read_bytes())["jobs"]}
     running = {number for number, job in shown.items() if "RUNNING" in job["job_state"]}

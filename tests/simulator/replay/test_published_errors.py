@@ -32,7 +32,7 @@ EXPECTED = {
 def test_a_whole_log_has_the_errors_of_an_independent_causal_computation(name):
     path = TRACES / f"{name}.swf.gz"
     if not path.exists():
-        pytest.skip(f"no {path}")
+        pytest.skip(f"needs the real trace {path}")
     players = InProcess({method: create(method) for method in METHODS})
     with uncovered():
         trace, _ = clean(read_swf(path), REPLAY_RULES)

@@ -221,7 +221,7 @@ TRACES = Path(__file__).parents[4] / "shared" / "traces"
 def test_real_traces_read_whole(name, jobs, processors):
     path = TRACES / f"{name}.swf.gz"
     if not path.exists():
-        pytest.skip(f"no {path}")
+        pytest.skip(f"needs the real trace {path}")
     trace = read_swf(path)
     assert len(trace) == jobs
     assert trace.max_processors == processors
