@@ -109,7 +109,21 @@ def serve_together(settings: Settings, listeners: list[socket.socket]) -> None:
 
 
 class Workers(Multiprocess):
-    """Processes of which each takes over changed settings by itself."""
+    """Processes of which each takes over changed settings by itself.
+
+    A hangup that comes while one starts waits until it can take settings over: else it would end
+    the process, and this one would wait for its answers for a minute and hear nothing meanwhile.
+    """
+
+    def init_processes(self) -> None:
+        """Start them."""
+        with hangups_waiting():
+            super().init_processes()
+
+    def keep_subprocess_alive(self) -> None:
+        """Start another one for each that has ended or is silent."""
+        with hangups_waiting():
+            super().keep_subprocess_alive()
 
     def handle_hup(self) -> None:
         """Tell every process; uvicorn's way would end them and start others."""
@@ -117,6 +131,16 @@ class Workers(Multiprocess):
             if process.pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGHUP)
+
+
+@contextmanager
+def hangups_waiting() -> Iterator[None]:
+    """Keep hangups from this process meanwhile, and from those that it starts until they ask."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 def worker() -> FastAPI:

@@ -175,6 +175,7 @@ class Worker:
         """
         if self._owns_process:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # one may have waited
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))

@@ -64,11 +64,16 @@ def test_settings_that_are_refused_change_nothing(sqlite_url, settings_file):
         assert service.predict("ada") == 3600
 
 
-def test_a_hangup_before_the_service_is_ready_ends_nothing(sqlite_url, settings_file):
-    service = Service(sqlite_url, "--config", str(settings_file))
+@pytest.mark.cold
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_hangup_before_the_service_is_ready_ends_nothing(sqlite_url, settings_file, workers):
+    service = Service(sqlite_url, "--config", str(settings_file), "--workers", workers)
     assert service.process.stdout.readline()
+    eventually(lambda: workers == "1" or len(children_of(service.process.pid)) > int(workers))
+    children = children_of(service.process.pid)
     service.process.send_signal(signal.SIGHUP)
     eventually(service.is_ready, seconds=60)
+    assert children_of(service.process.pid) >= children
     assert service.end(signal.SIGTERM) == 0
     service.process.stdout.close()
     service.client.close()
