@@ -282,6 +282,7 @@ def test_habits_are_those_of_the_last_runs():
     assert found[16] == pytest.approx(sum(range(1, 65)) / 64 / 100)
     assert found[7] == pytest.approx(4 / 24)
     assert found[18] == pytest.approx(4 / 64)
+    assert (found[6], found[17]) == (0, 0)
 
 
 def test_changes_are_known_from_the_second_run_on():
@@ -291,6 +292,23 @@ def test_changes_are_known_from_the_second_run_on():
     assert context_of([one, two])[name] == pytest.approx(log(3))
     assert context_of([one])["there are two like runs"] == 0
     assert context_of([one, two])["there are two like runs"] == 1
+
+
+def test_changes_where_the_request_changed_are_means():
+    """Runtimes are twice and three times as long, usages four times as large and half as large."""
+    runs = [
+        run(1e4, 10.0, request=1000.0),
+        run(2e4, 20.0, request=500.0),
+        run(3e4, 20.0, request=500.0),
+        run(4e4, 60.0, request=3000.0),
+    ]
+    found = context_of(runs)
+    changed = "share of the runs whose request is another one than the next one's"
+    assert found[changed] == pytest.approx(2 / 3)
+    of_runtimes, of_usages = (log(2) + log(3)) / 2, (log(4) + log(2)) / 2
+    name = "change of {} where the request changed"
+    assert found[name.format("runtimes")] == pytest.approx(of_runtimes)
+    assert found[name.format("usages")] == pytest.approx(of_usages)
 
 
 def test_no_change_is_more_than_three():
