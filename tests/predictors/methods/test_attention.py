@@ -340,16 +340,41 @@ def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
 def test_other_weights_may_have_a_price_of_their_own():
     attention = told([run(10.0, 100.0)], only(), price=2)
     assert attention.reweighed(only()).price == 2
-    assert attention.reweighed(only(), price=3).price == 3
+    assert attention.reweighed(only(), price=1000).price == 1000
     with pytest.raises(ValueError, match="price"):
         attention.reweighed(only(), price=1001)
 
 
 def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
     """The run counts twice, as it is and scaled; bob's, which weighs the most, is not hers."""
-    runs = [run(5.0, 60.0, user="bob"), run(10.0, 1800.0, request=2 * HOUR)]
+    runs = [run(5.0, 60.0, user="bob"), run(10.0, 1800.0, request=2 * HOUR, job_id="7")]
     attention = told(runs, only(run_of_another_user=1))
     asked = attention.ask(submission(), Question(explain=True))
     (own,) = asked.explanation
-    assert (own.runtime, own.requested_walltime) == (1800.0, 2 * HOUR)
+    assert (own.job_id, own.runtime, own.requested_walltime) == ("7", 1800.0, 2 * HOUR)
     assert own.weight == pytest.approx(2 / (2 + e + 1), rel=1e-5)
+
+
+def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
+    attention = Attention(weights=only())
+    assert [len(each) for each in attention.distribution(submission())] == [0, 0, 0]
+    assert attention.estimates(submission(), np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
+    assert attention.predict(submission()).predicted_walltime == HOUR
+
+
+def test_what_is_answered_at_several_prices_is_what_each_alone_would_answer():
+    runs = [run(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
+    found = told(runs, only()).estimates(submission(), np.array([0.0, 3.0]))
+    assert found.tolist() == [answer(runs, only(), price=price) for price in (0, 3)] == [130, HOUR]
+
+
+def test_runs_of_nobody_known_are_those_of_others_to_somebody_new():
+    runs = [run(10.0, 900.0, user=None)]
+    assert answer(runs, only(run_of_another_user=50), price=0) == 930.0
+
+
+@pytest.mark.parametrize(("price", "expected"), [(1.74, 130.0), (1.82, HOUR)])
+def test_the_longest_answer_is_the_request(price, expected):
+    """130 s cost 3 x 30 + 2 x (3470 + price x 975), the hour 3 x 3500, and 30 s more 150 more."""
+    runs = [run(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
+    assert answer(runs, only(), price=price) == expected

@@ -68,6 +68,19 @@ def test_the_loss_is_the_ranked_probability_score(runtime):
     assert found == pytest.approx(loss_by_definition(values, weights, runtime), rel=1e-4, abs=1e-3)
 
 
+def test_a_weight_moves_the_score_as_far_as_the_shares_below_the_next_values():
+    """Values of 0, 100 and 300 s weigh a quarter, a quarter and a half; the runtime is 200 s.
+
+    Below 100 s a quarter is off from none, up to 200 s a half; from there on a half is off from
+    all. The last weight moves nothing.
+    """
+    values, weights = np.array([300.0, 0.0, 100.0]), np.array([0.5, 0.25, 0.25], np.float32)
+    score, slope = ranked_probability(values, weights, np.argsort(values), 200.0)
+    assert score == pytest.approx(100 / 16 + 100 / 4 + 100 / 4)
+    of_second = 2 * 100 * 0.5 - 2 * 100 * 0.5
+    assert slope.tolist() == pytest.approx([0, 2 * 100 * 0.25 + of_second, of_second])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gradient_is_that_of_finite_differences(seed):
     """In double precision and by the definition; layers with all kinds of signs."""
@@ -160,7 +173,10 @@ def test_weights_of_other_shapes_features_or_numbers_are_refused(monkeypatch):
     assert "version" in refused(content)
     monkeypatch.undo()
     monkeypatch.setattr("predictors.methods.attention_weights.CONTEXT", ("other",))
-    assert "context" in refused(content)
+    assert "learned for other context" in refused(content)
+    monkeypatch.undo()
+    monkeypatch.setattr("predictors.methods.attention_weights.FEATURES", ("other",))
+    assert "learned for other features" in refused(content)
 
 
 def test_a_file_may_be_as_large_as_it_says_and_no_larger():
@@ -183,3 +199,10 @@ def test_a_network_that_has_learned_nothing_weighs_all_atoms_alike():
     assert found == pytest.approx(np.full(9, 1 / 9))
     assert [len(NOTHING_LEARNED.layers[layer]) for layer in (2, 4)] == [1, 1]
     assert NOTHING_LEARNED.model[1:] == (0.0, 0.0)
+
+
+def test_a_file_is_the_same_in_whatever_order_its_origin_was_told():
+    layers = random_layers(np.random.default_rng(0))
+    first, second = ({"seed": 1, "logs": []}, {"logs": [], "seed": 1})
+    files = [Weights(layers=layers, origin=origin).to_bytes() for origin in (first, second)]
+    assert files[0] == files[1]
