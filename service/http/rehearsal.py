@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import reprlib
+from collections.abc import Sequence
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -12,7 +12,8 @@ from uvicorn.server import ServerState
 
 from service.http.bytes_route import send_json
 
-REQUEST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
+HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n"
+REQUEST = HEAD + b"{}"
 
 SHORT_SECONDS = 0.02
 """Time limits of the rehearsal."""
@@ -34,17 +35,22 @@ class NotAsSupposedError(Exception):
 class Wire(asyncio.Transport):
     """A transport without a network: it keeps the bytes written to it."""
 
+    _protocol: asyncio.BaseProtocol
+
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
         self.is_closed = False
         self.closed = asyncio.Event()
-        self.on_close: Callable[[], None] = lambda: None
 
     @property
     def status(self) -> bytes:
         """Of the first answer; empty if there is none."""
         return self.written[9:12]
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Name what is told that the connection has ended."""
+        self._protocol = protocol
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Keep the data."""
@@ -58,7 +64,7 @@ class Wire(asyncio.Transport):
         if not self.is_closed:
             self.is_closed = True
             self.closed.set()
-            asyncio.get_running_loop().call_soon(self.on_close)
+            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
 
     def abort(self) -> None:
         """Close at once, as ``close`` does: nothing waits to be sent."""
@@ -93,7 +99,7 @@ async def _rehearse(kind: type[HttpToolsProtocol]) -> None:
         (b"431", [b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200]),
         (b"431", [chunked, b"endless: ", *endless]),
         (b"408", [b"GET / HTTP/1.1\r\nhost: "]),
-        (b"408", [REQUEST[:-1]]),
+        (b"408", [HEAD]),
         (b"400", [b"nonsense\r\n\r\n"]),
         (b"", []),
     )
@@ -105,7 +111,9 @@ async def _rehearse(kind: type[HttpToolsProtocol]) -> None:
     )
     for (status, sent), wire in zip(scenes, wires, strict=True):
         if wire.status != status or wire.is_closed != (status != b"200"):
-            raise NotAsSupposedError(f"{b''.join(sent)[:40]!r} is answered {wire.written[:40]!r}")
+            raise NotAsSupposedError(
+                f"{reprlib.repr(sent)} is answered {wire.status!r} and not {status!r}"
+            )
 
 
 def _hasty(kind: type[HttpToolsProtocol], *, hurries: bool) -> type[HttpToolsProtocol]:
@@ -121,28 +129,32 @@ def _hasty(kind: type[HttpToolsProtocol], *, hurries: bool) -> type[HttpToolsPro
 
 
 async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes], *, closes: bool) -> Wire:
-    """What a connection answers to what is sent, and whether it is closed in the end."""
+    """What a connection answers to what is sent, and whether it is closed in the end.
+
+    Raises:
+        NotAsSupposedError: it is not closed where it should be.
+    """
     config = uvicorn.Config(
         _application,
         lifespan="off",
         ws="none",
         log_config=None,
         access_log=False,
-        date_header=False,
     )
-    config.load()
     wire = Wire()
     protocol = kind(config, ServerState(), {})
     protocol.logger = NO_LOG
-    wire.on_close = lambda: protocol.connection_lost(None)
+    wire.set_protocol(protocol)
     protocol.connection_made(wire)
     for part in sent:
         if not wire.is_closed:
             protocol.data_received(part)
             await asyncio.sleep(0)
     if closes:
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(wire.closed.wait(), PATIENCE_SECONDS)
+        except TimeoutError as error:
+            raise NotAsSupposedError(f"{reprlib.repr(sent)} leaves the connection open") from error
     else:
         await asyncio.gather(*protocol.tasks)
     return wire
