@@ -228,6 +228,7 @@ def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
         (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
         (("--overrun", "forgive"), "There is no treatment 'forgive'"),
         (("--output", "x.swf", "--policy", "easy,fcfs"), "--output takes one policy"),
+        (("--output", "-", "--json"), "--json needs a file for the schedule"),
         (("--processors", "1"), "log.swf has no job that can be simulated (4 too-wide)."),
     ],
 )
