@@ -57,7 +57,8 @@ def read_history(
     Raises:
         SkippedError: the document is no list of ClassAds.
     """
-    for position, job in enumerate(decoded(body, _JOBS), start=1):
+    jobs = decoded(body, _JOBS)
+    for position, job in enumerate(jobs, start=1):
         try:
             yield position, completion_of(bytes(job), cluster=cluster)
         except SkippedError as skipped:
