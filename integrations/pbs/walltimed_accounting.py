@@ -96,13 +96,15 @@ def known_mark(match):
 
 
 def report(records, url, token, timeout=30.0):
-    """Send records; returns when the service has stored them."""
+    """Send records; returns when the service, and no other page, says that it has stored them."""
     request = urllib.request.Request(url, data=b"".join(records), method="POST")
     request.add_header("Content-Type", "text/x-pbs-accounting; charset=utf-8")
     if token:
         request.add_header("Authorization", "Bearer " + token)
-    with urllib.request.urlopen(request, timeout=timeout):
-        pass  # 200 says that they are stored; what the body says is of no use here
+    with urllib.request.urlopen(request, timeout=timeout) as answer:
+        # With 200 they are stored; what the body says is of no use here.
+        if answer.headers.get_content_type() != "application/json":
+            raise ValueError(f"something else than the service answers at {url}")
 
 
 def follow_once(directory, position, url, token):

@@ -23,7 +23,7 @@ import urllib.parse
 PATH = "/v1/adapters/slurm/jobcomp"
 LARGEST = 64 * 2**20  # bytes; documents hold the job's script up to Slurm 24.11
 PATIENCE = 10.0  # seconds for each step; the plugin itself would wait for ever
-REFUSED = (401, 403)
+OK, REFUSED = 200, (401, 403)
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -68,7 +68,10 @@ class Service:
                 token = file.read().strip()
             headers = {"Content-Type": "application/json", "Authorization": "Bearer " + token}
             connection.request("POST", path, body, headers)
-            status = connection.getresponse().status
+            answer = connection.getresponse()
+            status = answer.status
+            if status == OK and answer.headers.get_content_type() != "application/json":
+                raise ValueError(f"something else than the service answers at {self.url}")
         except (OSError, ValueError, http.client.HTTPException) as error:
             self.tell(f"documents wait in slurmctld: {type(error).__name__}: {error}")
             return 503

@@ -12,7 +12,8 @@ import pytest
 from fake_service import GARBAGE, MOST_TAKEN, fake_service, http
 
 FOLLOWER = Path(__file__).parents[2] / "integrations" / "pbs" / "walltimed_accounting.py"
-OK = http(200, b'{"accepted": 1, "duplicates": 0}')
+JSON = "Content-Type: application/json"
+OK = http(200, b'{"accepted": 1, "duplicates": 0}', JSON)
 
 
 @pytest.fixture
@@ -235,6 +236,15 @@ def test_something_else_at_the_services_address_ends_nothing(follower, log, caps
     assert "will try again: 220 mail.example.org ESMTP" in capsys.readouterr().err
 
 
+def test_a_page_of_something_else_is_no_acknowledgement(follower, log):
+    (log / "20310203").write_text(record(1))
+    with fake_service(GARBAGE["HTML"], hangs_up=True) as service:
+        assert look(follower, log, service) == 1
+        service.answer = OK
+        assert look(follower, log, service) == 0
+    assert jobs(service) == ["1", "1"]
+
+
 def test_the_offset_is_that_of_the_look(follower, log, monkeypatch):
     day, offset = log / "20310203", "+0100"
     day.write_text(record(1))
@@ -299,7 +309,7 @@ def test_an_endless_line_is_passed_over(follower, log):
 
 def test_an_answer_that_never_ends_is_not_read(follower, log):
     (log / "20310203").write_text(record(1))
-    with fake_service(http(200, b"", length=10**12), forever=b"x" * 1000) as service:
+    with fake_service(http(200, b"", JSON, length=10**12), forever=b"x" * 1000) as service:
         assert look(follower, log, service) == 0
     assert service.sent < MOST_TAKEN
 
