@@ -21,9 +21,7 @@ from simulator.reports.backtest.winners import Changes, changes_of
 from simulator.reports.words import change, duration, less_or_more, one_in, share, told_apart
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
-
-FEWEST_REPETITIONS = 3
-"""Fewer repetitions do not show what is chance."""
+from simulator.traces.shake import FEWEST_REPETITIONS
 
 LONGER_LONGEST = 1.5
 """The longest wait may grow by this factor; beyond it the page warns."""
