@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.reports.words import change, counted, duration, told_apart
+from simulator.reports.words import change, changes, counted, duration, told_apart
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,14 @@ def test_one_thing_is_no_plural():
 )  # fmt: skip
 def test_a_change_has_its_sign_however_small_it_is(part, said):
     assert change(part) == said
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-0.12, 0.034, "\u221212..+3%"), (-0.1, 0.002, "\u221210..+0.2%"), (0.0, 0.0004, "0%"),
+        (0.051, 0.053, "+5%"),
+    ],
+)  # fmt: skip
+def test_a_range_of_changes_has_one_percent_sign_and_the_signs_of_both_ends(low, high, said):
+    assert changes(low, high, to="..") == said
