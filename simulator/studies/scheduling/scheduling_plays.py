@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,17 +52,14 @@ class Part(NamedTuple):
         limit: jobs after cleaning, or all.
         estimates: as ``Estimates.named`` reads them.
         shakes: number of shaken copies.
+        log: what the log is called in tables and pictures.
     """
 
     trace: str
     limit: int | None
     estimates: str
     shakes: int
-
-    @property
-    def log(self) -> str:
-        """The first words of the log's name."""
-        return "-".join(Path(self.trace).name.split(".")[0].split("-")[:2])
+    log: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
