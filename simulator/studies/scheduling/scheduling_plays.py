@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from simulator.scheduling.profiles import PROFILES
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import Workload, first_jobs, prepare
+from simulator.traces.cleaning import NoJobError
 from simulator.traces.shake import shaken
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
@@ -75,9 +77,14 @@ def play(part: Part) -> Outcome:
 
     The method is asked once about each job, in a schedule of EASY by requests, when it knows what
     had ended there. All plays take over these answers, so that they differ by rules alone.
+
+    Raises:
+        NoJobError: the log has no job that can be simulated.
     """
     trace = first_jobs(_log(part.trace), part.limit)
     said = answers(trace, part.estimates)
+    if not said.estimate.any():
+        raise NoJobError(Path(part.trace).name, "simulated", prepare(trace).counts)
     plays: dict[Rules, list[Repetition]] = {}
     jobs = 0
     for repetition in range(part.shakes + 1):
