@@ -4,7 +4,7 @@ import numpy as np
 
 from predictors.compiled import compiled
 from predictors.logarithms import take_logarithms
-from predictors.memory.columns import REQUEST, RUNTIME, Floats
+from predictors.memory.columns import REQUEST, RUNTIME, Floats, usage
 from predictors.methods.attention_features import ASKED, ENDED, RAN, Question, Rows, Singles
 
 CONTEXT = (
@@ -57,15 +57,15 @@ def describe_habits(known: Floats, own: int, question: Question, context: Single
     context[21] = known[ASKED, 0] == question[0]
     logarithms = np.empty(2 * runs)
     full = short = 0
-    usage = 0.0
+    total = 0.0
     for run in range(runs):
         asked = known[ASKED, run]
-        share = max(1e-9, min(1.0, max(1.0, known[RAN, run]) / asked))
+        share = min(1.0, max(1.0, known[RAN, run]) / asked)
         logarithms[run], logarithms[runs + run] = share * asked, share
-        usage += share
+        total += share
         full += share >= 0.95
         short += share < 0.05
-    context[5], context[6], context[7] = usage / runs, full / runs, short / runs
+    context[5], context[6], context[7] = total / runs, full / runs, short / runs
     if runs > 1:
         take_logarithms(logarithms, 2 * runs)
         describe_changes(known[ASKED], logarithms[:runs], logarithms[runs:], context)
@@ -116,15 +116,15 @@ def describe_cluster(
 ) -> None:
     """How the cluster's last runs used their requests, and the job's own size."""
     first, stop = rows
-    usage = full = short = 0.0
+    total = full = short = 0.0
     for row in range(first, stop):
-        share = min(1.0, max(0.0, numbers[RUNTIME, row] / numbers[REQUEST, row]))
-        usage += share
+        share = usage(numbers[RUNTIME, row], numbers[REQUEST, row])
+        total += share
         full += share >= 0.95
         short += share < 0.05
     if stop > first:
         runs = stop - first
-        context[16], context[17], context[18] = usage / runs, full / runs, short / runs
+        context[16], context[17], context[18] = total / runs, full / runs, short / runs
     context[2] = (np.log(question[0]) - 9) / 2
     context[3] = min(4.0, max(0.0, np.log(question[1]) / 4))
     context[4] = min(3.0, max(-3.0, np.log(question[0] / max(scale, 1.0)) / 2))

@@ -46,6 +46,7 @@ class Stretch:
 
     def __init__(self, room: int, prices: Sequence[float]) -> None:
         self.prices = np.array(prices, dtype=float)
+        self._room = room
         self._noted: deque[Noted] = deque(maxlen=room)
 
     def __len__(self) -> int:
@@ -74,7 +75,7 @@ class Stretch:
 
         Who answers is to be chosen by the weights that are in force from now on.
         """
-        other = Stretch(self._noted.maxlen or 1, self.prices.tolist())
+        other = Stretch(self._room, self.prices.tolist())
         prices = self.prices * np.mean([noted.runtime for noted in self._noted])
         for noted in self._noted:
             said = dict(noted.said)
@@ -124,7 +125,7 @@ def stretch_of(
         attention: as it is in force; it must not have observed anything.
         asked: how many runs are noted.
         prices: at which the methods are asked.
-        alive: called now and then.
+        alive: called once for every hundred runs.
     """
     least_cost = LeastCost()
     stretch = Stretch(asked, prices)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
 
-REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Of least-cost: close enough to interpolate between."""
 
 KINDS = ("frozen", "adapted", "auto")

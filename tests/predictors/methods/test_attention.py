@@ -1,12 +1,17 @@
 """Attention by hand: with weights that say one thing only, the answer can be worked out."""
 
+from math import e
+
 import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from predictors.base import Memory, Question
 from predictors.jobs import Completion, Submission
+from predictors.memory.calibration import LONGEST_WINDOW
+from predictors.memory.job_table import LATE_JOBS
 from predictors.methods.attention import Attention, without_digits
 from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
 from predictors.methods.attention_context import CONTEXT
@@ -308,3 +313,43 @@ def test_shipped_weights_trust_runs_that_are_alike():
 def test_a_parameter_out_of_range_is_named(parameter, value):
     with pytest.raises(ValueError, match=parameter):
         Attention(**{parameter: value})
+
+
+def test_of_a_job_of_an_unknown_user_nothing_is_shown():
+    attention, job = told([run(10.0, 100.0)], only(by_hand=0.5)), submission(user=None)
+    shown, values, context = attention.atoms(job)
+    assert (shown.shape, values.shape, context.shape) == ((len(FEATURES), 0), (0,), (0,))
+    assert [len(each) for each in attention.by_hand(job)] == [0, 0]
+    assert attention.estimates(job, np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
+
+
+def test_likeness_by_hand_is_told_whatever_share_it_has():
+    runs, likenesses = told([run(10.0, 100.0), run(20.0, 9e9)], only()).by_hand(submission())
+    assert runs.tolist() == [HOUR, 100.0]
+    assert likenesses[1] / likenesses[0] == pytest.approx(0.96)
+
+
+def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
+    attention = Attention(weights=only(), history=1000)
+    kept = 1000 + LONGEST_WINDOW + 2 * LATE_JOBS
+    assert attention.memory == Memory(latest_jobs=kept)
+    assert attention.parameters == {"price": 1.0, "history": 1000}
+    assert Attention(weights=only()).parameters == {"price": 1.0, "history": 20_000}
+
+
+def test_other_weights_may_have_a_price_of_their_own():
+    attention = told([run(10.0, 100.0)], only(), price=2)
+    assert attention.reweighed(only()).price == 2
+    assert attention.reweighed(only(), price=3).price == 3
+    with pytest.raises(ValueError, match="price"):
+        attention.reweighed(only(), price=1001)
+
+
+def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
+    """The run counts twice, as it is and scaled; bob's, which weighs the most, is not hers."""
+    runs = [run(5.0, 60.0, user="bob"), run(10.0, 1800.0, request=2 * HOUR)]
+    attention = told(runs, only(run_of_another_user=1))
+    asked = attention.ask(submission(), Question(explain=True))
+    (own,) = asked.explanation
+    assert (own.runtime, own.requested_walltime) == (1800.0, 2 * HOUR)
+    assert own.weight == pytest.approx(2 / (2 + e + 1), rel=1e-5)

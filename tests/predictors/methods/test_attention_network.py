@@ -16,6 +16,7 @@ from predictors.methods.attention_network import (
 )
 from predictors.methods.attention_weights import (
     LARGEST_FILE,
+    NOTHING_LEARNED,
     UnusableWeightsError,
     Weights,
     shapes_of,
@@ -160,3 +161,25 @@ def test_weights_of_other_shapes_features_or_numbers_are_refused(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr("predictors.methods.attention_weights.CONTEXT", ("other",))
     assert "context" in refused(content)
+
+
+def test_a_file_may_be_as_large_as_it_says_and_no_larger():
+    zeros_of = [np.zeros(shape, np.float32) for shape in shapes_of(64, 64)]
+    largest = Weights(layers=tuple(zeros_of), unseen=1000, by_hand=0.999, origin={})
+    assert Weights.from_bytes(largest.to_bytes()).unseen == 1000
+    for units in ((65, 1), (1, 65)):
+        larger = tuple(np.zeros(shape, np.float32) for shape in shapes_of(*units))
+        assert "1 to 64 units" in refused(Weights(layers=larger, origin={}).to_bytes())
+    for units in ((0, 1), (1, 0)):
+        empty = tuple(np.zeros(shape, np.float32) for shape in shapes_of(*units))
+        assert "1 to 64 units" in refused(Weights(layers=empty, origin={}).to_bytes())
+    assert "larger than 200,000 bytes" in refused(b"x" * 200_001)
+    assert "no file" in refused(b"x" * 200_000)
+
+
+def test_a_network_that_has_learned_nothing_weighs_all_atoms_alike():
+    features, _, context = random_atoms(np.random.default_rng(0))
+    found = weigh(features, context, 9, NOTHING_LEARNED.layers)
+    assert found == pytest.approx(np.full(9, 1 / 9))
+    assert [len(NOTHING_LEARNED.layers[layer]) for layer in (2, 4)] == [1, 1]
+    assert NOTHING_LEARNED.model[1:] == (0.0, 0.0)

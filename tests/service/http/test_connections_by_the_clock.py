@@ -124,7 +124,7 @@ class House:
         line.socket = over
         state = {REFUSED: self.refused.append}
         line.protocol = BoundedProtocol(self.config, self.state, state, _loop=self.clock)
-        line.on_close = lambda: line.protocol.connection_lost(None)
+        line.set_protocol(line.protocol)
         line.protocol.connection_made(line)
         for part in sent:
             line.protocol.data_received(part)

@@ -15,7 +15,7 @@ def log(**changed):
         Point(f"price={price:g}", rate, error)
         for price, rate, error in zip(PRICES, rates, (90, 150, 150, 200, 330), strict=True)
     ]
-    dear = [0.5, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1]
+    dear = [0.5, 0.5, 0.4, 0.3, 0.2, *[0.1] * 5]
     reference = [
         Point(f"least-cost, price={price:g}", rate, 350 - 500 * rate)
         for price, rate in zip(REFERENCE_PRICES, dear, strict=True)

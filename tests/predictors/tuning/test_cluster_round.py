@@ -1,0 +1,246 @@
+"""What a round does about each subject of its plan, and what it puts in force."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from predictors.jobs import Completion, Submission
+from predictors.methods.attention_context import CONTEXT
+from predictors.methods.attention_features import FEATURES
+from predictors.methods.attention_weights import NOTHING_LEARNED, Weights, zeros
+from predictors.methods.knn import KnnParameters
+from predictors.tuning import cluster_round, subjects
+from predictors.tuning.adopting import Held
+from predictors.tuning.cluster_round import PRICES, Standing, hold, of_the_others
+from predictors.tuning.fine_tuning import Case
+from predictors.tuning.plan import TooShortHistoryError, TuningPlan
+from predictors.tuning.stretch import Noted, Stretch, stretch_of
+
+MARK = FEATURES.index("scaled")
+NO_RUNS = (np.empty(0), np.empty(0))
+STANDING = Standing(
+    knn=Held(now=KnnParameters(template=(), history=100, neighbours=1, beta=0.0)),
+    attention=Held(now=NOTHING_LEARNED),
+    price=Held(now=1.0),
+    auto=Held(now="least-cost"),
+)
+SMALL = TuningPlan(history=100, training=200, test=100, learned=100, search="exhaustive")
+
+
+def log(count=400):
+    """Two scripts in turn, of one and of fifty minutes."""
+    runs = []
+    for place in range(count):
+        seconds, begin = (60.0, 3000.0)[place % 2], 1e4 * place
+        job = Submission(
+            requested_walltime=3600.0,
+            submit_time=begin,
+            user=f"u{place % 7}",
+            application="ab"[place % 2],
+        )
+        runs.append(
+            Completion(submission=job, start_time=begin, end_time=begin + seconds, runtime=seconds)
+        )
+    return runs
+
+
+def held(plan, standing=STANDING, runs=None, **told):
+    """What a round did, and how it asked the methods about the runs."""
+    return hold(log() if runs is None else runs, standing, plan, **told)
+
+
+def stretch_of_runs(said, prices, count=400, cases=None):
+    """``count`` runs that took 1000 s in the mean, half of them 500; ``said`` by their runtime."""
+    stretch = Stretch(count, prices)
+    for place in range(count):
+        runtime = (500.0, 1500.0)[place // 2 % 2]
+        case = cases[place] if cases else None
+        stretch._noted.append(Noted(f"u{place % 20}", runtime, float(place), case, said(runtime)))
+    return stretch
+
+
+def test_the_order_is_weights_then_price_then_method():
+    everything = TuningPlan(underestimation_rate=0.2)
+    stretch = stretch_of_runs(
+        lambda runtime: dict.fromkeys(("attention", "least-cost"), np.full(3, runtime)),
+        (0.0, 1.0, 4.0),
+    )
+    changes, standing = of_the_others(stretch, STANDING, everything, lambda: None)
+    assert [change.subject for change in changes] == ["attention", "price", "auto"]
+    assert [change.action for change in changes] == ["kept"] * 3
+    assert standing == STANDING
+
+
+@pytest.mark.parametrize("subject", ["attention", "auto"])
+def test_what_is_no_subject_is_left_alone(subject):
+    stretch = stretch_of_runs(
+        lambda runtime: {"attention": np.array([runtime]), "least-cost": np.array([9e3])}, (1.0,)
+    )
+    only = TuningPlan(subjects=(subject,), underestimation_rate=0.2)
+    changes, _ = of_the_others(stretch, STANDING, only, lambda: None)
+    assert [change.subject for change in changes] == [subject]
+
+
+def test_the_method_is_chosen_by_what_it_says_at_the_price_in_force():
+    """Attention is right at a price of 1, and least-cost at all others."""
+
+    def said(runtime):
+        right, wrong = np.array([runtime, runtime, runtime]), np.array([9e3, 9e3, 9e3])
+        at_one = np.array([False, True, False])
+        return {
+            "attention": np.where(at_one, right, wrong),
+            "least-cost": np.where(at_one, wrong, right),
+        }
+
+    stretch = stretch_of_runs(said, (0.0, 1.0, 4.0))
+    only = TuningPlan(subjects=("auto",), test=100)
+    (change,), standing = of_the_others(stretch, STANDING, only, lambda: None)
+    assert (change.action, change.verdict.cases) == ("adopted", 100)
+    assert standing.auto == Held(now="attention", before="least-cost", since=399.0)
+    assert replace(standing, auto=STANDING.auto) == STANDING
+    other = replace(STANDING, price=Held(now=4.0))
+    (change,), standing = of_the_others(stretch, other, only, lambda: None)
+    assert (change.action, standing) == ("kept", other)
+
+
+def test_a_price_is_sought_for_the_method_that_answers_and_counts_at_once_for_the_next():
+    """Half of least-cost's answers are too short but for a price of 4, where none is.
+
+    At that price attention is right, which least-cost is never.
+    """
+
+    def said(runtime):
+        return {
+            "least-cost": np.array([1000.0, 1000.0, 2000.0]),
+            "attention": np.array([9e3, 9e3, runtime]),
+        }
+
+    stretch = stretch_of_runs(said, (0.0, 1.0, 4.0))
+    rare = TuningPlan(subjects=("price", "auto"), underestimation_rate=0.001, test=100)
+    changes, standing = of_the_others(stretch, STANDING, rare, lambda: None)
+    assert [(change.subject, change.action) for change in changes] == [
+        ("price", "adopted"),
+        ("auto", "adopted"),
+    ]
+    assert standing.price.now == pytest.approx(4.0, abs=0.02)
+    assert (standing.price.before, standing.auto.now) == (1.0, "attention")
+
+
+def marked(count=700):
+    """Cases with two values: the one that bears the mark is right."""
+    random, found = np.random.default_rng(7), []
+    for place in range(count):
+        runtime = (500.0, 1500.0)[place // 2 % 2]
+        features = np.zeros((len(FEATURES), 2), np.float32)
+        features[MARK, int(runtime == 1500.0)] = 1
+        context = random.normal(0, 0.3, len(CONTEXT)).astype(np.float32)
+        values = np.array([500.0, 1500.0])
+        found.append(Case(features, values, context, NO_RUNS, runtime, 3600.0, f"u{place % 20}"))
+    return found
+
+
+def test_after_new_weights_the_method_is_chosen_by_what_they_say(monkeypatch):
+    """Attention had said 9000 s; with weights that know the mark it is right."""
+    layers = zeros(1, 1)
+    layers[6][MARK] = 50
+    knowing, shown = Weights(layers=layers, origin={}), []
+
+    def adapt(now, cases, plan, alive):
+        assert now is NOTHING_LEARNED
+        assert len(cases) == 600
+        del plan
+        alive()
+        return knowing
+
+    monkeypatch.setattr(subjects, "adapt", adapt)
+    stretch = stretch_of_runs(
+        lambda _: {"attention": np.array([9e3]), "least-cost": np.array([1e3])},
+        (1.0,),
+        700,
+        marked(),
+    )
+    plan = TuningPlan(test=100)
+    changes, standing = of_the_others(stretch, STANDING, plan, lambda: shown.append(1))
+    assert [(change.subject, change.action) for change in changes] == [
+        ("attention", "adopted"),
+        ("auto", "adopted"),
+    ]
+    assert (standing.attention.now, standing.auto.now) == (knowing, "attention")
+    assert standing.attention.before is NOTHING_LEARNED
+    assert shown == [1]
+    assert [change.verdict.cases for change in changes] == [100, 100]
+
+    monkeypatch.setattr(subjects, "adapt", lambda now, *_: now)
+    changes, standing = of_the_others(stretch, STANDING, plan, lambda: None)
+    assert [change.action for change in changes] == ["kept", "kept"]
+    assert standing == STANDING
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How many runs a round folds, how many of them it asks about, and at which prices."""
+    noted = []
+
+    def noting(completions, attention, **named):
+        noted.append((len(completions), named["asked"], list(named["prices"]), attention.price))
+        return stretch_of(completions, attention, **named)
+
+    monkeypatch.setattr(cluster_round, "stretch_of", noting)
+    return noted
+
+
+def test_a_round_asks_about_the_runs_of_its_plan_at_the_price_in_force(asked):
+    plan = replace(SMALL, subjects=("auto",), learned=150)
+    done = held(plan, replace(STANDING, price=Held(now=2.0)), log(500))
+    assert asked == [(400, 250, [2.0], 2.0)]
+    assert (done.knn, [change.subject for change in done.changes]) == (None, ["auto"])
+    assert set(done.as_dict()) == {"changes"}
+    held(replace(plan, learned=1000), runs=log(450))
+    assert asked[1] == (400, 400, [1.0], 1.0)
+
+
+def test_a_round_that_seeks_a_price_asks_at_all_of_them(asked):
+    plan = replace(SMALL, subjects=("price",), underestimation_rate=0.1)
+    held(plan, replace(STANDING, price=Held(now=2.0)))
+    assert asked[0][2] == sorted([*PRICES, 2.0])
+    held(plan)
+    assert asked[1][2] == list(PRICES)
+    assert PRICES == (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+def test_a_round_of_knn_alone_asks_no_other_method(asked):
+    told = []
+    done = held(replace(SMALL, subjects=("knn",)), report=told.append)
+    assert asked == []
+    assert told
+    assert [change.subject for change in done.changes] == ["knn"]
+    assert done.adopted
+    assert done.standing.knn.now == done.knn.parameters
+    assert "application" in done.standing.knn.now.template
+    assert done.standing.knn.before == STANDING.knn.now
+    assert done.standing.knn.since == log()[-1].end_time
+    assert {"changes", "before", "after"} < set(done.as_dict())
+
+    again = held(replace(SMALL, subjects=("knn",)), done.standing)
+    assert (again.adopted, again.standing) == (False, done.standing)
+    assert again.knn.review.cases == 0  # no run has ended since
+
+
+def test_what_a_round_of_knn_drops_is_replaced_by_what_was_there_before():
+    right = KnnParameters(template=("application",), history=100, neighbours=1, beta=0.0)
+    lost = replace(STANDING, knn=Held(now=STANDING.knn.now, before=right, since=0.0))
+    done = held(replace(SMALL, subjects=("knn",)), lost)
+    assert (done.knn.dropped, done.adopted) == (True, False)
+    assert done.standing.knn == Held(now=right)
+
+
+def test_too_few_runs_are_refused_before_anything_is_done():
+    with pytest.raises(TooShortHistoryError):
+        held(replace(SMALL, subjects=("auto",)), runs=log(399))
+
+
+def test_everything_can_be_proposed_in_one_round():
+    alive = []
+    done = held(SMALL, alive=lambda: alive.append(1))
+    assert [change.subject for change in done.changes] == ["knn", "attention", "auto"]
+    assert len(alive) == 4

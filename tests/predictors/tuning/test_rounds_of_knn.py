@@ -1,0 +1,135 @@
+"""A round about knn's parameters: what each job gains, and what is dropped, worked out by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from predictors.jobs import Completion, Submission
+from predictors.methods.knn import KnnParameters
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.round import divided, gains, reviewed, tune
+from predictors.tuning.verdict import NO_CASES
+
+BY_APPLICATION = KnnParameters(template=("application",), history=100, neighbours=1, beta=0.0)
+BY_NOTHING = KnnParameters(template=(), history=100, neighbours=1, beta=0.0)
+PLAN = TuningPlan(history=100, training=200, test=100, search="exhaustive")
+
+WHOLE = 4 / 3
+"""The gain, to first order, of who errs no more where half of all was too short: the error times
+1 + 1/2, and half an error for the underestimates, of a cost of the error times 1 + 1/2."""
+
+
+def log(count=400, *, requests=(3600.0, 3600.0), processors=(1, 1)):
+    """Two scripts in turn, of one and of fifty minutes: the last run is never like the next."""
+    runs = []
+    for place in range(count):
+        seconds = (60.0, 3000.0)[place % 2]
+        job = Submission(
+            job_id=str(place),
+            requested_walltime=requests[place % 2],
+            requested_processors=processors[place // 2 % 2],
+            submit_time=1e4 * place,
+            user=f"u{place % 7}",
+            application="ab"[place % 2],
+        )
+        end = job.submit_time + seconds
+        runs.append(
+            Completion(submission=job, start_time=job.submit_time, end_time=end, runtime=seconds)
+        )
+    return runs
+
+
+def said(*seconds, runtimes=(100.0, 100.0)):
+    """Jobs and what was said of them, in the place of a batch and of parameters for it."""
+    batch = SimpleNamespace(runtimes=np.array(runtimes), predictions=np.array)
+    return batch, list(seconds)
+
+
+@pytest.mark.parametrize(
+    ("fitness", "expected"),
+    [
+        # Errors of 50 s, half of them too short, cost 50 x (1 + 2 x 1/2) = 100 s. A second less
+        # error counts 1 + 2 x 1/2 = 2, an underestimate less 2 x 50 = 100.
+        ("product", [(2 * 40 + 100) / 100, 0.0]),
+        # They cost 50 + 2 x 1800 = 3650 s; an underestimate less counts 7200.
+        ("sum", [(40 + 7200) / 3650, 0.0]),
+    ],
+)
+def test_what_a_job_gains_by_hand(fitness, expected):
+    plan = TuningPlan(penalty=2.0, fitness=fitness)
+    assert gains(said(50.0, 150.0), said(110.0, 150.0), plan) == pytest.approx(expected)
+    lost = gains(said(150.0, 150.0), said(150.0, 90.0), TuningPlan(penalty=0.0))
+    assert lost == pytest.approx([0.0, 40 / 50])
+
+
+def test_small_costs_are_compared_too_and_none_at_all_is_no_division_by_zero():
+    small = gains(said(100.1, 100.1), said(100.0, 100.1), TuningPlan())
+    assert small == pytest.approx([1.0, 0.0])
+    assert gains(said(100.0, 100.0), said(100.0, 100.0), TuningPlan()).tolist() == [0, 0]
+
+
+def test_parameters_are_judged_on_the_test_jobs_that_ended_after_their_adoption():
+    runs = log()
+    jobs = divided(runs, PLAN, BY_NOTHING, BY_NOTHING)
+    old, new = (jobs, BY_NOTHING), (jobs, BY_APPLICATION)
+    assert reviewed(old, new, runs[300].end_time, PLAN).cases == 99
+    assert reviewed(old, new, 0.0, PLAN).cases == 100
+    assert reviewed(old, new, runs[-1].end_time, PLAN) is NO_CASES
+    better, worse = reviewed(old, new, 0.0, PLAN), reviewed(new, old, 0.0, PLAN)
+    assert better.gain > 0.9
+    assert better.wins
+    assert worse.loses
+
+
+def test_parameters_that_have_lost_since_are_dropped_without_a_search():
+    runs, told = log(), []
+    done = tune(runs, BY_NOTHING, PLAN, told.append, replaced=(BY_APPLICATION, 0.0))
+    assert (done.dropped, done.adopted, done.parameters) == (True, False, BY_APPLICATION)
+    assert (done.before.parameters, done.after.parameters) == (BY_NOTHING, BY_APPLICATION)
+    assert (done.costs, done.evaluations, told) == ((), 0, [])
+    assert (done.training_jobs, done.test_jobs) == (200, 100)
+    assert done.review.cases == 100
+    assert done.review.gain < -0.9
+    # The first of a script is unlike the last run by 2940 s, every second time too short.
+    assert done.before.test.mean_absolute_error == 2940.0
+    assert done.before.test.underestimation_rate == 0.5
+    assert done.after.test.mean_absolute_error == 0.0
+    assert done.change.action == "dropped"
+    assert done.change.before["template"] == ()
+    assert done.change.after["template"] == ("application",)
+
+
+def test_parameters_that_have_not_lost_stay_and_are_searched_beside():
+    done = tune(log(), BY_APPLICATION, PLAN, replaced=(BY_NOTHING, 0.0))
+    assert (done.dropped, done.adopted, done.parameters) == (False, False, BY_APPLICATION)
+    assert done.review.gain == pytest.approx(WHOLE)
+    assert done.evaluations > 0
+    assert done.change.action == "kept"
+    adopted = tune(log(), BY_NOTHING, PLAN)
+    assert (adopted.adopted, adopted.review) == (True, None)
+    assert adopted.change.action == "adopted"
+    assert adopted.verdict.cases == 100
+
+
+def test_each_set_of_parameters_finds_its_neighbours_by_its_own_distance():
+    """A script is told by its request, and its processors say nothing."""
+    runs = log(requests=(3600.0, 7200.0), processors=(1, 4))
+    by_request = replace(BY_NOTHING, weights=(0.0, 1.0, 0.0))
+    by_processors = replace(BY_NOTHING, weights=(1.0, 0.0, 0.0))
+    to_request = replace(PLAN, weights=by_request.weights)
+    to_processors = replace(PLAN, weights=by_processors.weights)
+
+    kept = tune(runs, by_request, to_processors, replaced=(by_processors, 0.0))
+    assert kept.before.test.mean_absolute_error == 0.0
+    assert kept.review.gain == pytest.approx(WHOLE)
+    assert kept.after.parameters.weights == by_processors.weights
+
+    dropped = tune(runs, by_processors, to_request, replaced=(by_request, 0.0))
+    assert (dropped.dropped, dropped.after.test.mean_absolute_error) == (True, 0.0)
+    assert dropped.before.test.mean_absolute_error > 1000.0
+
+    adopted = tune(runs, by_processors, to_request)
+    assert adopted.adopted
+    assert adopted.verdict.gain == pytest.approx(WHOLE)
