@@ -85,8 +85,11 @@ def less_or_more(gained: float) -> str:
 
 
 def one_in(part: float) -> str:
-    """A share as one of how many, where this is clearer than a percentage."""
-    return f"one job in {1 / part:.0f}" if 0 < part <= 0.5 else f"{share(part)} of the jobs"
+    """A share as one of how many, where this is clearer than a percentage and says the same.
+
+    Two in five are neither one in two nor one in three.
+    """
+    return f"one job in {1 / part:,.0f}" if 0 < part <= 0.35 else f"{share(part)} of the jobs"
 
 
 def big(number: float) -> str:
