@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 SERVICE = "service"
 
+MOST_MINUTES = 366 * 24 * 60
+"""Of ``--pinning``: as long as the longest request."""
+
 
 class Source(StrEnum):
     """What a decision of the scheduler goes by."""
@@ -96,7 +99,12 @@ def simulate(
         ),
     ] = "start-order",
     pinning: Annotated[
-        float, typer.Option(help="fcfs-pinned: minutes before the start in which nodes stay.")
+        float,
+        typer.Option(
+            min=0,
+            max=MOST_MINUTES,
+            help="fcfs-pinned: minutes before the start in which nodes stay.",
+        ),
     ] = 60.0,
     pinned: Annotated[
         str,

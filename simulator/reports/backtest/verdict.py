@@ -242,7 +242,7 @@ def remarks(tested: Backtest) -> list[str]:
     )
     found.append(
         f"{one_in(predicted.underestimation_rate).capitalize()} would run longer than predicted. "
-        "Nothing happens to it: it may still run as long as its user asked."
+        "Nothing happens to a job that does: it may still run as long as its user asked."
         if predicted.underestimation_rate
         else "No job would run longer than predicted."
     )

@@ -240,6 +240,8 @@ def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
         (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
         (("--overrun", "forgive"), "There is no treatment 'forgive'"),
         (("--output", "x.swf", "--policy", "easy,fcfs"), "--output takes one policy"),
+        (("--pinning", "nan"), "Invalid value for '--pinning'"),
+        (("--pinning", "inf"), "Invalid value for '--pinning'"),
         (("--output", "-", "--json"), "--json needs a file for the schedule"),
         (("--processors", "1"), "log.swf has no job that can be simulated (4 too-wide)."),
     ],
