@@ -9,13 +9,11 @@ import hmac
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from predictors.jobs import Completion, Submission
-    from service.store import ReportedCompletion
+from predictors.jobs import Completion, Submission
+from service.store import ReportedCompletion
 
 Pseudonym = Callable[[str | None], str | None]
 """From a name to what stands for it; unknown stays unknown."""
@@ -58,7 +56,7 @@ class Pseudonyms:
         self.project: Pseudonym = self._of_kind("project")
         self._application = self._of_kind("application")
 
-    def submission(self, job: "Submission") -> "Submission":
+    def submission(self, job: Submission) -> Submission:
         """The job with pseudonyms in place of names."""
         if self._key is None:
             return job
@@ -70,13 +68,13 @@ class Pseudonyms:
             application=self._application(job.application),
         )
 
-    def completion(self, run: "Completion") -> "Completion":
+    def completion(self, run: Completion) -> Completion:
         """The run with pseudonyms in place of names."""
         if self._key is None:
             return run
         return replace(run, submission=self.submission(run.submission))
 
-    def reports(self, runs: "list[ReportedCompletion]") -> "list[ReportedCompletion]":
+    def reports(self, runs: list[ReportedCompletion]) -> list[ReportedCompletion]:
         """The runs with pseudonyms in place of names."""
         if self._key is None:
             return runs

@@ -49,6 +49,10 @@ LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*(?:\r|$)", re.IGN
 UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 
 
+class RefusedError(Exception):
+    """The service refuses this job's walltime, memory or names, and no other's."""
+
+
 def settings():
     """The defaults and what the hook's configuration file changes."""
     name = pbs.hook_config_filename
@@ -191,6 +195,8 @@ def body_of(receive):
         if len(head) > LARGEST_HEAD:
             raise ValueError("a head without end")
         head, end, body = (head + receive()).partition(b"\r\n\r\n")
+    if re.match(rb"HTTP/1\.\d (400|422) ", head):
+        raise RefusedError("the service takes no such job")
     if not re.match(rb"HTTP/1\.\d 200 ", head):
         raise ValueError(f"HTTP answer: {head[:40]!r}")
     length = LENGTH.search(head)
@@ -288,7 +294,7 @@ def handle(event):
     """One event, from the job to what is set in it."""
     config = settings()
     job = event.job
-    if config["mode"] == "off" or time.time() < getattr(sys, PAUSE, 0):
+    if config["mode"] == "off" or time.monotonic() < getattr(sys, PAUSE, 0):
         return
     submission = submission_of(event, job, config)
     if submission is None or not concerns(config, submission):
@@ -297,9 +303,11 @@ def handle(event):
         return
     try:
         apply(job, ask(submission, config), submission, config)
+    except RefusedError:  # or any user could keep the hook from the jobs of all others
+        raise
     except Exception:
-        # Kept on a module, which outlives this hook's own names.
-        setattr(sys, PAUSE, time.time() + config["pause_seconds"])
+        # Kept on a module, which outlives this hook's own names; by a clock that nobody sets.
+        setattr(sys, PAUSE, time.monotonic() + config["pause_seconds"])
         raise
 
 

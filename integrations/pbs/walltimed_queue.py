@@ -8,6 +8,7 @@ walltimed then tells users when their jobs will start. Python 3.6 or newer, stan
 """
 
 import argparse
+import http.client
 import json
 import os
 import re
@@ -27,6 +28,7 @@ NO_LIMIT = 365 * 24 * 3600  # stands for a walltime that a job does not have
 DATE = "%a %b %d %H:%M:%S %Y"
 UNUSABLE = re.compile(r"down|offline|unknown|stale|provisioning|maintenance|sleep")
 RUNNING, WAITING, HELD = ("R", "E", "S", "U"), ("Q",), ("H", "W", "T")
+LONGEST, MOST_CORES, MOST_MEMORY = 1e9, 2**31 - 1, 1e15  # seconds, KiB: the service takes no more
 LONGEST_PAUSE = 300.0
 REFUSED = (401, 403)
 UNITS = {"": 1.0 / 1024, "k": 1.0, "m": 1024.0, "g": 1024.0**2, "t": 1024.0**3}
@@ -96,20 +98,23 @@ def number_of(value, default=0):
 
 
 def job_of(job_id, shown):
-    """The fields of one job as the service takes them; None if it is no job that runs or waits."""
+    """The fields of one job as the service takes them; None if it is no job that runs or waits.
+
+    Whoever asks for more than any machine has would else keep the whole queue from being taken.
+    """
     asked = shown.get("Resource_List") or {}
     submitted = instant(shown.get("ctime"))
     if submitted is None or job_id.split(".")[0].endswith("[]"):
         return None
-    cores = max(1, number_of(asked.get("ncpus"), 1))
+    cores = min(max(1, number_of(asked.get("ncpus"), 1)), MOST_CORES)
     memory = kibibytes(asked.get("mem"))
     project = name(shown.get("project"))
     job = {
         "job_id": job_id,
         "submit_time": submitted,
-        "requested_walltime": seconds(asked.get("walltime")) or NO_LIMIT,
+        "requested_walltime": min(seconds(asked.get("walltime")) or NO_LIMIT, LONGEST),
         "requested_processors": cores,
-        "requested_memory": memory / cores if memory else None,
+        "requested_memory": min(memory / cores, MOST_MEMORY) if memory else None,
         "user": name(str(shown.get("euser") or shown.get("Job_Owner", "")).split("@")[0]),
         "group": name(shown.get("egroup")),
         "project": name(shown.get("Account_Name"))
@@ -205,7 +210,12 @@ def follow(options, stop):
             if told:
                 print("the queue is handed over again", file=sys.stderr, flush=True)
             told, pause = None, options.interval
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except (
+            OSError,
+            ValueError,
+            http.client.HTTPException,
+            subprocess.SubprocessError,
+        ) as error:
             trouble = advice_about(error, options)
             if trouble != told:
                 print("will try again: " + trouble, file=sys.stderr, flush=True)

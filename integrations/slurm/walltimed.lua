@@ -152,10 +152,12 @@ local function exchanger(config, socket)
     return answer(pieces(connection, seconds_left))
   end
   return function(body)
-    local deadline = socket.gettime() + config.budget_ms / 1000
+    local budget = config.budget_ms / 1000
+    local deadline = socket.gettime() + budget
     local function seconds_left()
       local left = deadline - socket.gettime()
-      return left > 0 and left or error("timeout", 0)
+      if left <= 0 then error("timeout", 0) end
+      return math.min(left, budget) -- a clock that is set back meanwhile would prolong it
     end
     local message, is_new = request(config, body), kept == nil
     while true do
@@ -333,15 +335,16 @@ end
 -- An asker: a function of a submission that gives the answer, or nil. Failures begin a pause.
 local function asker(config, log)
   local exchange = exchanger(config, require("socket"))
-  local silent_until = 0
+  local failed_at = -math.huge
   return function(submission)
-    if os.time() < silent_until then return nil end
+    local passed = os.time() - failed_at -- below 0 after a clock was set back
+    if passed >= 0 and passed < config.pause_seconds then return nil end
     local ok, status, body = pcall(exchange, encode(submission))
     -- A name that is no UTF-8 is one job's trouble, and no reason to leave the others alone.
     if ok and (status == 400 or status == 422) then return nil end
     local found = ok and status == 200 and decode(body)
     if found then return found end
-    silent_until = os.time() + config.pause_seconds
+    failed_at = os.time()
     log("walltimed: %s; no predictions for %d s",
       ok and "HTTP " .. tostring(status) .. " without a prediction" or tostring(status),
       config.pause_seconds)

@@ -270,7 +270,6 @@ def site_of(
 
 def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") -> dict[str, str]:
     """What belongs under "How this was computed" beside the figures of the log."""
-    from simulator.reports.words import big
     from simulator.traces.cleaning import in_words
 
     site = tested.site
@@ -288,7 +287,7 @@ def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") 
     if left_out:
         facts["Records left out"] = in_words(left_out)
     if malformed:
-        facts["Malformed lines"] = f"{big(malformed)} skipped"
+        facts["Malformed lines"] = f"{malformed:,} skipped"
     return {
         **facts,
         "Computed": f"{datetime.fromtimestamp(time.time(), UTC):%-d %b %Y}, "

@@ -27,6 +27,19 @@ def check_file(path: str | Path | None) -> None:
         raise CommandError(f"{file} cannot be written: permission denied.", ExitCode.USAGE)
 
 
+def check_alone(path: str | None, holds: str, *, as_json: bool) -> None:
+    """Refuse to write a file to standard output where JSON is to be printed.
+
+    Raises:
+        CommandError: the message names what the file holds, as ``holds`` says it.
+    """
+    if as_json and path == STANDARD_OUTPUT:
+        raise CommandError(
+            f"--json needs a file for {holds}, which would be on standard output too.",
+            ExitCode.USAGE,
+        )
+
+
 def check_directory(path: Path | None) -> None:
     """Refuse a directory that can be neither made nor written; None is no directory.
 

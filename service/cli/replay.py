@@ -21,7 +21,7 @@ from service.cli.console import (
 )
 from service.cli.extras import need
 from service.cli.importing import OnError
-from service.cli.outputs import check_directory, check_file
+from service.cli.outputs import STANDARD_OUTPUT, check_alone, check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def replay(
         bool, typer.Option("--sweep", help="Also compare the schemes of the percentile method.")
     ] = False,
     predictions: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write one line per job and method.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write a line for each job and method; - is stdout."),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
@@ -96,6 +97,7 @@ def replay(
     from simulator.replay.predictions_file import write_predictions
     from simulator.reports.method_summary import summarise
 
+    check_alone(predictions, "the predictions", as_json=as_json)
     check_file(predictions)
     check_directory(report)
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
@@ -113,7 +115,10 @@ def replay(
     if report:
         result.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    print_json(result.as_data()) if as_json else result.show(wide=wide)
+    if as_json:
+        print_json(result.as_data())
+    elif predictions != STANDARD_OUTPUT:
+        result.show(wide=wide)
     if log.rejected:
         raise typer.Exit(ExitCode.PARTIAL)
 

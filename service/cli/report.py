@@ -188,7 +188,8 @@ def as_page(answer: dict[str, Any]) -> str:
 
     text = "\n".join(lines_of(answer)[1:])
     facts = {"cluster": answer["cluster"], "period": period_in(answer)}
-    return page(heading(answer), facts, [section("By job", preformatted(text)), note(MEANING)])
+    by = "By user" if "users" in answer else "By job"
+    return page(heading(answer), facts, [section(by, preformatted(text)), note(MEANING)])
 
 
 def heading(answer: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ from service.cli.console import (
 )
 from service.cli.extras import need
 from service.cli.importing import LISTED, OnError
-from service.cli.outputs import check_directory, check_file
+from service.cli.outputs import STANDARD_OUTPUT, check_alone, check_directory, check_file
 from service.cli.players import opened
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from simulator.traces.trace import Trace
 
 SERVICE = "service"
+
+MOST_MINUTES = 366 * 24 * 60
+"""Of ``--pinning``: as long as the longest request."""
 
 
 class Source(StrEnum):
@@ -96,7 +99,12 @@ def simulate(
         ),
     ] = "start-order",
     pinning: Annotated[
-        float, typer.Option(help="fcfs-pinned: minutes before the start in which nodes stay.")
+        float,
+        typer.Option(
+            min=0,
+            max=MOST_MINUTES,
+            help="fcfs-pinned: minutes before the start in which nodes stay.",
+        ),
     ] = 60.0,
     pinned: Annotated[
         str,
@@ -214,6 +222,7 @@ def simulate(
     from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
 
+    check_alone(output, "the schedule", as_json=as_json)
     check_file(output)
     check_directory(report)
     estimates, order = of_scenario(scenario, estimates, order)
@@ -259,7 +268,7 @@ def simulate(
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
     if as_json:
         print_json(as_data(log, workload, outcomes))
-    elif output != "-":
+    elif output != STANDARD_OUTPUT:
         facts = facts_of(log, workload, outcomes)
         listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
         print_tables(f"{listed}\n{tables(outcomes, wide=wide)}", wide=wide)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from service.cli.console import AsJson, CommandError, ExitCode, err, print_json
-from service.cli.outputs import check_file
+from service.cli.console import AsJson, err, print_json
+from service.cli.outputs import check_alone, check_file
 
 
 def synth(
@@ -42,10 +42,7 @@ def synth(
     from simulator.traces.swf import write_swf
     from simulator.traces.synth import SyntheticLog, synthesise
 
-    if as_json and output == STANDARD_STREAM:
-        raise CommandError(
-            "--json needs --output: the trace is on standard output.", ExitCode.USAGE
-        )
+    check_alone(output, "the trace", as_json=as_json)
     check_file(output)
     workload = SyntheticLog(
         jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive,

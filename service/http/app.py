@@ -97,7 +97,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         openapi_url=None,
         redirect_slashes=False,
         # Else installing an OpenTelemetry SDK for any purpose makes predictions 3 times slower.
-        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.worker = worker
     app.router.route_class = fitting(BytesRoute)

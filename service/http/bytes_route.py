@@ -61,7 +61,8 @@ class BytesRoute(APIRoute):
     @property
     def body_type(self) -> Any:
         """The type of the endpoint's argument."""
-        return self.dependant.body_params[0].field_info.annotation
+        (wanted,) = self.dependant.body_params
+        return wanted.field_info.annotation
 
     def _takes_one_body(self) -> bool:
         wanted = self.dependant

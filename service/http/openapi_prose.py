@@ -74,8 +74,8 @@ def explain(document: dict[str, Any]) -> None:
     document["tags"] = [{"name": name, "description": about} for name, about in TAGS]
     recorded = json.loads((files("service") / "data" / "examples.json").read_text("utf-8"))
     for verb, path, operation in operations(document):
-        told = " ".join(operation["description"].split("\n\n", 1)[0].split())
-        operation["summary"] = told.removesuffix(".")
+        told, _, _ = operation["description"].partition("\n\n")
+        operation["summary"] = " ".join(told.split()).removesuffix(".")
         for parameter in operation.get("parameters", ()):
             parameter.setdefault("description", meaning(parameter["name"]))
         show(operation, recorded.get(f"{verb.upper()} {path}", {"asked": {}, "told": {}}))
@@ -114,7 +114,7 @@ def by_number(examples: list[tuple[str, Any]]) -> dict[str, Any]:
 def show_refusals(operation: Operation, path: str) -> None:
     """Add an error to each status that is one."""
     for status, answer in operation["responses"].items():
-        if int(status) < 400:
+        if status.startswith("2"):
             continue
         content = answer["content"]["application/json"]
         if content["schema"].get("$ref", "").endswith("/HealthAnswer"):

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import re
+import reprlib
+from collections.abc import Sequence
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -12,7 +13,8 @@ from uvicorn.server import ServerState
 
 from service.http.bytes_route import send_json
 
-REQUEST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
+HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n"
+REQUEST = HEAD + b"{}"
 
 SHORT_SECONDS = 0.02
 """Time limits of the rehearsal."""
@@ -20,7 +22,10 @@ SHORT_SECONDS = 0.02
 PATIENCE_SECONDS = 10.0
 """How long a busy machine may take to come to them."""
 
-TIMED_OUT = (b"408", b"")
+SERVED = [b"200", b"200"]
+"""What a connection is answered that stays open."""
+
+TIMED_OUT: tuple[list[bytes], ...] = ([b"408"], [])
 """What a connection is answered whose time has passed: in a head or body, or before any byte."""
 
 NO_LOG = logging.getLogger("walltimed.rehearsal")
@@ -34,17 +39,22 @@ class NotAsSupposedError(Exception):
 class Wire(asyncio.Transport):
     """A transport without a network: it keeps the bytes written to it."""
 
+    _protocol: asyncio.BaseProtocol
+
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
         self.is_closed = False
         self.closed = asyncio.Event()
-        self.on_close: Callable[[], None] = lambda: None
 
     @property
-    def status(self) -> bytes:
-        """Of the first answer; empty if there is none."""
-        return self.written[9:12]
+    def statuses(self) -> list[bytes]:
+        """Of all answers."""
+        return re.findall(rb"HTTP/1\.1 (\d+)", self.written)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Name what is told that the connection has ended."""
+        self._protocol = protocol
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Keep the data."""
@@ -58,7 +68,7 @@ class Wire(asyncio.Transport):
         if not self.is_closed:
             self.is_closed = True
             self.closed.set()
-            asyncio.get_running_loop().call_soon(self.on_close)
+            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
 
     def abort(self) -> None:
         """Close at once, as ``close`` does: nothing waits to be sent."""
@@ -87,25 +97,27 @@ def rehearse(kind: type[HttpToolsProtocol]) -> None:
 async def _rehearse(kind: type[HttpToolsProtocol]) -> None:
     chunked = b"POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n0\r\n"
     endless = [b"x" * 1000] * 100
-    scenes: tuple[tuple[bytes, list[bytes]], ...] = (
-        (b"200", [REQUEST, REQUEST]),
-        (b"431", [b"GET / HTTP/1.1\r\nendless: ", *endless]),
-        (b"431", [b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200]),
-        (b"431", [chunked, b"endless: ", *endless]),
-        (b"408", [b"GET / HTTP/1.1\r\nhost: "]),
-        (b"408", [REQUEST[:-1]]),
-        (b"400", [b"nonsense\r\n\r\n"]),
-        (b"", []),
+    scenes: tuple[tuple[list[bytes], list[bytes]], ...] = (
+        (SERVED, [REQUEST, REQUEST]),
+        ([b"431"], [b"GET / HTTP/1.1\r\nendless: ", *endless]),
+        ([b"431"], [b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200]),
+        ([b"431"], [chunked, b"endless: ", *endless]),
+        ([b"408"], [b"GET / HTTP/1.1\r\nhost: "]),
+        ([b"408"], [HEAD]),
+        ([b"400"], [b"nonsense\r\n\r\n"]),
+        ([], []),
     )
     wires = await asyncio.gather(
         *(
-            _play(_hasty(kind, hurries=status in TIMED_OUT), sent, closes=status != b"200")
-            for status, sent in scenes
+            _play(_hasty(kind, hurries=answers in TIMED_OUT), sent, closes=answers != SERVED)
+            for answers, sent in scenes
         )
     )
-    for (status, sent), wire in zip(scenes, wires, strict=True):
-        if wire.status != status or wire.is_closed != (status != b"200"):
-            raise NotAsSupposedError(f"{b''.join(sent)[:40]!r} is answered {wire.written[:40]!r}")
+    for (answers, sent), wire in zip(scenes, wires, strict=True):
+        if wire.statuses != answers or wire.is_closed != (answers != SERVED):
+            raise NotAsSupposedError(
+                f"{reprlib.repr(sent)} is answered {wire.statuses} and not {answers}"
+            )
 
 
 def _hasty(kind: type[HttpToolsProtocol], *, hurries: bool) -> type[HttpToolsProtocol]:
@@ -121,30 +133,32 @@ def _hasty(kind: type[HttpToolsProtocol], *, hurries: bool) -> type[HttpToolsPro
 
 
 async def _play(kind: type[HttpToolsProtocol], sent: Sequence[bytes], *, closes: bool) -> Wire:
-    """What a connection answers to what is sent, and whether it is closed in the end."""
+    """What a connection answers to what is sent, and whether it is closed in the end.
+
+    Raises:
+        NotAsSupposedError: it is not closed where it should be.
+    """
     config = uvicorn.Config(
         _application,
         lifespan="off",
         ws="none",
         log_config=None,
         access_log=False,
-        date_header=False,
     )
-    config.load()
     wire = Wire()
     protocol = kind(config, ServerState(), {})
     protocol.logger = NO_LOG
-    wire.on_close = lambda: protocol.connection_lost(None)
+    wire.set_protocol(protocol)
     protocol.connection_made(wire)
     for part in sent:
         if not wire.is_closed:
             protocol.data_received(part)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # an answer that waits for nothing is there then
     if closes:
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(wire.closed.wait(), PATIENCE_SECONDS)
-    else:
-        await asyncio.gather(*protocol.tasks)
+        except TimeoutError as error:
+            raise NotAsSupposedError(f"{reprlib.repr(sent)} leaves the connection open") from error
     return wire
 
 

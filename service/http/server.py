@@ -92,19 +92,14 @@ def serve_alone(settings: Settings, listeners: list[socket.socket]) -> None:
     def application() -> FastAPI:
         return create_app(settings, owns_process=True)
 
-    alone = configuration(application, workers=1, connections=most_connections(settings))
-    uvicorn.Server(alone).run(sockets=listeners)
+    uvicorn.Server(configuration(application, settings)).run(sockets=listeners)
 
 
 def serve_together(settings: Settings, listeners: list[socket.socket]) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
         os.environ |= settings.environment(without=RELOADABLE) | {MULTIPROCESS_DIRECTORY: shared}
-        together = configuration(
-            "service.http.server:worker",
-            workers=settings.workers,
-            connections=most_connections(settings),
-        )
+        together = configuration("service.http.server:worker", settings)
         Workers(together, sockets=listeners).run()
 
 
@@ -161,20 +156,17 @@ def most_connections(settings: Settings) -> int:
     return min(room, settings.max_connections)
 
 
-def configuration(
-    application: str | Callable[[], FastAPI], *, workers: int, connections: int
-) -> uvicorn.Config:
+def configuration(application: str | Callable[[], FastAPI], settings: Settings) -> uvicorn.Config:
     """How uvicorn runs an application.
 
     Args:
         application: what makes it, or where that is.
-        workers: processes.
-        connections: that each of them serves at most.
+        settings: of the service.
     """
     return uvicorn.Config(
         application,
         factory=True,
-        workers=workers,
+        workers=settings.workers,
         loop="uvloop",
         http=protocol(),
         ws="none",
@@ -184,7 +176,7 @@ def configuration(
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        limit_concurrency=connections + 1,  # uvicorn refuses from this number on
+        limit_concurrency=most_connections(settings) + 1,  # uvicorn refuses from this number on
         h11_max_incomplete_event_size=LONGEST_HEAD,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,

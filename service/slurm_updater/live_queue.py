@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from predictors.jobs import Submission
+from predictors.jobs import LONGEST, Submission
 from service.adapters.slurm.slurm_fields import MINUTE
 from service.adapters.values import number, text
 from service.slurm_updater.squeue import (
@@ -25,6 +25,9 @@ POLICY = "conservative"
 
 NO_LIMIT = 365 * 24 * 3600.0
 """Stands for a limit that a job does not have, in seconds."""
+
+MOST_MEMORY = 1e15
+"""KiB per processor; the service takes no more."""
 
 MOST_TASKS = 1000
 """Waiting tasks of one array that are shown; the others would make the queue endless."""
@@ -60,7 +63,7 @@ def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]
     for raw in raw_jobs(body):
         try:
             shown = msgspec.json.decode(raw, type=LiveShown)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             continue
         submission = _submission(shown, cluster)
         if submission is None:
@@ -86,9 +89,22 @@ def states_of(shown: Shown) -> frozenset[str]:
 
 def fields(shown: Shown, submission: Submission) -> dict[str, Any]:
     """A job without its cluster, called as ``squeue`` calls it."""
-    known = fields_of(replace(submission, job_id=name_of(shown)))
+    known = fields_of(replace(within_bounds(submission), job_id=name_of(shown)))
     known.pop("cluster")
     return known
+
+
+def within_bounds(submission: Submission) -> Submission:
+    """The submission with no longer request, and no more memory, than the service takes.
+
+    Whoever asks for more would else keep the whole queue from being taken.
+    """
+    memory = submission.requested_memory
+    return replace(
+        submission,
+        requested_walltime=min(submission.requested_walltime, LONGEST),
+        requested_memory=None if memory is None else min(memory, MOST_MEMORY),
+    )
 
 
 def name_of(shown: Shown) -> str:

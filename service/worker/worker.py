@@ -310,7 +310,7 @@ class Worker:
     async def _fold_until_it_works(self) -> tuple[LiveState, LogReader]:
         while True:
             try:
-                return await asyncio.to_thread(self._fold)
+                folded = await asyncio.to_thread(self._fold)
             except StoreDamagedError as error:
                 self._failure = error
                 log.error("the history cannot be folded", reason=str(error))  # noqa: TRY400 - the sentence says it all
@@ -318,6 +318,10 @@ class Worker:
             except StoreError as error:
                 log.warning("the history cannot be folded yet", reason=str(error))
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            else:
+                if isinstance(self._failure, StoreDamagedError):  # a whole one is in its place
+                    self._failure = None
+                return folded
 
     def _fold(self) -> tuple[LiveState, LogReader]:
         """What the history teaches; in a thread, so that the process answers meanwhile."""

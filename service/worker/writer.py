@@ -265,5 +265,12 @@ def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Acknowledgement]])
         if isinstance(outcome, Ingested):
             future.set_result(outcome)
         else:
-            # One exception each: a traceback grows in every task that raises it.
-            future.set_exception(type(outcome)(*outcome.args))
+            future.set_exception(_one_more(outcome))
+
+
+def _one_more(error: Exception) -> Exception:
+    """The error again: a traceback grows in every task that raises it."""
+    try:
+        return type(error)(*error.args)
+    except TypeError:  # it was made of other things than it shows
+        return RuntimeError(f"{type(error).__name__}: {error}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ class LearningUnavailableError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        """As another process gets it: an exception is made again from what it was made of."""
+        return type(self), ()
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from simulator.scheduling.measures import Measures, measure
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate
 from simulator.scheduling.workload import Workload, prepare
-from simulator.traces.shake import Spread, shaken
+from simulator.traces.shake import FEWEST_REPETITIONS, Spread, shaken
 from simulator.traces.trace import Trace
 
 COMPARED = ("wait", "bounded_slowdown", "weighted_wait", "utilisation")
@@ -239,15 +239,25 @@ def narrow_noise_table(outcomes: Sequence[Outcome]) -> str:
     )
 
 
+def _is_clear(each: Outcome, first: Outcome, name: str) -> bool:
+    """Whether a measure differs from that of the first combination by more than noise."""
+    return not each.spread(name).overlaps(first.spread(name))
+
+
+def _shows_noise(first: Outcome) -> bool:
+    """Whether there are enough repetitions to say what is noise."""
+    return len(first.shaken) >= FEWEST_REPETITIONS
+
+
 def _narrow_noise_line(each: Outcome, first: Outcome, name: str) -> tuple[str, ...]:
     spread = each.spread(name)
-    differs = "no" if spread.overlaps(first.spread(name)) else "yes"
+    differs = "yes" if _is_clear(each, first, name) else "no"
     return (
         each.schedule.semantics.policy,
         each.schedule.estimates[:NARROW_NAME],
         SHORT.get(name, name),
         *(_said(name, value) for value in (spread.mean, spread.least, spread.greatest)),
-        "-" if each is first else differs,
+        "-" if each is first or not _shows_noise(first) else differs,
     )
 
 
@@ -259,8 +269,9 @@ def _said(name: str, value: float) -> str:
 
 
 NARROW_NOISE_LEGEND = """\
-Mean, least and most of the repetitions; differs: from the first combination in
-every repetition, which is more than noise.
+Mean, least and most of the repetitions; differs: the least is above the most of
+the first combination, or the most below its least, which is more than noise; -
+of fewer than 3 repetitions, which do not show what is noise.
 """
 
 
@@ -272,12 +283,10 @@ def noise_table(outcomes: Sequence[Outcome]) -> str:
 
 def _noise_line(each: Outcome, first: Outcome) -> tuple[str, ...]:
     spreads = [each.spread(name) for name in COMPARED]
-    clear = [
-        name.replace("_", " ")
-        for name, spread in zip(COMPARED, spreads, strict=True)
-        if not spread.overlaps(first.spread(name))
-    ]
+    clear = [name.replace("_", " ") for name in COMPARED if _is_clear(each, first, name)]
     verdict = f"differs in {', '.join(clear)}" if clear else "all within the noise"
+    if not _shows_noise(first):
+        verdict = "too few repetitions"
     return (
         each.schedule.semantics.policy,
         each.schedule.estimates,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from predictors.measures import accuracy
 from simulator.replay.percentile_schemes import Swept, as_records
@@ -45,15 +46,19 @@ class Report:
         replay_pictures.distributions(self.played, directory / DISTRIBUTIONS)
         replay_pictures.errors_per_user(self.played, directory / ERRORS_PER_USER)
         if self.by_percentile:
-            of_requests = accuracy(self.played.requested, self.played.actual).mean()
             replay_pictures.accuracy_by_percentile(
-                self.by_percentile, float(of_requests), directory / ACCURACY_BY_PERCENTILE
+                self.by_percentile, self._of_requests(), directory / ACCURACY_BY_PERCENTILE
             )
         (directory / "table.txt").write_text(self._text(), encoding="utf-8")
         (directory / "report.json").write_bytes(
             msgspec.json.format(msgspec.json.encode(self._data()), indent=2) + b"\n"
         )
         (directory / "index.html").write_text(self._page(directory), encoding="utf-8")
+
+    def _of_requests(self) -> float:
+        """Average accuracy of requests; as in the schemes, a usage above 1 counts as 1."""
+        requested = self.played.requested
+        return float(accuracy(requested, np.minimum(requested, self.played.actual)).mean())
 
     def _text(self) -> str:
         facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())

@@ -64,6 +64,19 @@ def change(part: float) -> str:
     return text if any(digit in "123456789" for digit in text) else "0%"
 
 
+def changes(low: float, high: float, *, to: str = " to ") -> str:
+    """The range of a change, such as ``-12 to +3%``; one change where both ends are said alike.
+
+    Args:
+        low: the lowest change.
+        high: the highest change.
+        to: what stands between them.
+    """
+    if change(low) == change(high):
+        return change(low)
+    return f"{change(low).removesuffix('%')}{to}{change(high)}"
+
+
 def less_or_more(gained: float) -> str:
     """Such as ``12% less than``, ``6.1% more than`` or ``as much as``."""
     if abs(gained) < 0.0005:
@@ -72,8 +85,11 @@ def less_or_more(gained: float) -> str:
 
 
 def one_in(part: float) -> str:
-    """A share as one of how many, where this is clearer than a percentage."""
-    return f"one job in {1 / part:.0f}" if 0 < part <= 0.5 else f"{share(part)} of the jobs"
+    """A share as one of how many, where this is clearer than a percentage and says the same.
+
+    Two in five are neither one in two nor one in three.
+    """
+    return f"one job in {1 / part:,.0f}" if 0 < part <= 0.35 else f"{share(part)} of the jobs"
 
 
 def big(number: float) -> str:

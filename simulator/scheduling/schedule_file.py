@@ -2,6 +2,7 @@
 
 The file is the simulated log with its own header. These fields hold the schedule:
 
+    2   submission: in whole seconds
     3   wait: simulated                   7   wait that was predicted at arrival, -1 unknown
     4   run time: simulated              17   how often the job outlived an estimate
     6   1 if the job was backfilled      18   first estimate in seconds
@@ -37,11 +38,12 @@ class NoResultError(ValueError):
 def write_result(schedule: Schedule, path: str | Path) -> None:
     """Write a schedule to ``path``, compressed by suffix; ``-`` is standard output."""
     trace = schedule.workload.trace
-    begin = schedule.workload.origin + schedule.start
     promised = schedule.promise - schedule.workload.submit
     result = replace(
         trace,
-        wait=begin - trace.submit,
+        submit=(schedule.workload.origin + schedule.workload.submit).astype(float),
+        wait=schedule.wait.astype(float),
+        run=schedule.workload.runtime.astype(float),
         cpu_time=schedule.backfilled.astype(float),
         used_memory=np.where(schedule.promise < 0, -1, promised).astype(float),
         preceding_job=schedule.corrections,

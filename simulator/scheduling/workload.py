@@ -118,7 +118,7 @@ def prepare(
         raise WorkloadError(f"There is no treatment {overrun!r}; there are {', '.join(OVERRUNS)}.")
     jobs, counts = clean(_on_machine(trace, size // cores * cores), SIMULATION_RULES)
     counts[f"beyond-request ({overrun})"] = int(np.count_nonzero(jobs.run > jobs.requested_time))
-    counts["late-submission (sorted)"] = int(np.count_nonzero(np.diff(jobs.submit) < 0))
+    counts["late-submission (sorted)"] = _late(jobs)
     jobs = OVERRUNS[overrun](_sorted(jobs))
     origin = int(np.floor(jobs.submit.min(initial=0.0)))
     return Workload(
@@ -188,6 +188,11 @@ def _machine_size(trace: Trace, processors: int | None) -> int:
 def _sorted(trace: Trace) -> Trace:
     order = np.lexsort((trace.job, trace.submit))
     return trace if (np.diff(order) == 1).all() else trace.select(order)
+
+
+def _late(trace: Trace) -> int:
+    """How many jobs stand in the log after a later submission."""
+    return int(np.count_nonzero(trace.submit < np.maximum.accumulate(trace.submit)))
 
 
 def _whole(column: Any) -> Integers:

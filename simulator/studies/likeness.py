@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
 
-REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Of least-cost: close enough to interpolate between."""
 
 KINDS = ("frozen", "adapted", "auto")
@@ -132,7 +132,7 @@ class Part(NamedTuple):
 
     Attributes:
         trace: path of the log.
-        limit: jobs of it after cleaning, or all.
+        limit: jobs of it that are played, or all.
         examples: folder with what is learned from.
         others: places of the examples that are of other logs.
         recipe: how to learn.
@@ -155,6 +155,9 @@ def runs(
 ) -> Sequence[Part]:
     """A part for each log; the examples of all of them are drawn once, into a temporary folder.
 
+    A limit is one on what is played. What is learned from is drawn from whole logs, as it is for
+    the weights that are shipped.
+
     Raises:
         StudyError: there are no logs to learn from.
     """
@@ -163,20 +166,16 @@ def runs(
     recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
     folder = mkdtemp(prefix="walltimed-likeness-")
     atexit.register(rmtree, folder, ignore_errors=True)
-    owners = save_examples(paths, limit, recipe, Path(folder))
+    owners = save_examples(paths, recipe, Path(folder))
     return [
         Part(str(path), limit, folder, np.flatnonzero(owners != place), recipe)
         for place, path in enumerate(paths)
     ]
 
 
-def save_examples(
-    paths: Sequence[Path], limit: int | None, recipe: Recipe, folder: Path
-) -> NDArray[np.int64]:
+def save_examples(paths: Sequence[Path], recipe: Recipe, folder: Path) -> NDArray[np.int64]:
     """Save examples of all logs in one folder; which log each of them is from."""
-    found = [
-        examples_of(runs_of(path, limit), jobs=recipe.jobs, seed=recipe.seed) for path in paths
-    ]
+    found = [examples_of(runs_of(path, None), jobs=recipe.jobs, seed=recipe.seed) for path in paths]
     together(found).save(folder)
     return np.repeat(np.arange(len(found)), [len(each) for each in found])
 

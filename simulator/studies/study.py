@@ -9,8 +9,9 @@ from typing import Any
 
 from predictors.jobs import Completion
 from simulator.reports.page import page, preformatted, section
+from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.studies.exhibits import Exhibits
-from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
 
@@ -75,6 +76,24 @@ def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator
 
 
 def runs_of(trace: str | Path, limit: int | None = None) -> list[Completion]:
-    """The first ``limit`` jobs of a trace that can be learned from; all without a limit."""
-    jobs, _ = clean(read_swf(str(trace)), REPLAY_RULES)
+    """The first ``limit`` jobs of a trace that can be learned from; all without a limit.
+
+    Raises:
+        NoJobError: there is none.
+    """
+    jobs, removed = clean(read_swf(str(trace)), REPLAY_RULES)
+    if not len(jobs):
+        raise NoJobError(Path(trace).name, "played", removed)
     return list(completions(jobs.select(slice(limit))))
+
+
+def workload_of(trace: str | Path, limit: int | None = None) -> Workload:
+    """The first ``limit`` jobs of a trace that can be simulated; all without a limit.
+
+    Raises:
+        NoJobError: there is none.
+    """
+    workload = prepare(first_jobs(read_swf(str(trace)), limit))
+    if not len(workload):
+        raise NoJobError(Path(trace).name, "simulated", workload.counts)
+    return workload

@@ -17,9 +17,7 @@ from simulator.reports.tables import text_table
 from simulator.scheduling.arrival_forecasts import Told, waits_at_arrival
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.workload import first_jobs, prepare
-from simulator.studies.study import Played, Study, StudyError, Takes
-from simulator.traces.swf import read_swf
+from simulator.studies.study import Played, Study, StudyError, Takes, workload_of
 
 POLICIES = ("easy", "conservative")
 
@@ -109,7 +107,7 @@ def runs(
 
 def wait_errors(case: Case) -> WaitErrors:
     """Simulate a log, and compare what jobs are told with what comes."""
-    workload = prepare(first_jobs(read_swf(case.trace), case.limit))
+    workload = workload_of(case.trace, case.limit)
     acts = case.plans_by == ESTIMATES
     semantics = Semantics(
         policy=case.policy,

@@ -1,7 +1,7 @@
 """Named rules by which an experiment leaves jobs of a trace out, with a count for each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,11 @@ class NoJobError(ValueError):
         reasons = in_words(removed)
         why = f" ({reasons})" if reasons else ""
         super().__init__(f"{log} has no job that can be {use}{why}.")
+        self._made_of = log, use, removed
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, Mapping[str, int]]]:
+        """As another process gets it: an exception is made again from what it was made of."""
+        return type(self), self._made_of
 
 
 def clean(trace: Trace, rules: Sequence[str]) -> tuple[Trace, dict[str, int]]:

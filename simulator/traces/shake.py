@@ -14,6 +14,9 @@ import numpy as np
 
 from simulator.traces.trace import Trace
 
+FEWEST_REPETITIONS = 3
+"""Fewer repetitions do not show what is chance."""
+
 
 def shaken(trace: Trace, seconds: int, seed: int) -> Trace:
     """The trace with every submission moved by whole seconds, uniform in [-seconds, seconds].

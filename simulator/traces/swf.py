@@ -12,7 +12,7 @@ from io import BytesIO
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,10 @@ class MalformedLineError(ValueError):
     def __init__(self, reject: Reject) -> None:
         super().__init__(f"line {reject.line}: {reject.reason}")
         self.reject = reject
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Reject]]:
+        """As another process gets it: an exception is made again from what it was made of."""
+        return type(self), (self.reject,)
 
 
 def read_swf(

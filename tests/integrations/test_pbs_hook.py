@@ -364,15 +364,33 @@ def test_a_service_that_hangs_costs_the_budget_once_per_pause(tmp_path):
 
 
 def test_the_pause_after_a_failure_has_fifteen_seconds(tmp_path, monkeypatch):
-    now = 1_700_000_000.0
-    monkeypatch.setattr(time, "time", lambda: now)
+    now = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     with fake_service(GARBAGE["nothing"], hangs_up=True) as service:
         asked = []
         for passed in (0, 14.9, 15):
-            now = 1_700_000_000.0 + passed
+            now = 1_000.0 + passed
             queued(tmp_path, service)
             asked.append(len(service.requests))
     assert asked == [1, 1, 2]
+
+
+def test_a_clock_that_is_set_back_does_not_prolong_the_pause(tmp_path, monkeypatch):
+    with fake_service(GARBAGE["nothing"], hangs_up=True) as service:
+        queued(tmp_path, service, pause_seconds=0.001)
+        monkeypatch.setattr(time, "time", lambda: 1_000.0)
+        time.sleep(0.002)
+        queued(tmp_path, service)
+    assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_job_that_is_refused_begins_no_pause(tmp_path, status):
+    with fake_service(http(status, b"{}"), hangs_up=True) as service:
+        runs = [queued(tmp_path, service, mode="soft") for _ in range(2)]
+    assert len(service.requests) == 2, "it says nothing about the jobs of others"
+    assert [run.verdict for run in runs] == ["accepted"] * 2
+    assert runs[0].warnings == ["walltimed: RefusedError: the service takes no such job"]
 
 
 def test_what_is_logged_of_an_answer_is_short(tmp_path):

@@ -13,6 +13,8 @@ import pytest
 from asgi_client import InProcess
 from fake_service import fake_service, http
 
+from service.contract.queue_bodies import QueueBody
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "integrations" / "pbs" / "walltimed_queue.py"
 CAPTURED = ROOT / "tests" / "data" / "pbs" / "openpbs-23.06.06"
@@ -129,6 +131,16 @@ def test_whom_a_job_runs_as_is_its_user_and_the_account_stands_in_for_the_projec
     assert (named["user"], named["project"]) == ("ada", "zeolite")
     assert read(follower, Account_Name="zeolite", project="silica")["project"] == "silica"
     assert read(follower, Account_Name="zeolite")["project"] == "zeolite"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"walltime": "300000:00:00"}, {"mem": "10000000tb"}, {"ncpus": 2**31}],
+)
+def test_a_job_that_asks_for_more_than_there_is_keeps_the_queue_from_nobody(follower, asked):
+    body = follower.queue_of({"Jobs": {"7.hill": job(Resource_List=asked), "8.hill": job()}})
+    taken = QueueBody.model_validate_json(json.dumps(body | {"pools": [{"processors": 1}]}))
+    assert [each.job_id for each in taken.waiting] == ["7.hill", "8.hill"]
 
 
 def test_a_name_is_cut_and_made_harmless(follower):

@@ -543,6 +543,26 @@ def test_the_pause_ends(any_site):
     assert [job.result for job in done] == [0] * 3
 
 
+CLOCKS = """
+local now, log, gettime = 2000000000, slurm.log_error, require("socket").gettime
+slurm.log_error = function(...) now = now - 86400; log(...) end
+os.time = function() return now end
+local looks = 0
+require("socket").gettime = function() looks = looks + 1; return gettime() - looks * 1000 end
+"""
+"""Of a machine that is a day back after each failure, and a quarter of an hour at each look."""
+
+
+def test_a_clock_that_is_set_back_prolongs_no_pause_and_no_budget(any_site):
+    with fake_service(None) as service:
+        any_site.configure(port=service.port, mode="observe", pause_seconds=15, budget_ms=200)
+        config = any_site.directory / "walltimed_config.lua"
+        config.write_text(CLOCKS + config.read_text())
+        done = any_site.submit(JOB, JOB)
+    assert [len(job.errors) for job in done] == [1, 1]
+    assert len(service.requests) == 2
+
+
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_garbage_changes_nothing(site, kind):
     with fake_service(GARBAGE[kind], hangs_up=True) as service:

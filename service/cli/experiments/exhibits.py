@@ -63,13 +63,18 @@ def make(
     *,
     wide: bool,
 ) -> None:
-    """Print exhibits, and write each as PNG and CSV."""
+    """Print exhibits, and write each as PNG and CSV.
+
+    Raises:
+        typer.Exit: one could not be made, for want of its log; the code tells whether others were.
+    """
     from simulator.reports.exhibit_pictures import draw
     from simulator.studies.study import StudyError
 
     directory.mkdir(parents=True, exist_ok=True)
     with progress_bar("exhibits", quiet=False) as progress:
         task = progress.add_task(name, total=len(wanted))
+        made = 0
         for each in wanted:
             try:
                 exhibit = study.exhibits[each](sources)
@@ -82,3 +87,6 @@ def make(
             print_tables(exhibit.text(), wide=wide, end="\n")
             err.print(f"The picture is {path}, its numbers are beside it.", markup=False)
             progress.advance(task)
+            made += 1
+    if made < len(wanted):
+        raise typer.Exit(ExitCode.PARTIAL if made else ExitCode.USAGE)

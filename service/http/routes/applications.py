@@ -13,7 +13,7 @@ from service.contract.characterisation_bodies import (
     DroppedAnswer,
 )
 from service.http.gate import needs
-from service.http.openapi import BODY_REFUSALS, refusals
+from service.http.openapi import refusals
 from service.operations.characterising import Characterising
 
 
@@ -23,7 +23,7 @@ def add(router: APIRouter, characterising: Characterising) -> None:
     @router.post(
         "/v1/characterisations",
         tags=["forecasts"],
-        responses=BODY_REFUSALS,
+        responses=refusals(400, 413, 415, 422, 503),
         openapi_extra=needs(Scope.INGEST),
     )
     async def keep(body: CharacterisationsBody) -> CharacterisationsAnswer:

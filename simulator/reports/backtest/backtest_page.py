@@ -1,6 +1,5 @@
 """The page of a backtest: the verdict, three numbers, pictures, who gains, and the rules last."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
@@ -22,7 +21,7 @@ from simulator.reports.backtest.verdict import (
 )
 from simulator.reports.backtest.winners import Change, Changes
 from simulator.reports.palette import name_of_method
-from simulator.reports.words import big, counted, duration, less_or_more, share
+from simulator.reports.words import big, change, changes, counted, duration, less_or_more, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
 
 LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}
@@ -221,8 +220,8 @@ def _methods(tested: Backtest) -> str:
     rows = [_method_row(tested, name) for name in names]
     note = (
         f"In bold what would be in force. Changes against today: mean, and lowest to highest of "
-        f"{tested.repetitions} plays; green and red: less and more in every play, and by "
-        f"{gains.MATERIAL:.0%} or more on average. Other figures are of the log as it is. Mean "
+        f"{counted(tested.repetitions, 'play')}; green and red: less and more in every play, and "
+        f"by {gains.MATERIAL:.0%} or more on average. Other figures are of the log as it is. Mean "
         "error: how far the request or the prediction is from the run time."
     )
     return _table("", heads, rows) + f'<p class="quiet">{escape(note)}</p>'
@@ -260,11 +259,9 @@ def _method_name(label: str) -> str:
 
 def _change(gained: Interval) -> str:
     """The mean change and its range, coloured where it is more than chance."""
-    mean, low, high = (round(-100 * each) for each in (gained.mean, gained.high, gained.low))
-    spread = f"({low:+d} to {high:+d})" if (mean, low, high) != (0, 0, 0) else ""
-    text = f'{mean:+d}% <span class="range">{spread}</span>' if spread else "0%"
-    text = re.sub(r"[+-]0\b", "0", text)
-    return f'<span class="{_tone(gained)}">{text.replace("-", chr(0x2212))}</span>'
+    mean, ends = change(-gained.mean), changes(-gained.high, -gained.low)
+    spread = "" if ends == mean else f' <span class="range">({ends})</span>'
+    return f'<span class="{_tone(gained)}">{mean}{spread}</span>'
 
 
 def _winners(tested: Backtest) -> str:

@@ -273,9 +273,9 @@ def _by_month(figure: Figure, tested: Backtest) -> None:
     for name, plays in ((REQUESTED, tested.today), (tested.in_force, tested.predicted)):
         hours = np.array([play.groups["months"].wait for play in plays]) / 3600
         places = np.arange(hours.shape[1])
-        low, high = np.nanmin(hours, axis=0), np.nanmax(hours, axis=0)
+        low, high = hours.min(axis=0), hours.max(axis=0)
         axes.fill_between(places, low, high, color=_colour(name), alpha=0.2, linewidth=0)
-        axes.plot(places, np.nanmean(hours, axis=0), label=_label(name), marker=".", linewidth=1.4,
+        axes.plot(places, hours.mean(axis=0), label=_label(name), marker=".", linewidth=1.4,
                   **_style(name))  # fmt: skip
     _month_axis(axes, _months_of(tested))
 

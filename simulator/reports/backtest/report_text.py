@@ -6,7 +6,7 @@ from simulator.reports.backtest import gains
 from simulator.reports.backtest.gains import Interval
 from simulator.reports.backtest.verdict import HEADLINES, Backtest, judge, remarks
 from simulator.reports.tables import text_table
-from simulator.reports.words import duration, share
+from simulator.reports.words import changes, counted, duration, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
 
 WIDTH = 80
@@ -23,8 +23,8 @@ def text_of(tested: Backtest) -> str:
     rows = [_row(tested, name) for name in names]
     legend = (
         "Mean wait and bounded slowdown; change against today's requests, lowest to highest of "
-        f"{tested.repetitions} plays; short: jobs that run longer than predicted. * would be in "
-        "force."
+        f"{counted(tested.repetitions, 'play')}; short: jobs that run longer than predicted. * "
+        "would be in force."
     )
     said = "\n".join(fill(f"- {each}", WIDTH, subsequent_indent="  ") for each in remarks(tested))
     return f"{verdict}\n\n{text_table(heads, rows)}\n{fill(legend, WIDTH)}\n\n{said}\n"
@@ -44,6 +44,4 @@ def _row(tested: Backtest, name: str) -> tuple[str, ...]:
 
 
 def _range(gained: Interval, name: str) -> str:
-    if name == REQUESTED:
-        return ""
-    return f"{round(-100 * gained.high):+d}..{round(-100 * gained.low):+d}%"
+    return "" if name == REQUESTED else changes(-gained.high, -gained.low, to="..")

@@ -21,9 +21,7 @@ from simulator.reports.backtest.winners import Changes, changes_of
 from simulator.reports.words import change, duration, less_or_more, one_in, share, told_apart
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
-
-FEWEST_REPETITIONS = 3
-"""Fewer repetitions do not show what is chance."""
+from simulator.traces.shake import FEWEST_REPETITIONS
 
 LONGER_LONGEST = 1.5
 """The longest wait may grow by this factor; beyond it the page warns."""
@@ -244,7 +242,7 @@ def remarks(tested: Backtest) -> list[str]:
     )
     found.append(
         f"{one_in(predicted.underestimation_rate).capitalize()} would run longer than predicted. "
-        "Nothing happens to it: it may still run as long as its user asked."
+        "Nothing happens to a job that does: it may still run as long as its user asked."
         if predicted.underestimation_rate
         else "No job would run longer than predicted."
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from predictors.measures import error_per_group
 from predictors.methods.max_usage import MaxUsage
 from simulator.replay.trace_replay import InProcess, Replay, replay
-from simulator.reports.exhibit import Exhibit, Panel, Series
+from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.reports.method_summary import user_numbers
 from simulator.reports.replay_pictures import DURATIONS
 from simulator.reports.schedule_pictures import CLASSES
@@ -93,12 +93,17 @@ def _user_panel(path: Path, played: Replay) -> Panel:
         title=f"{name_of(path)}: closer for {better:.0%} of {count:,} users",
         places=[f"{tenth + 1}" for tenth in range(TENTHS)],
         series=[
-            Series(name, [float(part.mean()) for part in np.array_split(errors[order], TENTHS)])
+            Series(name, [_mean(part) for part in np.array_split(errors[order], TENTHS)])
             for name, errors in (("requests", requests), ("predictor", predictor))
         ],
         along="tenths of users, by the error of their requests",
         value="mean absolute error, h",
     )
+
+
+def _mean(errors: Times) -> Value:
+    """None for a tenth without a user: a log may have fewer than ten."""
+    return float(errors.mean()) if len(errors) else None
 
 
 def figure_5(sources: Sources) -> Exhibit:

@@ -16,6 +16,7 @@ from simulator.scheduling.profiles import PROFILES
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import Workload, first_jobs, prepare
+from simulator.traces.cleaning import NoJobError
 from simulator.traces.shake import shaken
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
@@ -53,17 +54,14 @@ class Part(NamedTuple):
         limit: jobs after cleaning, or all.
         estimates: as ``Estimates.named`` reads them.
         shakes: number of shaken copies.
+        log: what the log is called in tables and pictures.
     """
 
     trace: str
     limit: int | None
     estimates: str
     shakes: int
-
-    @property
-    def log(self) -> str:
-        """The first words of the log's name."""
-        return "-".join(Path(self.trace).name.split(".")[0].split("-")[:2])
+    log: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +77,14 @@ def play(part: Part) -> Outcome:
 
     The method is asked once about each job, in a schedule of EASY by requests, when it knows what
     had ended there. All plays take over these answers, so that they differ by rules alone.
+
+    Raises:
+        NoJobError: the log has no job that can be simulated.
     """
     trace = first_jobs(_log(part.trace), part.limit)
     said = answers(trace, part.estimates)
+    if not said.estimate.any():
+        raise NoJobError(Path(part.trace).name, "simulated", prepare(trace).counts)
     plays: dict[Rules, list[Repetition]] = {}
     jobs = 0
     for repetition in range(part.shakes + 1):

@@ -1,6 +1,7 @@
 """What do predictions do to a schedule? Methods, policies and profiles, shaken again and again."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,28 @@ def runs(
     except ValueError as error:
         raise StudyError(str(error)) from error
     chosen = method or [name for name in usual_methods() if name != REQUESTED]
+    names = names_of(paths)
     return [
-        Part(str(path), _limit_of(path, limits, limit), estimates, shake)
+        Part(str(path), _limit_of(path, limits, limit), estimates, shake, names[path])
         for path in paths
         for estimates in (REQUESTED, *chosen, EXACT)
     ]
+
+
+def names_of(paths: Sequence[Path]) -> Mapping[Path, str]:
+    """Logs by the first two words of their names; where others begin so too, by all of it."""
+    ways: Sequence[Callable[[Path], str]] = (
+        lambda path: "-".join(path.name.split(".")[0].split("-")[:2]),
+        lambda path: path.name.split(".")[0],
+        str,
+    )
+    counts = [Counter(map(way, set(paths))) for way in ways]
+    return {
+        path: next(
+            way(path) for way, count in zip(ways, counts, strict=True) if count[way(path)] == 1
+        )
+        for path in paths
+    }
 
 
 def _limit(text: str) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from simulator.replay.method_spec import usual_methods
 from simulator.reports.backtest.gains import Interval
 from simulator.reports.palette import name_of_method
 from simulator.reports.tables import text_table
-from simulator.reports.words import duration
+from simulator.reports.words import counted, duration
 from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.profiles import PROFILES
 from simulator.studies.scheduling.scheduling_changes import Line, Summary, lines_of, summaries
@@ -79,8 +79,9 @@ def log_table(trace: str, played: Played, lines: Sequence[Line]) -> str:
         ]
     heads = (part.log, "wait", "", "slowdown", "", "longest")
     return (
-        f"{part.log}: {found.jobs:,} jobs, {len(today)} plays. By requests under EASY: wait "
-        f"{duration(wait)},\nbounded slowdown {slowdown:.1f}, longest wait {duration(longest)}\n"
+        f"{part.log}: {found.jobs:,} jobs, {counted(len(today), 'play')}. By requests under EASY: "
+        f"wait {duration(wait)},\nbounded slowdown {slowdown:.1f}, longest wait "
+        f"{duration(longest)}\n"
         f"{text_table(heads, rows)}"
     )
 

@@ -25,7 +25,7 @@ def table_1(sources: Sources) -> Exhibit:
         "days": float(np.ptp(submit)) / 86400,
         "average run time, s": float(np.mean([run.runtime for run in runs])),
         "average request, s": float(requested_of(runs).mean()),
-        "users": float(len({run.submission.user for run in runs})),
+        "users": float(len({run.submission.user for run in runs} - {None})),
     }
     series = Series(name_of(sources), list(found.values()), [TRACE[name] for name in found])
     panel = Panel(title="Basic information", places=list(found), series=[series], digits=0)
@@ -90,14 +90,15 @@ def table_2(sources: Sources) -> Exhibit:
     """Spread of R within groups of similar jobs: which key fits the log?"""
     runs = runs_in(sources)
     usages = usages_of(runs)
-    spreads, groups = {"all jobs": float(usages.std())}, {"all jobs": 1.0}
+    spreads: dict[str, Value] = {"all jobs": float(usages.std())}
+    groups = {"all jobs": 1.0}
     for key in usable_keys(runs):
         of_groups: dict[Any, list[float]] = {}
         for run, usage in zip(runs, usages.tolist(), strict=True):
             shared = tuple(getattr(run.submission, part) for part in KEYS[key])
             of_groups.setdefault(shared, []).append(usage)
         large = [values for values in of_groups.values() if len(values) >= FEWEST_IN_GROUP]
-        spreads[key] = float(np.mean([np.std(values) for values in large])) if large else np.nan
+        spreads[key] = float(np.mean([np.std(values) for values in large])) if large else None
         groups[key] = float(len(large))
     paper = [SPREADS.get({"user+walltime": "user+project+walltime"}.get(key, key))
              for key in spreads]  # fmt: skip

@@ -185,12 +185,21 @@ def test_damaged_records_are_refused_or_left_out(walltimed, tmp_path):
     assert code == 2
     assert "No page was written, because of 1 malformed line;" in complaint
     assert walltimed(*arguments, "--on-error", "skip", "--shake", 0)[0] == 3
+    assert "<dd>1 skipped</dd>" in Path("backtest.html").read_text()
 
 
 def test_what_was_left_out_of_a_log_is_said_on_the_page(walltimed, tmp_path):
     write_swf(log_of([(0, 2, 10, 20), (1, 9, 10, 20), (2, 1, -1, 20)], 4), tmp_path / "log.swf")
     assert walltimed("backtest", tmp_path / "log.swf", "-m", "last-two", "--shake", 0)[0] == 0
     assert "1 never ran; 1 were wider than the machine" in Path("backtest.html").read_text()
+
+
+def test_a_month_whose_jobs_never_ran_is_a_gap_in_the_picture(walltimed, tmp_path):
+    month = 30 * 86400
+    jobs = [(0, 4, 10, 20), (1, 4, 10, 20), (month, 1, -1, 20), (2 * month, 1, 10, 20)]
+    write_swf(log_of(jobs, 4), tmp_path / "log.swf")
+    assert walltimed("backtest", tmp_path / "log.swf", "-m", "last-two", "--shake", 1)[0] == 0
+    assert "Month by month" in Path("backtest.html").read_text()
 
 
 def test_queues_with_processors_of_their_own_are_machines_of_their_own(walltimed, tmp_path, log):

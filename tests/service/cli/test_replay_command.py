@@ -100,6 +100,13 @@ def test_the_table_has_a_line_for_each_method_and_says_what_was_left_out(walltim
     assert rows["last-two"][1:6] == ["4", "270.0", "270.0", "0.550", "0.00%"]
 
 
+def test_predictions_on_standard_output_stand_there_alone(walltimed, log, tmp_path):
+    arguments = ("replay", log, "--in-process", "-m", "last-two", "--limit", 9, "--predictions")
+    code, printed, _ = walltimed(*arguments, "-")
+    assert (code, walltimed(*arguments, tmp_path / "file")[0]) == (0, 0)
+    assert printed == (tmp_path / "file").read_text()
+
+
 def test_standard_input_and_a_limit(walltimed, log, monkeypatch):
     class Standard:
         buffer = log.open("rb")
@@ -168,6 +175,7 @@ def test_malformed_lines_refuse_the_file_or_are_listed(walltimed, log, tmp_path)
         (["log.swf.gz", "--url", "ftp://127.0.0.1"], 2, "http://HOST:PORT"),
         (["log.swf.gz", "--leave-out", "flurries"], 2, "flurries"),
         (["empty.swf"], 2, "no job"),
+        (["log.swf.gz", "--in-process", "--predictions", "-", "--json"], 2, "standard output too"),
     ],
 )
 @pytest.mark.usefixtures("log")

@@ -108,8 +108,10 @@ def test_a_figure_that_cannot_be_made_is_named_with_those_that_can(walltimed, lo
 
 def test_a_figure_whose_log_is_missing_says_which(walltimed, logs, tmp_path):
     made = ("--figure", 4, "--output", tmp_path / "made")
-    _, _, complaint = walltimed("experiment", "rocchetti", logs, *made)
+    code, _, complaint = walltimed("experiment", "rocchetti", logs, *made)
+    assert code == 2
     assert "needs Gaia's log" in complaint
+    assert walltimed("experiment", "rocchetti", logs, *made, "--figure", 1)[0] == 3
 
 
 # Dask leaves PYTHONHASHSEED behind, with which nothing could be forked that was loaded without it.

@@ -159,6 +159,18 @@ def test_shaking_says_which_differences_are_noise(walltimed, longer_log):
     assert waits["fcfs", "percentile"] == "yes"
 
 
+@pytest.mark.parametrize(
+    ("repetitions", "narrow", "wide"), [(2, "-", "too few repetitions"), (3, "yes", "differs in")]
+)
+def test_one_or_two_repetitions_do_not_tell_a_difference_from_noise(
+    walltimed, longer_log, repetitions, narrow, wide
+):
+    arguments = ("simulate", longer_log, "--policy", "easy,fcfs", "--shake", 60, "--repeat")
+    lines = walltimed(*arguments, repetitions)[1].splitlines()
+    assert [line for line in lines if line.startswith("fcfs")][1].split()[-1] == narrow
+    assert wide in walltimed(*arguments, repetitions, "--wide")[1]
+
+
 @pytest.mark.parametrize("method", ["auto", "least-cost"])
 def test_estimates_medians_and_bounds_of_a_live_service_make_the_same_schedule(
     walltimed, longer_log, method
@@ -228,6 +240,9 @@ def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
         (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
         (("--overrun", "forgive"), "There is no treatment 'forgive'"),
         (("--output", "x.swf", "--policy", "easy,fcfs"), "--output takes one policy"),
+        (("--pinning", "nan"), "Invalid value for '--pinning'"),
+        (("--pinning", "inf"), "Invalid value for '--pinning'"),
+        (("--output", "-", "--json"), "--json needs a file for the schedule"),
         (("--processors", "1"), "log.swf has no job that can be simulated (4 too-wide)."),
     ],
 )

@@ -167,6 +167,7 @@ def test_report_lists_users_with_most_to_gain_and_writes_to_each(call, tmp_path)
     assert code == 0
     assert [line.split()[0] for line in told.splitlines()[3:]] == ["ada", "bob"]
     assert fits(told)
+    assert "<h2>By user</h2>" in call("report", "--everybody", "--html")[1]
     assert call("report", "--everybody", "--mail-dir", tmp_path / "mails")[0] == 0
     assert {file.name for file in (tmp_path / "mails").iterdir()} == {"ada.txt", "bob.txt"}
     text = (tmp_path / "mails" / "ada.txt").read_text()

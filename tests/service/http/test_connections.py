@@ -1,5 +1,6 @@
 """The bounds rest on insides of uvicorn and httptools; here it is seen if these change."""
 
+import logging
 from resource import RLIM_INFINITY
 
 import pytest
@@ -16,8 +17,10 @@ from service.settings import Settings
 
 
 def test_the_installed_uvicorn_does_what_the_protocol_supposes(caplog):
+    caplog.set_level(logging.DEBUG)
     rehearse(BoundedProtocol)
-    assert caplog.records == [], "what it refuses in the rehearsal is nobody's business"
+    told = [record for record in caplog.records if record.name != "asyncio"]
+    assert told == [], "what it refuses in the rehearsal is nobody's business"
     assert server.protocol() is BoundedProtocol
 
 
@@ -25,6 +28,10 @@ def test_the_rehearsal_notices_a_protocol_without_bounds(monkeypatch):
     monkeypatch.setattr(rehearsal, "PATIENCE_SECONDS", 0.2)  # of what it waits for in vain
     with pytest.raises(NotAsSupposedError):
         rehearse(HttpToolsProtocol)
+
+
+def test_the_rehearsal_delays_the_start_by_the_blink_of_an_eye():
+    assert 0 < rehearsal.SHORT_SECONDS < 0.1
 
 
 class Hangs(BoundedProtocol):
@@ -89,13 +96,13 @@ def test_where_uvicorn_has_changed_plain_uvicorn_serves_and_the_log_says_so(monk
 
 
 def test_plain_uvicorn_bounds_heads_and_connections_too():
-    config = server.configuration("service.http.server:worker", workers=1, connections=7)
+    config = server.configuration(server.worker, Settings(max_connections=7))
     assert config.h11_max_incomplete_event_size == 1 << 16
     assert config.limit_concurrency == 8
 
 
 def test_uvicorn_names_no_server_believes_no_proxy_and_logs_no_request():
-    config = server.configuration("service.http.server:worker", workers=1, connections=7)
+    config = server.configuration(server.worker, Settings())
     assert (config.server_header, config.proxy_headers, config.access_log) == (False,) * 3
     assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (75, 10)
     assert (config.timeout_worker_healthcheck, config.backlog) == (60, 2048)

@@ -71,6 +71,11 @@ class Line(Wire):
         self.is_cut = self.has_ended = False
         self.socket = None
 
+    @property
+    def status(self):
+        """Of the first answer; empty if there is none."""
+        return self.written[9:12]
+
     def get_extra_info(self, name, default=None):
         return self.socket if name == "socket" else default
 
@@ -124,7 +129,7 @@ class House:
         line.socket = over
         state = {REFUSED: self.refused.append}
         line.protocol = BoundedProtocol(self.config, self.state, state, _loop=self.clock)
-        line.on_close = lambda: line.protocol.connection_lost(None)
+        line.set_protocol(line.protocol)
         line.protocol.connection_made(line)
         for part in sent:
             line.protocol.data_received(part)

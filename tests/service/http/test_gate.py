@@ -1,22 +1,27 @@
 """What a request meets before its route: how it names its host, its encoding, what is counted."""
 
+import os
 import re
 from dataclasses import replace
 
 import pytest
 from asgi_client import NOW
 
+from service.http.peers import PEER
+
 HOST = (b"host", b"walltimed")
 DURATION = "walltimed_request_duration_seconds"
 
 
-def ask(service, path="/health/live", *, method="GET", version="1.1", headers=(HOST,), said=None):
+def ask(
+    service, path="/health/live", *, method="GET", version="1.1", headers=(HOST,), said=None, **more
+):
     """The messages of the answer to a request as it comes from a connection."""
     sent = []
     scope = {
         "type": "http", "method": method, "http_version": version, "path": path,
         "raw_path": path.encode(), "root_path": "", "query_string": b"", "scheme": "http",
-        "headers": list(headers), "server": ("127.0.0.1", 8580), "client": ("127.0.0.1", 1),
+        "headers": list(headers), "server": ("127.0.0.1", 8580), "client": ("127.0.0.1", 1), **more,
     }  # fmt: skip
 
     async def receive():
@@ -102,6 +107,22 @@ def test_a_path_with_a_slash_too_many_leads_nowhere(service):
     assert status_of(service, "/health/live/") == 404
 
 
+def test_on_the_socket_for_users_the_kernel_says_who_asks_unless_a_token_does(
+    serve, sqlite_url, tmp_path
+):
+    service = serve(sqlite_url, users_socket=tmp_path / "users")
+    _, text = service.worker.store.issue_token("slurm", ["ingest"], NOW)
+    token = (b"authorization", f"Bearer {text}".encode())
+    over = {"server": (str(tmp_path / "users"), None), PEER: os.geteuid()}  # who may see everything
+    assert status_of(service, "/v1/methods", headers=(HOST, token), **over) == 200, (
+        "none was issued"
+    )
+    service.worker.guard.update(service.worker.store.tokens())
+    assert status_of(service, "/v1/methods", **over) == 200
+    assert status_of(service, "/v1/methods", headers=(HOST, token), **over) == 403
+    assert status_of(service, "/v1/methods") == 401
+
+
 def test_an_answer_is_timed(service):
     service.predict()
     took = service.metric(f"{DURATION}_sum", route="/v1/predictions")
@@ -110,7 +131,7 @@ def test_an_answer_is_timed(service):
 
 def test_the_submit_filter_that_asks_for_predictions_is_noted_and_nobody_else(service):
     filters = [(b"walltimed", "1.0"), (b"localhost", "2.0")]
-    for path, release in (("/v1/predictions", ""), ("/health/live", ".0")):
+    for path, release in (("/v1/predictions", ""), ("/health/live", ".0"), ("/nowhere", ".1")):
         method = "POST" if path.startswith("/v1") else "GET"
         for host, number in filters:
             agent = (b"user-agent", f"walltimed.lua/{number}{release}".encode())

@@ -4,7 +4,8 @@ import pytest
 from asgi_client import NOW, InProcess, run_of
 from sqlalchemy import NullPool, create_engine
 
-from service.store import StoreUnavailableError
+from service.store import StoreDamagedError, StoreUnavailableError
+from service.worker import worker
 
 
 def test_the_process_lives(service):
@@ -58,6 +59,30 @@ def test_a_history_that_cannot_be_folded_yet_is_folded_later(sqlite_url, monkeyp
     monkeypatch.setattr(service.worker, "_fold", fail_once)
     with service:
         assert service.get("/health/ready").json()["status"] == "ready"
+
+
+def test_a_damaged_history_is_called_so_until_another_is_in_its_place(sqlite_url, monkeypatch):
+    monkeypatch.setattr(worker, "DAMAGED_SECONDS", 0.01)
+    service = InProcess(sqlite_url)
+    fold = service.worker._fold
+    is_damaged = threading.Event()
+    is_damaged.set()
+
+    def fold_what_is_whole():
+        if is_damaged.is_set():
+            raise StoreDamagedError("page 7")
+        return fold()
+
+    def readiness():
+        return service.get("/health/ready").json()
+
+    monkeypatch.setattr(service.worker, "_fold", fold_what_is_whole)
+    monkeypatch.setattr(service, "wait_until", lambda _: None)
+    with service:
+        InProcess.wait_until(lambda: readiness()["status"] == "failed")
+        assert readiness()["detail"] == "The history store is damaged; the log says where."
+        is_damaged.clear()
+        InProcess.wait_until(lambda: readiness()["status"] == "ready")
 
 
 def test_a_bug_while_folding_shows_in_readiness(sqlite_url, monkeypatch):

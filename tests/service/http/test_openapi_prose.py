@@ -9,7 +9,8 @@ from service.contract.vocabulary import WORDS
 from service.http import openapi
 from service.http.app import create_app
 from service.http.examples import BATCH, EXTENSION, PREDICTION
-from service.http.openapi_prose import operations
+from service.http.gate import SCHEME
+from service.http.openapi_prose import STARTING, operations
 from service.settings import Settings
 
 DOCUMENT = openapi.describe(create_app(Settings(database_url="sqlite:///never-opened")))
@@ -40,6 +41,7 @@ def values(content):
 def test_a_call_has_a_summary_and_a_description_in_words(call):
     assert len(call["summary"].split()) >= 3
     assert call["description"].startswith(call["summary"].split()[0])
+    assert ". " not in call["summary"], "one sentence"
     assert call["tags"][0] in {tag["name"] for tag in DOCUMENT["tags"]}
 
 
@@ -47,6 +49,8 @@ def test_a_call_has_a_summary_and_a_description_in_words(call):
 def test_a_call_shows_what_is_sent_and_what_is_answered_errors_too(call):
     for kind, status, content in contents(call):
         assert values(content), f"no example of {status or 'a body'} as {kind}"
+        numbers = [name for name in content.get("examples", ()) if name.isdecimal()]
+        assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
 
 
 @every_call
@@ -81,9 +85,36 @@ def test_a_call_documents_the_errors_that_every_call_may_have(call):
         assert {401, 403, 500} <= errors
     if "requestBody" in call:
         assert {415, 422} <= errors
+        # What a resource manager sends by itself is taken, and left out where it is no record.
+        assert {400, 413} <= errors or call["tags"] == ["adapters"]
     for status in errors - {503}:
         (content,) = call["responses"][str(status)]["content"].values()
         assert set(values(content)[0]) >= {"error", "detail"}
+
+
+@every_call
+def test_a_call_says_when_to_come_again_where_the_store_is_away_and_nowhere_else(call):
+    if call["tags"] == ["health"]:
+        return
+    told = [int(status) for status, answer in call["responses"].items() if "headers" in answer]
+    assert told == [503] * ("503" in call["responses"])
+
+
+@pytest.mark.parametrize("verb", ["get", "post", "delete"])
+def test_calls_that_ask_the_store_say_that_it_may_be_away(verb):
+    assert "503" in DOCUMENT["paths"]["/v1/characterisations"][verb]["responses"]
+
+
+def test_a_token_is_asked_for_as_the_document_says():
+    scheme = DOCUMENT["components"]["securitySchemes"][SCHEME]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    assert "walltimed token issue" in scheme["description"]
+    assert {name for _, call in CALLS for way in call["security"] for name in way} == {SCHEME}
+
+
+def test_a_service_that_starts_has_something_to_read_and_is_not_stale():
+    assert STARTING["lag"] > 0
+    assert STARTING["stale_seconds"] == 0
 
 
 @every_call

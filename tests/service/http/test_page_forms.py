@@ -43,7 +43,7 @@ def test_a_link_to_one_of_our_pages_is_followed(to):
     "to",
     [
         "", "queue", "//evil.example", "///evil.example", "http://[", "https:///x", "javascript:x",
-        "/\\evil.example", "/queue\n", "/a\x7f",
+        "/\\evil.example", "/\t/evil.example", "/queue\n", "/a\x7f",
     ],
 )  # fmt: skip
 def test_a_link_to_anything_else_leads_to_the_first_page(to):

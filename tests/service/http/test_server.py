@@ -1,11 +1,16 @@
+import io
 import os
+import signal
 import socket
+import sys
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from asgi_client import NOW, run_of
 from running_service import Service, eventually
 from structlog.testing import capture_logs
+from uvicorn.supervisors import Multiprocess
 
 from service.http import server
 from service.http.server import NotProtectedError
@@ -167,3 +172,100 @@ def test_one_of_several_workers_logs_as_it_is_set_and_stands_alone_in_its_proces
     assert configured is settings
     assert settings.log_format == "json"
     assert owns_process
+
+
+HANGUP = {signal.SIGHUP}
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """How `run` serves, without a socket that accepts: each time what it finds set up."""
+    found = []
+    before = signal.getsignal(signal.SIGHUP)
+    monkeypatch.setattr(server.logs, "configure", found.append)
+
+    def note(how):
+        def serve(_settings, listeners):
+            found.append((how, len(listeners), signal.getsignal(signal.SIGHUP)))
+            found.append(sys.stdout.buffer.getvalue().decode())
+
+        return serve
+
+    monkeypatch.setattr(server, "serve_alone", note("alone"))
+    monkeypatch.setattr(server, "serve_together", note("together"))
+    yield found
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(("workers", "how"), [(1, "alone"), (2, "together"), (3, "together")])
+def test_a_service_tells_its_address_before_it_serves_in_one_process_or_several(
+    served, tmp_path, workers, how, monkeypatch
+):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
+    path, users = tmp_path / "socket", tmp_path / "users"
+    settings = Settings(unix_socket=path, users_socket=users, workers=workers)
+    server.run(settings)
+    told = f"walltimed listens on unix:{path}\n"
+    assert served == [settings, (how, 2, signal.SIG_IGN), told]
+
+
+def test_a_service_that_is_open_to_strangers_does_not_start(served, sqlite_url):
+    with pytest.raises(NotProtectedError):
+        server.run(Settings(database_url=sqlite_url, host="0.0.0.0", port=0))
+    assert served == []
+
+
+def test_the_store_in_which_tokens_are_looked_up_is_closed(sqlite_url, monkeypatch):
+    store = open_store(sqlite_url)
+    closed = []
+    monkeypatch.setattr(store, "close", lambda: closed.append(store))
+    monkeypatch.setattr(server, "open_store", lambda _url: store)
+    with pytest.raises(NotProtectedError):
+        server.check_protected(Settings(database_url=sqlite_url, host="0.0.0.0"))
+    assert closed == [store]
+
+
+def test_a_single_process_is_the_services_own(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        server, "create_app", lambda _settings, *, owns_process: made.append(owns_process)
+    )
+    monkeypatch.setattr(
+        server.uvicorn.Server, "run", lambda alone, sockets: made.append((alone.config, sockets))
+    )
+    server.serve_alone(Settings(), [])
+    ((config, listeners),) = made
+    assert listeners == []
+    config.app()
+    assert made[-1] is True
+
+
+def test_hangups_wait_while_workers_are_started(monkeypatch):
+    blocked = []
+
+    def note(_workers):
+        blocked.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()) & HANGUP)
+
+    for name in ("init_processes", "keep_subprocess_alive"):
+        monkeypatch.setattr(Multiprocess, name, note)
+    workers = server.Workers.__new__(server.Workers)
+    for start in (workers.init_processes, workers.keep_subprocess_alive):
+        start()
+        assert blocked.pop() == HANGUP
+        note(workers)
+        assert blocked.pop() == set(), "they are heard again"
+
+
+def test_a_hangup_is_handed_on_to_every_worker_that_lives(monkeypatch):
+    sent = []
+
+    def kill(pid, number):
+        if pid == 2:
+            raise ProcessLookupError
+        sent.append((pid, number))
+
+    monkeypatch.setattr(server.os, "kill", kill)
+    workers = server.Workers.__new__(server.Workers)
+    workers.processes = [SimpleNamespace(pid=pid) for pid in (None, 1, 2, 3)]
+    workers.handle_hup()
+    assert sent == [(1, signal.SIGHUP), (3, signal.SIGHUP)]

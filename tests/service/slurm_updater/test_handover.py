@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.contract.queue_bodies import QueueBody
 from service.slurm_updater.handover import NOT_ALLOWED, Handover
 from service.slurm_updater.live_queue import NO_LIMIT, read_live_queue, rules_of
 from service.slurm_updater.machine import pools_of, read_nodes
@@ -75,6 +76,15 @@ def test_the_waiting_tasks_of_an_array_are_jobs_of_their_own(shown):
 def test_a_job_without_a_limit_takes_its_place_all_the_same(shown):
     (job,) = read([one(shown, time_limit=None)])["waiting"]
     assert job["requested_walltime"] == NO_LIMIT
+
+
+@pytest.mark.parametrize(
+    "asked", [{"time_limit": 20_000_000}, {"memory_per_cpu": 10**13}, {"memory_per_node": 10**14}]
+)
+def test_a_job_that_asks_for_more_than_there_is_keeps_the_queue_from_nobody(shown, asked):
+    body = read([one(shown, **asked), one(shown, job_id=2)])
+    taken = QueueBody.model_validate_json(json.dumps(body | {"pools": [{"processors": 1}]}))
+    assert len(taken.waiting) == 2
 
 
 def test_partitions_that_share_nodes_are_one_pool():

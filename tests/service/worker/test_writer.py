@@ -4,7 +4,9 @@ import asyncio
 import threading
 
 import pytest
+from patience import BUSY_SECONDS
 from runs import a_run, predicted, reported
+from sqlalchemy.exc import StatementError
 
 from service.store import (
     Ingested,
@@ -198,6 +200,18 @@ def test_an_error_that_nobody_foresaw_reaches_the_waiting_and_stops_nothing(stub
     assert isinstance(answer, ZeroDivisionError)
     stubborn.failure = None
     assert post(writer, *ones(1)) == [NEW]
+
+
+def test_an_error_that_cannot_be_made_again_reaches_all_who_wait(stubborn, writer):
+    stubborn.failure = StatementError("a mistake", "SELECT 1", (), ValueError())
+
+    async def both():
+        waiting = [writer.acknowledged(group) for group in ones(1, 2)]
+        async with asyncio.timeout(BUSY_SECONDS):
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+    told = [str(answer).partition("\n")[0] for answer in asyncio.run(both())]
+    assert told == ["StatementError: a mistake"] * 2
 
 
 def test_too_long_a_queue_turns_completions_away(stubborn, writer, monkeypatch):

@@ -11,6 +11,7 @@ from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
 from simulator.reports.backtest.gains import Interval, gain
 from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, play_all
+from simulator.reports.backtest.report_text import text_of
 from simulator.reports.backtest.site import Site, groupings_of, machines_of
 from simulator.reports.backtest.site_files import SiteFiles
 from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
@@ -99,6 +100,12 @@ def test_a_mean_that_hardly_changes_is_said_in_minutes_that_differ():
     assert "4% in all repetitions)" in details
     close = verdict.judge(case_of((995, 995, 995))).details
     assert "would wait 995 s on average instead of 1,000 s: 0.5% less than today" in close
+
+
+def test_a_change_says_its_direction_however_small_it_is():
+    tested = case_of((998, 999, 997), (2.0, 2.0, 2.0))
+    [row] = [line for line in text_of(tested).splitlines() if line.startswith("knn")]
+    assert row.split() == ["knn", "*", "17", "min", "\u22120.3..\u22120.1%", "2.0", "0%", "10%"]
 
 
 def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():

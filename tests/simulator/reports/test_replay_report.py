@@ -16,6 +16,7 @@ from simulator.replay.percentile_schemes import (
 )
 from simulator.replay.predictions_file import write_predictions
 from simulator.replay.trace_replay import InProcess, replay
+from simulator.reports import replay_pictures
 from simulator.reports.method_summary import (
     HEADS,
     NARROW_LEGEND,
@@ -151,6 +152,25 @@ def test_a_usage_above_one_counts_as_one():
     runs = [run(n, 1000 * n, 150) for n in range(4)]
     [measured] = sweep(runs, schemes(["user"], percentiles=[100], windows=[None])[:1]).values()
     assert (measured.accuracy, measured.underestimated) == (1.0, 0.0)
+
+
+def test_requests_beside_the_schemes_count_a_usage_above_one_as_one(monkeypatch, tmp_path):
+    runs = [run(n, 1000 * n, 150) for n in range(4)]
+    shown = {}
+
+    def note(swept, of_requests, path):  # noqa: ARG001
+        shown.update(schemes=[each.accuracy for each in swept.values()], requests=of_requests)
+
+    monkeypatch.setattr(replay_pictures, "accuracy_by_percentile", note)
+    played = replay(runs, InProcess({"requested": create("requested")}))
+    Report(
+        title="t",
+        facts={},
+        played=played,
+        summaries=summarise(played),
+        by_percentile=sweep(runs, schemes(["user"], percentiles=[100], windows=[None])[:1]),
+    ).write(tmp_path)
+    assert shown == {"schemes": [1.0], "requests": 1.0}
 
 
 def test_a_report_is_written_for_a_log_without_users_keys_or_learning(tmp_path):

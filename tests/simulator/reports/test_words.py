@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.reports.words import change, counted, duration, told_apart
+from simulator.reports.words import change, changes, counted, duration, one_in, told_apart
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,25 @@ def test_one_thing_is_no_plural():
 )  # fmt: skip
 def test_a_change_has_its_sign_however_small_it_is(part, said):
     assert change(part) == said
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-0.12, 0.034, "\u221212..+3%"), (-0.1, 0.002, "\u221210..+0.2%"), (0.0, 0.0004, "0%"),
+        (0.051, 0.053, "+5%"),
+    ],
+)  # fmt: skip
+def test_a_range_of_changes_has_one_percent_sign_and_the_signs_of_both_ends(low, high, said):
+    assert changes(low, high, to="..") == said
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (0.084, "one job in 12"), (1 / 3, "one job in 3"), (0.4, "40% of the jobs"),
+        (0.0002, "one job in 5,000"), (0.0, "0% of the jobs"),
+    ],
+)  # fmt: skip
+def test_a_share_is_one_of_how_many_only_where_that_says_the_same(part, said):
+    assert one_in(part) == said

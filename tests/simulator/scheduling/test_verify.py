@@ -50,6 +50,14 @@ def violated(result):
     return [finding.name for finding in verify(result) if finding.violated]
 
 
+def test_a_job_that_starts_in_the_second_of_its_submission_starts_not_before_it(written):
+    lines = ("; MaxProcs: 2", "1 2.7 -1 0.3 1 -1 -1 1 9.5 -1 1 1 1 1 1 1 -1 -1")
+    workload = prepare(read_swf(io.BytesIO("\n".join(lines).encode())))
+    result = written(simulate(workload, Semantics(), Estimates.named("exact")))
+    assert (result.trace.submit[0], result.start[0], result.end[0]) == (2, 2, 3)
+    assert violated(result) == []
+
+
 def test_a_result_carries_the_schedule_and_its_rules(written):
     schedule = schedule_of(
         JOBS, 4, estimates=np.array([5, 5, 8, 9, 20]), policy="conservative", events="sequential"
@@ -66,6 +74,10 @@ def test_a_result_carries_the_schedule_and_its_rules(written):
     assert result.trace.header["SimulationPolicy"].startswith("conservative: every job")
     assert result.trace.header["SimulationEstimates"].startswith("given")
     assert result.trace.header["SimulationInput"] == "5 jobs; nothing left out"
+
+
+def test_a_wait_that_nobody_predicted_is_unknown(written):
+    assert written(schedule_of(JOBS, 4, policy="easy")).predicted_wait.tolist() == [-1] * 5
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,11 @@ def test_jobs_are_sorted_by_submission_then_number_and_that_is_counted():
     assert workload.counts["late-submission (sorted)"] == 2
 
 
+def test_every_job_that_stands_after_a_later_submission_is_counted():
+    workload = workload_of([(9, 1, 1, 1), (3, 2, 1, 1), (4, 3, 1, 1), (9, 4, 1, 1)], 8)
+    assert workload.counts["late-submission (sorted)"] == 2
+
+
 def test_the_user_may_say_how_large_the_machine_is():
     log = log_of([(0, 6, 1, 1), (0, 4, 1, 1)], 8)
     assert len(prepare(log, processors=5)) == 1

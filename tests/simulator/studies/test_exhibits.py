@@ -74,6 +74,19 @@ def test_a_log_of_the_paper_is_taken_when_its_file_is_there(logs):
     assert played == {"CTC-SP2", "SDSC-SP2", "CERIT-SC", "FH1"}
 
 
+@pytest.mark.parametrize(
+    ("paper", "name", "empty"),
+    [("klusacek", "figure 4", "10 "), ("tang", "table 2", "user+walltime ")],
+)
+def test_a_log_too_small_for_a_figure_leaves_gaps_and_no_number_that_is_none(
+    paper, name, empty, sources, tmp_path
+):
+    exhibit = STUDIES[paper].exhibits[name](replace(sources, limit=8, known={}))
+    draw(exhibit, tmp_path / "picture.png")
+    lines = exhibit.panels[0].text().splitlines()
+    assert [line.split()[1] for line in lines if line.startswith(empty)] == ["-"]
+
+
 def test_a_figure_of_a_log_that_is_not_there_says_so(tmp_path):
     with ThreadPoolExecutor(1) as executor:
         without = Sources(paths=[tmp_path], limit=None, executor=executor)

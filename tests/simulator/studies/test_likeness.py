@@ -5,7 +5,7 @@ from math import isnan
 import pytest
 
 from simulator.replay.tradeoff import Point, curve_of
-from simulator.studies.likeness import PRICES, REFERENCE_PRICES, Likeness, tables, write
+from simulator.studies.likeness import PRICES, REFERENCE_PRICES, Likeness, runs, tables, write
 
 
 def log(**changed):
@@ -15,7 +15,7 @@ def log(**changed):
         Point(f"price={price:g}", rate, error)
         for price, rate, error in zip(PRICES, rates, (90, 150, 150, 200, 330), strict=True)
     ]
-    dear = [0.5, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1]
+    dear = [0.5, 0.5, 0.4, 0.3, 0.2, *[0.1] * 5]
     reference = [
         Point(f"least-cost, price={price:g}", rate, 350 - 500 * rate)
         for price, rate in zip(REFERENCE_PRICES, dear, strict=True)
@@ -52,6 +52,18 @@ def test_auto_is_compared_with_the_least_of_error_and_price_of_what_is_too_short
     assert regrets[3] == (pytest.approx(1100 / 800 - 1), "frozen")
     # 700 s and 0.05 jobs of 10,000 s: only the method of a paper is so seldom too short.
     assert regrets[10] == (pytest.approx(2500 / 1200 - 1), "knn, beta=0.3")
+
+
+def test_a_limit_is_one_on_what_is_played_and_not_on_what_is_learned_from(tmp_path):
+    """Ten jobs are played; of the 60 of the other log each is drawn of whose user one is known."""
+    job = "{0} {1} 0 60 1 -1 -1 1 600 -1 1 7 1 1 1 1 -1 -1"
+    lines = [job.format(place, 100 * place) for place in range(60)]
+    for name in ("hill.swf", "valley.swf"):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    hill, valley = runs([tmp_path / "hill.swf", tmp_path / "valley.swf"], 10, jobs=1000)
+    assert (hill.limit, valley.limit) == (10, 10)
+    assert hill.others.tolist() == list(range(59, 118))
+    assert valley.others.tolist() == list(range(59))
 
 
 def test_tables_and_a_picture_of_every_trade_off_are_written(tmp_path):

@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,6 +139,13 @@ def test_the_command_prints_every_change_for_machines_and_draws_them(trace, play
     assert {name: found[name] for name in expected} == expected
     pictures = {file.name for file in tmp_path.iterdir()}
     assert {"table.txt", "index.html", "easy-sjbf-guarded-kept.svg"} < pictures
+
+
+def test_logs_whose_names_begin_alike_are_told_apart():
+    paths = map(Path, ("a/my-site-2023.swf", "a/my-site-2024.swf", "HPC2N-2002-2.2-cln.swf"))
+    names = [part.log for part in runs(list(paths), None, method=["knn"])[::3]]
+    assert names == ["my-site-2023", "my-site-2024", "HPC2N-2002"]
+    assert runs([Path("a/log.swf"), Path("b/log.swf")], None)[0].log == "a/log.swf"
 
 
 def test_what_cannot_be_studied_is_said(trace):

@@ -1,15 +1,18 @@
 """The studies of the papers, on logs of a few hundred jobs."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from simulator.learning.training import LearningUnavailableError
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
 from simulator.studies.simulations import Simulation
 from simulator.studies.study import Takes, play_all
-from simulator.traces.swf import write_swf
+from simulator.traces.cleaning import NoJobError
+from simulator.traces.swf import MalformedLineError, Reject, write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
 ON_LOGS = {name: study for name, study in STUDIES.items() if study.takes is Takes.DIRECTORY}
@@ -74,3 +77,27 @@ def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
     days = replace(whole, days=20, load=0.5).workload()
     assert 0 < len(days) < len(whole.workload())
     assert days.submit.max() - days.submit.min() <= 20 * 86400
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MalformedLineError(Reject(7, "3 fields instead of 18")),
+        NoJobError("log.swf", "played", {"never-ran": 3}),
+        LearningUnavailableError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_is_wrong_with_a_log_is_said_by_another_process_too(error):
+    told = pickle.loads(pickle.dumps(error))
+    assert (type(told), str(told)) == (type(error), str(error))
+
+
+@pytest.mark.parametrize("name", ["calibration", "least-cost", "scheduling", "wait-prediction"])
+def test_a_log_without_jobs_is_refused_and_no_goal_reached_on_it(name, tmp_path):
+    study = STUDIES[name]
+    (tmp_path / "empty.swf").write_text("; MaxProcs: 4\n")
+    given = {"method": "least-cost"} if name == "calibration" else {}
+    [part, *_] = study.runs([tmp_path / "empty.swf"], None, **given)
+    with pytest.raises(NoJobError, match=r"empty\.swf has no job"):
+        study.play(part)

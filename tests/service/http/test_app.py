@@ -1,0 +1,58 @@
+"""What the application is made of, and what ends with it."""
+
+import pytest
+from asgi_client import InProcess
+from fastapi import FastAPI
+from fastapi.telemetry import _asgi
+from pages_here import PagesHere
+
+from service.http.app import create_app
+from service.settings import Settings
+
+
+def test_what_makes_pages_ends_with_the_service(sqlite_url, monkeypatch):
+    ended = []
+    close = PagesHere.close
+    monkeypatch.setattr(PagesHere, "close", lambda pages: ended.append(pages) or close(pages))
+    with InProcess(sqlite_url):
+        assert ended == []
+    assert len(ended) == 1
+
+
+CALLS = ("/v1/predictions", "/v1/completions", "/v1/forecasts")
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory, sqlite_template):
+    """A service that takes bodies of 1024 bytes."""
+    file = tmp_path_factory.mktemp("narrow") / "walltimed.sqlite3"
+    file.write_bytes(sqlite_template.read_bytes())
+    with InProcess(f"sqlite:///{file}", max_body_bytes=1024) as service:
+        yield service
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_no_call_takes_a_larger_body_than_is_set(narrow, path):
+    assert narrow.send(path, b" " * 1024).status_code in {400, 422}
+    assert narrow.send(path, b" " * 1025).status_code == 413
+
+
+TWICE = [
+    ("/v1/predictions", b'{"requested_walltime": 1, "requested_walltime": 2}'),
+    ("/v1/completions", b'{"completions": [], "completions": []}'),
+    ("/v1/forecasts", b'{"machine": {"processors": 4, "processors": 8}, "policy": "easy"}'),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), TWICE)
+def test_no_call_takes_a_key_given_twice(narrow, path, body):
+    answer = narrow.send(path, body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "The key is given twice."
+
+
+def test_an_opentelemetry_sdk_that_is_installed_watches_no_request(monkeypatch):
+    monkeypatch.setattr(_asgi, "_unconfigured", lambda _provider: False)
+    assert FastAPI()._native_telemetry.enabled()
+    app = create_app(Settings(database_url="sqlite:///never-opened"))
+    assert not app._native_telemetry.enabled()

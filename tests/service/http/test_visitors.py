@@ -1,0 +1,59 @@
+"""Who looks at a page, by the cookie of a session."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from starlette.requests import Request
+
+from service.auth import Caller, Scope
+from service.http import visitors
+from service.http.visitors import COOKIE, Visitors
+from service.page.remembered import Remembered
+
+CALLER = Caller(frozenset({Scope.READ}))
+
+
+class House:
+    """A browser with a session of the token `t1`, and what is asked of the store about it."""
+
+    def __init__(self, name="page"):
+        self.now, self.asked, self.token_id = 0.0, [], "t1"
+        guard = SimpleNamespace(is_open=False, bearer_of=lambda _: (token, CALLER))
+        token = SimpleNamespace(name=name, token_id="t1")
+        self.visitors = Visitors(guard, self, clock=lambda: self.now, seconds=60.0)
+
+    def session_token(self, text, now):
+        self.asked.append((text, now))
+        return self.token_id
+
+    def look(self, cookie="wanted"):
+        headers = [(b"cookie", f"{COOKIE}={cookie}".encode())] if cookie else []
+        request = Request({"type": "http", "headers": headers})
+        return asyncio.run(self.visitors.visitor(request))
+
+
+@pytest.fixture
+def house(monkeypatch):
+    house = None
+    monkeypatch.setattr(visitors, "Remembered", lambda: Remembered(lambda: house.now))
+    house = House()
+    return house
+
+
+def test_a_session_is_valid_for_two_seconds_without_asking_the_store_again(house):
+    for house.now in (0.0, 1.9, 2.0, 3.9, 4.0):
+        assert house.look().caller is CALLER
+    assert house.asked == [("wanted", 0.0), ("wanted", 2.0), ("wanted", 4.0)]
+
+
+def test_who_has_no_session_or_one_that_is_over_is_nobody(house):
+    assert house.look(cookie="") is None
+    assert house.asked == []
+    house.token_id = None
+    assert house.look() is None
+
+
+@pytest.mark.parametrize(("name", "shown"), [("page", "page"), (None, "t1"), ("", "t1")])
+def test_a_visitor_is_shown_the_name_of_their_token_or_its_number(name, shown):
+    assert House(name).look().name == shown
