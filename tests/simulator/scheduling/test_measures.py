@@ -44,6 +44,17 @@ def test_waits_are_weighted_by_the_priority_of_the_order():
     assert measures.weighted_wait(np.array([5.0]), np.array([0.0])) == 0
 
 
+def test_a_wide_job_weighs_more_under_wfp():
+    jobs = [(0, 4, 10, 10), (1, 2, 5, 20), (2, 1, 5, 20)]  # the last two wait 9 and 8 s
+    weights = [(9 / 20) ** 3 * 2, (8 / 20) ** 3 * 1]
+    wfp = measure(schedule_of(jobs, 4, order="wfp"))
+    assert wfp.weighted_wait == pytest.approx((9 * weights[0] + 8 * weights[1]) / sum(weights))
+
+
+def test_a_second_is_enough_to_be_used():
+    assert measure(schedule_of([(5, 1, 1, 1)], 2)).utilisation == 1 / 2
+
+
 def test_what_was_promised_at_arrival_is_compared_with_what_came():
     jobs = [(0, 1, 5, 20), (0, 1, 10, 10)]  # the second is promised 20 and starts at 5
     found = measure(schedule_of(jobs, 1, policy="conservative"))
@@ -63,6 +74,19 @@ def test_t_node_is_how_long_before_the_start_the_nodes_were_last_decided():
     assert notices == [0, 0, 0, 5]
     assert found.node_notice == 5 / 4
     assert found.node_notice_share == 1 / 4
+
+
+def test_a_turnaround_begins_with_the_submission():
+    jobs = [(0, 1, 5, 20), (2, 1, 10, 10)]  # the second is promised to end at 30 and ends at 15
+    found = measure(schedule_of(jobs, 1, policy="conservative"))
+    assert found.turnaround_deviation == pytest.approx((300 + 100 * (28 - 13) / 13) / 2)
+
+
+def test_nodes_that_were_known_a_second_before_the_start_were_known_before():
+    jobs = [(0, 1, 30, 30), (0, 1, 10, 50), (1, 1, 1, 1), (2, 1, 5, 5)]
+    schedule = schedule_of(jobs, 2, policy="fcfs-pinned")
+    assert (schedule.start - schedule.nodes_since).tolist() == [0, 0, 0, 1]
+    assert measure(schedule).node_notice_share == 1 / 4
 
 
 def test_no_jobs_have_measures_too():
