@@ -35,8 +35,11 @@ local function number(value)
   return value < INFINITE and value or nil
 end
 
+-- A name, cut between characters of UTF-8: the service refuses half of one.
 local function text(value)
-  if type(value) == "string" and value ~= "" then return value:sub(1, LONGEST_NAME) end
+  if type(value) ~= "string" or value == "" then return nil end
+  if #value <= LONGEST_NAME then return value end
+  return (value:sub(1, LONGEST_NAME):gsub("[\194-\244][\128-\191]*$", ""))
 end
 
 local function escape(char) return ("\\u%04x"):format(char:byte()) end

@@ -589,6 +589,11 @@ def test_hostile_names_stay_inside_their_quotes(site):
     assert asked["application"] == name[:255]
 
 
+@pytest.mark.parametrize(("name", "told"), [("é" * 127, "é" * 127), ("é" * 128, "é" * 127)])
+def test_a_long_name_is_cut_between_characters(any_site, name, told):
+    assert asked(any_site, name=name)["application"] == told
+
+
 @pytest.mark.parametrize(
     "job", [{}, {"time_limit": "soon", "name": {}}, {"time_limit": 60, "partition": 7}]
 )
