@@ -8,6 +8,7 @@ what was sent twice counts once. Python 3.6 or newer, standard library only.
 """
 
 import argparse
+import http.client
 import json
 import os
 import re
@@ -95,13 +96,15 @@ def known_mark(match):
 
 
 def report(records, url, token, timeout=30.0):
-    """Send records; returns when the service has stored them."""
+    """Send records; returns when the service, and no other page, says that it has stored them."""
     request = urllib.request.Request(url, data=b"".join(records), method="POST")
     request.add_header("Content-Type", "text/x-pbs-accounting; charset=utf-8")
     if token:
         request.add_header("Authorization", "Bearer " + token)
-    with urllib.request.urlopen(request, timeout=timeout):
-        pass  # 200 says that they are stored; what the body says is of no use here
+    with urllib.request.urlopen(request, timeout=timeout) as answer:
+        # With 200 they are stored; what the body says is of no use here.
+        if answer.headers.get_content_type() != "application/json":
+            raise ValueError(f"something else than the service answers at {url}")
 
 
 def follow_once(directory, position, url, token):
@@ -137,27 +140,29 @@ def advice_about(error, path):
     return str(error)
 
 
+def url_of(options):
+    """Where records go now: the offset from UTC changes in spring and in autumn."""
+    query = {"cluster": options.cluster, "utc_offset": time.strftime("%z")}
+    base = options.url.rstrip("/")
+    return base + "/v1/adapters/pbs/accounting?" + urllib.parse.urlencode(query)
+
+
 def follow(options, stop):
     """Report until told to stop; after a failure wait ever longer, up to a minute.
 
     What is wrong is told once, and again when something else is.
     """
-    url = (
-        options.url.rstrip("/")
-        + "/v1/adapters/pbs/accounting?"
-        + urllib.parse.urlencode({"cluster": options.cluster, "utc_offset": time.strftime("%z")})
-    )
     position = Position(options.state, options.since)
     pause, told = options.interval, None
     while True:
         try:
             token = token_in(options.token_file)
-            reported = follow_once(options.directory, position, url, token)
+            reported = follow_once(options.directory, position, url_of(options), token)
             pause = options.interval
             if reported or told:
                 print(f"reported {reported} records", file=sys.stderr, flush=True)
             told = None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             trouble = advice_about(error, options.token_file)
             if trouble != told:
                 print(f"will try again: {trouble}", file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ walltimed then tells users when their jobs will start. Python 3.6 or newer, stan
 """
 
 import argparse
+import http.client
 import json
 import os
 import re
@@ -209,7 +210,12 @@ def follow(options, stop):
             if told:
                 print("the queue is handed over again", file=sys.stderr, flush=True)
             told, pause = None, options.interval
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except (
+            OSError,
+            ValueError,
+            http.client.HTTPException,
+            subprocess.SubprocessError,
+        ) as error:
             trouble = advice_about(error, options)
             if trouble != told:
                 print("will try again: " + trouble, file=sys.stderr, flush=True)

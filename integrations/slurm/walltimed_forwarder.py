@@ -23,7 +23,7 @@ import urllib.parse
 PATH = "/v1/adapters/slurm/jobcomp"
 LARGEST = 64 * 2**20  # bytes; documents hold the job's script up to Slurm 24.11
 PATIENCE = 10.0  # seconds for each step; the plugin itself would wait for ever
-REFUSED = (401, 403)
+OK, REFUSED = 200, (401, 403)
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -49,6 +49,13 @@ def connection_to(url):
     return kind[parts.scheme](parts.hostname, parts.port, timeout=PATIENCE)
 
 
+def status_of(answer):
+    """The status; any page may have 200, and Slurm would forget a document that nobody stored."""
+    if answer.status == OK and answer.headers.get_content_type() != "application/json":
+        raise ValueError("something else than the service answers")
+    return answer.status
+
+
 class Service:
     """The service as the forwarder knows it; what is wrong is told once.
 
@@ -68,7 +75,7 @@ class Service:
                 token = file.read().strip()
             headers = {"Content-Type": "application/json", "Authorization": "Bearer " + token}
             connection.request("POST", path, body, headers)
-            status = connection.getresponse().status
+            status = status_of(connection.getresponse())
         except (OSError, ValueError, http.client.HTTPException) as error:
             self.tell(f"documents wait in slurmctld: {type(error).__name__}: {error}")
             return 503

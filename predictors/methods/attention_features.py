@@ -126,12 +126,11 @@ def recall(
 
 @compiled
 def recall_scaled(source: int, index: int, atoms: Atoms) -> None:
-    """The run behind an atom as one more atom, scaled."""
+    """The run behind an atom as one more atom, scaled; its request was not that of the job."""
     rows, known = atoms[2], atoms[4]
     rows[index] = rows[source]
     for each in range(KNOWN_OF_RUN):
         known[each, index] = known[each, source]
-    known[LIKE_RANK, index] = UNLIKE
     known[KIND, index] += 1
 
 
@@ -291,7 +290,7 @@ def count_neighbours(atoms: Atoms, count: int) -> None:
     features, values = atoms[0], atoms[1]
     exact = np.empty(count)
     for index in range(count):
-        exact[index] = max(values[index], 1e-9)
+        exact[index] = values[index]
     take_logarithms(exact, count)
     logarithms = exact.astype(np.float32)
     near, nearby = np.float32(0.05), np.float32(0.4)

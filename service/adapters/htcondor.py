@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from predictors.jobs import Status
+from service.adapters.documents import decoded
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.values import count, moment, number, text
 from service.store.types import ReportedCompletion
@@ -44,6 +45,10 @@ class Job(Struct, rename="pascal", gc=False):
     last_hold_reason_code: Any = None
 
 
+_JOBS = msgspec.json.Decoder(list[Raw])
+_JOB = msgspec.json.Decoder(Job)
+
+
 def read_history(
     body: bytes, *, cluster: str | None = None
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
@@ -52,10 +57,7 @@ def read_history(
     Raises:
         SkippedError: the document is no list of ClassAds.
     """
-    try:
-        jobs = msgspec.json.decode(body, type=list[Raw])
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise SkippedError(Reason.MALFORMED) from broken
+    jobs = decoded(body, _JOBS)
     for position, job in enumerate(jobs, start=1):
         try:
             yield position, completion_of(bytes(job), cluster=cluster)
@@ -72,10 +74,7 @@ def completion_of(ad: bytes, *, cluster: str | None = None) -> ReportedCompletio
     Raises:
         SkippedError: it tells of no run that ended, or of one without a limit.
     """
-    try:
-        job = msgspec.json.decode(ad, type=Job)
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise SkippedError(Reason.MALFORMED) from broken
+    job = decoded(ad, _JOB)
     if job.job_status not in (REMOVED, COMPLETED):
         raise SkippedError(Reason.NOT_ENDED)
     start, elapsed = (

@@ -63,7 +63,7 @@ def check_parts(body: bytes) -> None:
 
 
 def check_outline(body: bytes, decode: Callable[[bytes], Any]) -> None:
-    """Refuse an unknown field of the body, and a value that is too long; pass all else by.
+    """Refuse an unknown field of the body, a value that is too long, and one nested too deeply.
 
     Raises:
         InvalidFieldError: there is one.
@@ -75,6 +75,8 @@ def check_outline(body: bytes, decode: Callable[[bytes], Any]) -> None:
         if not quoted:
             return
         raise InvalidFieldError("There is no such field.", quoted.partition("`")[0]) from error
+    except RecursionError as error:
+        raise InvalidFieldError("The body is nested too deeply.", "body") from error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return
     for name in outline.__struct_fields__:

@@ -48,11 +48,6 @@ class Wire(asyncio.Transport):
         self.closed = asyncio.Event()
 
     @property
-    def status(self) -> bytes:
-        """Of the first answer; empty if there is none."""
-        return self.written[9:12]
-
-    @property
     def statuses(self) -> list[bytes]:
         """Of all answers."""
         return re.findall(rb"HTTP/1\.1 (\d+)", self.written)

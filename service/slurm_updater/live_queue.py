@@ -63,7 +63,7 @@ def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]
     for raw in raw_jobs(body):
         try:
             shown = msgspec.json.decode(raw, type=LiveShown)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             continue
         submission = _submission(shown, cluster)
         if submission is None:

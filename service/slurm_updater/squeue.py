@@ -85,7 +85,7 @@ def raw_jobs(body: bytes) -> list[Raw]:
     """
     try:
         return msgspec.json.decode(body, type=Jobs).jobs
-    except (msgspec.MsgspecError, RecursionError) as broken:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as broken:
         raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
 
 
@@ -100,7 +100,7 @@ def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
     for raw in raw_jobs(body):
         try:
             job = _job(msgspec.json.decode(raw, type=Shown), cluster)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             continue
         if job is not None:
             yield job

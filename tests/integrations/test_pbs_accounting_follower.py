@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_service import MOST_TAKEN, fake_service, http
+from fake_service import GARBAGE, MOST_TAKEN, fake_service, http
 
 FOLLOWER = Path(__file__).parents[2] / "integrations" / "pbs" / "walltimed_accounting.py"
-OK = http(200, b'{"accepted": 1, "duplicates": 0}')
+JSON = "Content-Type: application/json"
+OK = http(200, b'{"accepted": 1, "duplicates": 0}', JSON)
 
 
 @pytest.fixture
@@ -228,6 +229,40 @@ def test_after_failures_the_follower_waits_ever_longer_up_to_a_minute(follower, 
     assert looks.waits == [11, 23, 47, 60, 60, 5]
 
 
+def test_something_else_at_the_services_address_ends_nothing(follower, log, capsys):
+    (log / "20310203").write_text(record(1))
+    with fake_service(GARBAGE["no HTTP"], hangs_up=True) as service:
+        assert look(follower, log, service) == 1
+    assert "will try again: 220 mail.example.org ESMTP" in capsys.readouterr().err
+
+
+def test_a_page_of_something_else_is_no_acknowledgement(follower, log):
+    (log / "20310203").write_text(record(1))
+    with fake_service(GARBAGE["HTML"], hangs_up=True) as service:
+        assert look(follower, log, service) == 1
+        service.answer = OK
+        assert look(follower, log, service) == 0
+    assert jobs(service) == ["1", "1"]
+
+
+def test_the_offset_is_that_of_the_look(follower, log, monkeypatch):
+    day, offset = log / "20310203", "+0100"
+    day.write_text(record(1))
+    monkeypatch.setattr(
+        follower.time, "strftime", lambda form: {"%z": offset}.get(form, "20310203")
+    )
+    with fake_service(OK, hangs_up=True) as service:
+
+        def change_to_summer(_):
+            nonlocal offset
+            offset = "+0200"
+            day.write_text(record(1) + record(2))
+
+        follow(follower, log, service, Looks(2, change_to_summer))
+    assert ["utc_offset=%2B0100" in head for head in service.headers] == [True, False]
+    assert "utc_offset=%2B0200" in service.headers[1]
+
+
 def test_a_log_that_may_not_be_read_is_told_with_what_to_do(follower):
     told = follower.advice_about(PermissionError(13, "Permission denied"), None)
     assert "docs/pbs.md says which group" in told
@@ -274,7 +309,7 @@ def test_an_endless_line_is_passed_over(follower, log):
 
 def test_an_answer_that_never_ends_is_not_read(follower, log):
     (log / "20310203").write_text(record(1))
-    with fake_service(http(200, b"", length=10**12), forever=b"x" * 1000) as service:
+    with fake_service(http(200, b"", JSON, length=10**12), forever=b"x" * 1000) as service:
         assert look(follower, log, service) == 0
     assert service.sent < MOST_TAKEN
 

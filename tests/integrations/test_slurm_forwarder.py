@@ -22,7 +22,8 @@ from running_service import eventually
 SCRIPT = Path(__file__).parents[2] / "integrations" / "slurm" / "walltimed_forwarder.py"
 PATH = "/v1/adapters/slurm/jobcomp?cluster=hill"
 DOCUMENT = {"jobid": 7, "script": "#!/bin/sh\n" * 200_000}  # curl asks before it sends so much
-OK = http(200, b"{}")
+JSON = "Content-Type: application/json"
+OK = http(200, b"{}", JSON)
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,13 @@ def test_a_refused_token_is_told_once(module, token, capsys, refused):
     assert f"refuses the token in {token}" in told[0]
 
 
+def test_a_page_of_something_else_is_no_acknowledgement(module, token, capsys):
+    page = http(200, b"<html>It works!</html>", "Content-Type: text/html")
+    with fake_service(page) as service, forwarding(module, address(service), token) as client:
+        assert client.post(PATH, json={}).status_code == 503
+    assert "something else than the service answers" in capsys.readouterr().err
+
+
 def test_without_a_service_or_a_token_slurm_keeps_its_documents(module, token, capsys):
     with fake_service() as service:
         pass
@@ -126,7 +134,7 @@ def test_a_service_on_a_unix_socket_that_hangs_is_given_up(module, token, monkey
 
 
 def test_an_answer_that_never_ends_is_not_read(module, token):
-    endless = http(200, b"", length=10**12)
+    endless = http(200, b"", JSON, length=10**12)
     with (
         fake_service(endless, forever=b"x" * 1000) as service,
         forwarding(module, address(service), token) as client,

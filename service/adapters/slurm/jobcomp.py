@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from service.adapters.documents import decoded
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm.slurm_fields import (
     prediction_id_of,
@@ -51,11 +52,7 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
     Raises:
         SkippedError: the document tells of no run that ended.
     """
-    try:
-        document = _DECODER.decode(body)
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise SkippedError(Reason.MALFORMED) from broken
-    return _completion(document, cluster)
+    return _completion(decoded(body, _DECODER), cluster)
 
 
 def _completion(document: Document, cluster: str | None) -> ReportedCompletion:

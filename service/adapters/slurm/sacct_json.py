@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from service.adapters.documents import decoded
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
@@ -40,6 +41,10 @@ class Job(Struct, gc=False):
     comment: Any = None
 
 
+_JOBS = msgspec.json.Decoder(Jobs)
+_JOB = msgspec.json.Decoder(Job)
+
+
 def read_sacct_json(
     body: bytes, *, cluster: str | None = None
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
@@ -48,11 +53,7 @@ def read_sacct_json(
     Raises:
         SkippedError: the document is none that ``sacct --json`` prints.
     """
-    try:
-        jobs = msgspec.json.decode(body, type=Jobs).jobs
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise SkippedError(Reason.MALFORMED) from broken
-    for position, job in enumerate(jobs, start=1):
+    for position, job in enumerate(decoded(body, _JOBS).jobs, start=1):
         try:
             yield position, completion_of(bytes(job), cluster=cluster)
         except SkippedError as skipped:
@@ -65,10 +66,7 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
     Raises:
         SkippedError: it tells of no run that ended.
     """
-    try:
-        job = msgspec.json.decode(body, type=Job)
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise SkippedError(Reason.MALFORMED) from broken
+    job = decoded(body, _JOB)
     time = _table(job.time)
     _refuse_unrun(job, time)
     minutes = number(time.get("limit"))

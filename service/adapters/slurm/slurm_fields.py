@@ -52,7 +52,8 @@ def status_of(state: Any) -> Status:
         SkippedError: the run goes on.
     """
     words = state if isinstance(state, list) else [state]
-    states = [word.split()[0].rstrip("+") for word in words if isinstance(word, str) and word]
+    texts = [word.split() for word in words if isinstance(word, str)]
+    states = [text[0].rstrip("+") for text in texts if text]
     if any(word in UNFINISHED for word in states):
         raise SkippedError(Reason.NOT_ENDED)
     return next((STATES[word] for word in states if word in STATES), Status.UNKNOWN)

@@ -27,6 +27,9 @@ log = structlog.get_logger()
 FOLLOWING_SECONDS = 1.0
 """How often it is looked whether another process has renewed a queue."""
 
+CLOCKS_APART = 60.0
+"""Seconds by which the clocks of two machines may differ."""
+
 MOST_ATTEMPTS = 5
 """Processes that renew the same queue at once get out of each other's way so often."""
 
@@ -158,14 +161,22 @@ class QueueKeeper:
         for _ in range(MOST_ATTEMPTS):
             snapshot, received_at = self._pending[cluster]
             kept = await self._read(cluster)
-            if kept is not None and kept.queue.snapshot.taken_at > snapshot.taken_at:
-                break  # another process has a newer one
+            if kept is not None and self._is_newer(kept, snapshot):
+                break  # another process has handed it over
             renewed, started = await self._forecast(snapshot, received_at, kept)
             if await self._stored(renewed, started):
                 self._note(renewed.queue, started)
                 break
         if self._pending.get(cluster, (None, 0.0))[0] is snapshot:
             del self._pending[cluster]
+
+    def _is_newer(self, kept: Kept, snapshot: QueueSnapshot) -> bool:
+        """Whether what is kept was taken after the snapshot, and not before a clock was set back.
+
+        Else the queue of a clock that was a day ahead would be shown for a day.
+        """
+        latest = self._clock() + CLOCKS_APART
+        return snapshot.taken_at < kept.queue.snapshot.taken_at <= latest
 
     def _give_up(self, cluster: str) -> None:
         """Keep what was handed over without a forecast: a queue never ends the service."""

@@ -68,6 +68,13 @@ def test_what_was_adopted_is_dropped_by_half_the_loss_that_would_have_had_to_be_
     assert (change.action, held) == ("dropped", Held(now="least-cost"))
 
 
+def test_what_was_adopted_at_an_unknown_time_is_judged_on_all_runs():
+    held = Held(now="attention", before="least-cost")
+    runs_of_both = list(runs(0, 80, "attention", "least-cost"))
+    change, _ = settle(best(), held, runs_of_both[:60], runs_of_both[60:])
+    assert change.review.cases == 80
+
+
 def test_what_was_adopted_is_kept_while_it_loses_by_less():
     change, held = after_adoption(10.0)
     assert -change.review.error < change.review.gain < 0

@@ -48,16 +48,16 @@ def rounds_of(runs, *, every):
 
 
 def test_rounds_are_held_as_often_as_asked_once_there_are_enough_runs(monkeypatch):
-    monkeypatch.setattr(simulated, "FEWEST_JOBS", 40)
-    rounds, attention = rounds_of(85, every=20)
-    assert [ended for ended, _ in rounds.changes] == [40] * 3 + [60] * 3 + [80] * 3
+    monkeypatch.setattr(simulated, "FEWEST_JOBS", 45)
+    rounds, attention = rounds_of(90, every=20)
+    assert [ended for ended, _ in rounds.changes] == [45] * 3 + [65] * 3 + [85] * 3
     assert [change.subject for _, change in rounds.changes[:3]] == ["attention", "auto", "auto"]
     assert [change.action for _, change in rounds.changes[:3]] == ["kept", "adopted", "kept"]
     assert rounds.methods == ["attention", "least-cost"]
     assert rounds.prices.tolist() == [0.0, 1.0]
     assert rounds.attention is attention
-    assert rounds_of(39, every=20)[0].changes == []
-    assert rounds_of(39, every=20)[0].methods == ["least-cost", "least-cost"]
+    assert rounds_of(44, every=20)[0].changes == []
+    assert rounds_of(44, every=20)[0].methods == ["least-cost", "least-cost"]
 
 
 def test_without_rounds_attention_observes_and_nothing_is_changed(monkeypatch):

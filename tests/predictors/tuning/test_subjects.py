@@ -136,6 +136,11 @@ def test_a_price_lies_between_those_whose_rates_are_known(rate, expected):
     assert price.propose(round(expected, 3), too_short(0.5, 0.2, 0.1)) is None
 
 
+def test_an_answer_that_is_exact_is_not_too_short():
+    exact = [noted(100.0, a=[100.0, 100.0])] * 9
+    assert TargetPrice([0.0, 1.0], "a", 0.1, DEMAND).propose(9.0, exact) == 0.0
+
+
 def test_a_rate_that_rises_with_the_price_once_counts_as_if_it_had_not():
     """0.5, 0.2, 0.3, 0.1: the price of 1 reaches 0.2, and behind 3 it falls on to 0.1."""
     price = TargetPrice([0.0, 1.0, 3.0, 7.0], "a", 0.15, DEMAND)

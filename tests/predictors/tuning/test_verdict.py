@@ -63,3 +63,12 @@ def test_noise_is_that_of_users_or_that_of_days_whichever_is_larger():
     assert noise(of_users, ["ann", "bob"] * 10) == pytest.approx(sqrt(20 * 20 / 19) / 20)
     of_days = np.repeat([1.0, -1.0] * 5, 2)
     assert noise(of_days, ["ann", "bob"] * 10) == pytest.approx(sqrt(40 * 10 / 9) / 20)
+
+
+def test_each_user_is_told_from_all_others_in_each_stretch_of_time():
+    """The two of twenty users who gain are one observation each: 2 x 0.81 + 18 x 0.01 squared."""
+    gains = np.zeros(20)
+    gains[0] = gains[2] = 1.0
+    others = (f"u{number:02}" for number in range(20) if number not in {0, 10})
+    users = ["u10", next(others), "u00", *others]
+    assert noise(gains, users) == pytest.approx(sqrt(1.8 * 20 / 19) / 20)

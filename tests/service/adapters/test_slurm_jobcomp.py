@@ -126,6 +126,18 @@ def test_what_is_no_document_is_skipped(body):
     assert skipped.value.reason is Reason.MALFORMED
 
 
+def test_the_run_of_a_job_with_any_bytes_for_a_name_counts():
+    body = json.dumps(CASES["ordinary"] | {"job_name": "BYTES"}).encode()
+    submission = completion_of(body.replace(b"BYTES", b"\xff\xfe")).completion.submission
+    assert submission.application == "\ufffd\ufffd", "Slurm would send it again for ever"
+
+
+@pytest.mark.parametrize("state", [" ", [" "], ["", "\t"]])
+def test_a_state_without_a_word_is_unknown(state):
+    document = CASES["ordinary"] | {"state": state}
+    assert completion_of(json.dumps(document).encode()).completion.status is Status.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [

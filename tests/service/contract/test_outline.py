@@ -15,6 +15,8 @@ NONSENSE = {
     "empty objects": (b'{"x": [' + b"{}," * LARGE + b"{}]}", "body"),
     "numbers": (b'{"method": [' + b"1," * 1_000_000 + b"1]}", "body"),
     "lists in lists": (b"{" + b"[" * LARGE, "body"),
+    "lists in lists with room between": (b'{"method":' + (b"[" + b" " * 9) * LARGE, "body"),
+    "lists in an item": (b'{"submissions":[' + (b"[" + b" " * 9) * LARGE, "body"),
     "unknown fields": (json.dumps({f"k{n}": n for n in range(LARGE)}).encode(), "k0"),
     "a long text": (json.dumps({"method": "a" * LARGE}).encode(), "method"),
     "unknown fields of an item": (

@@ -71,6 +71,11 @@ class Line(Wire):
         self.is_cut = self.has_ended = False
         self.socket = None
 
+    @property
+    def status(self):
+        """Of the first answer; empty if there is none."""
+        return self.written[9:12]
+
     def get_extra_info(self, name, default=None):
         return self.socket if name == "socket" else default
 

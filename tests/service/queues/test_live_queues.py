@@ -137,6 +137,13 @@ def test_a_queue_outlives_the_service_and_other_workers_know_it(live, serve, sql
     live.wait_until(lambda: live.get("/v1/queues/hill").json() == moved)
 
 
+def test_a_queue_of_before_a_clock_was_set_back_does_not_stay(live, monkeypatch):
+    put(live, queue(86_400.0, waiting=[SMALL]))
+    monkeypatch.setattr(live.worker.queues, "_clock", lambda: NOW)
+    shown = put(live, queue(waiting=[SMALL, WIDE]))
+    assert list(starts(shown)) == ["32", "31"]
+
+
 def test_a_queue_that_is_not_renewed_is_shown_as_old(serve, sqlite_url):
     service = serve(sqlite_url)
     assert put(service, queue(waiting=[SMALL]))["is_old"]

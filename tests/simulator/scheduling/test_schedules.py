@@ -327,6 +327,13 @@ def test_as_many_jobs_as_no_queue_has_can_have_reservations():
                 "and its planned start"
             },
         ),
+        (
+            {"policy": "fcfs-pinned"},
+            {
+                "Pinning": "0 s before the planned start; nodes: a pinned job keeps its nodes "
+                "and starts as soon as they are free, in its turn"
+            },
+        ),
         ({"policy": "fcfs"}, {}),
     ],
     ids=str,

@@ -76,6 +76,10 @@ def test_a_result_carries_the_schedule_and_its_rules(written):
     assert result.trace.header["SimulationInput"] == "5 jobs; nothing left out"
 
 
+def test_a_wait_that_nobody_predicted_is_unknown(written):
+    assert written(schedule_of(JOBS, 4, policy="easy")).predicted_wait.tolist() == [-1] * 5
+
+
 @pytest.mark.parametrize(
     ("policy", "promised"), [("conservative", ["0", "9", "0", "12", "11"]), ("easy", [""] * 5)]
 )
