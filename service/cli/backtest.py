@@ -30,7 +30,7 @@ from service.cli.extras import need
 from service.cli.formats import FORMATS, Format, format_of
 from service.cli.importing import OnError, refuse_malformed, zone_named
 from service.cli.options import ConfigFile, load_settings
-from service.cli.outputs import check_file
+from service.cli.outputs import STANDARD_OUTPUT, check_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,6 +143,8 @@ def backtest(
     from simulator.traces.cleaning import NoJobError
     from simulator.traces.files import name_of
 
+    if str(output) == STANDARD_OUTPUT:
+        raise CommandError("Standard output has the verdict: name a file.", ExitCode.USAGE)
     check_file(output)
     semantics = Semantics.adjusted(profile, policy=policy, order=order)
     in_force = in_force_of(load_settings(config=config))

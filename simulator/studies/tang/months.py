@@ -123,9 +123,13 @@ class Months:
     jobs: Sequence[int]
     outlived: float
 
+    def over(self, base: "Months") -> NDArray[np.float64]:
+        """Ratios to the same months of a base; NaN where the base is 0, as if nobody waited."""
+        return np.asarray(self.values / np.where(base.values > 0, base.values, np.nan))
+
     def gains(self, base: "Months") -> NDArray[np.float64]:
-        """Gains in percent over the same months of a base."""
-        return np.asarray(100 * (1 - self.values / base.values))
+        """Gains in percent over the same months of a base; NaN as in ``over``."""
+        return 100 * (1 - self.over(base))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,7 @@ def _measured(parts: Sequence[_Part]) -> Months:
     values = np.array([_values(part) for part in parts]).T
     counted = [int(part.chosen.sum()) for part in parts]
     outlived = sum(int((part.schedule.corrections[part.chosen] > 0).sum()) for part in parts)
-    return Months(np.where(values > 0, values, np.nan), counted, outlived / max(1, sum(counted)))
+    return Months(values, counted, outlived / max(1, sum(counted)))
 
 
 def _values(part: _Part) -> list[float]:

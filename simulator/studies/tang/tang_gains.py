@@ -55,10 +55,7 @@ def _simulated(number: int, played: Played) -> Exhibit:
     for row, (measure, scale) in enumerate(
         {"wait": 100, "slowdown": 10, "weighted wait": 100}.items()
     ):
-        series = [
-            Series(label, _known(scale * found[label].values[row] / base.values[row]))
-            for label in ADJUSTED
-        ]
+        series = [Series(label, _known(scale * found[label].over(base)[row])) for label in ADJUSTED]
         panels.append(
             Panel(
                 title=f"Average {measure} by month, requests are {scale}",

@@ -92,6 +92,7 @@ def test_processes_beside_each_other_find_the_same(walltimed, log):
         (("--profile", "bold"), "There is no adjustment 'bold'"),
         (("--output", "nowhere/page.html"), "there is no directory nowhere"),
         (("--output", "."), "is a directory"),
+        (("-o", "-"), "Standard output has the verdict: name a file."),
     ],
 )
 def test_what_cannot_be_tested_is_said_in_a_sentence(walltimed, log, options, complaint):

@@ -16,7 +16,7 @@ from simulator.studies.klusacek.klusacek_simulations import name_of, runs
 from simulator.studies.rocchetti.rocchetti_findings import Finding, counted, whole_orders
 from simulator.studies.rocchetti.stretches import Stretch
 from simulator.studies.study import StudyError
-from simulator.studies.tang.months import MonthSimulation
+from simulator.studies.tang.months import Months, MonthSimulation
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
@@ -105,6 +105,15 @@ def test_a_finding_is_counted_over_stretches_with_an_interval():
     assert found.upper == pytest.approx(2)
     assert counted(less._replace(grows=True), [(100, 50), (100, 200)]).held == 1
     assert np.isnan(counted(less, [(0, 0)]).ratio)
+
+
+def test_a_month_in_which_nobody_waits_any_more_is_gained_whole():
+    requests, predicted = (
+        Months(values=np.array([waits], dtype=float), jobs=[5, 5, 5], outlived=0.0)
+        for waits in ((10, 20, 0), (0, 15, 3))
+    )
+    assert predicted.gains(requests)[0, :2].tolist() == [100, 25]
+    assert np.isnan(predicted.gains(requests)[0, 2])
 
 
 def test_whole_orders_are_those_of_the_paper_in_waits_and_makespans():
