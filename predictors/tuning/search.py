@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import chain, combinations
+from typing import Self
 
 from msgspec import Struct
 
@@ -15,6 +16,10 @@ class SearchUnavailableError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        """As another process gets it: an exception is made again from what it was made of."""
+        return type(self), ()
 
 
 def has_genetic() -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from predictors.tuning.search import SearchUnavailableError
 from simulator.learning.training import LearningUnavailableError
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
@@ -85,6 +86,7 @@ def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
         MalformedLineError(Reject(7, "3 fields instead of 18")),
         NoJobError("log.swf", "played", {"never-ran": 3}),
         LearningUnavailableError(),
+        SearchUnavailableError(),
     ],
     ids=lambda error: type(error).__name__,
 )
