@@ -54,7 +54,7 @@ class InProcess:
         self.worker = self.app.state.worker
         self.token = None
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self):
         self._thread.start()
