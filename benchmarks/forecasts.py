@@ -11,6 +11,7 @@ over HTTP, where three processes work, by the clock on the wall.
 """
 
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -61,9 +62,7 @@ def shared(policy: str) -> dict[str, tuple[float, float]]:
     """Every combination of estimators in one state of the paper's cluster."""
     rules, state = SHARED_POLICIES[policy], state_of(policy)
     return {
-        name: milliseconds(
-            lambda pace=pace: simulation.forecast(state.cluster, state.queue, rules, pace)
-        )
+        name: milliseconds(partial(simulation.forecast, state.cluster, state.queue, rules, pace))
         for name, pace in ESTIMATORS.items()
         if not name.startswith("hybrid")
     }
@@ -177,7 +176,7 @@ def main() -> None:
     snapshot = large_snapshot()
     for policy in POLICIES:
         semantics = Semantics(policy=policy)
-        mid, top = milliseconds(lambda rules=semantics: forecast(snapshot, rules), repeats=10)
+        mid, top = milliseconds(partial(forecast, snapshot, semantics), repeats=10)
         word = f"  {verdict(mid, EASY_LIMIT)}" if policy == "easy" else ""
         print(f"{policy:<20}{mid:9.2f} ({top:.2f}){word}")
 

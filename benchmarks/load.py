@@ -114,11 +114,11 @@ def closed_loop(
                 continue
             now = perf_counter()
             times.append(now - connection.since)
-            request = next(todo, None) if now < end else None
-            if request is None:
+            following = next(todo, None) if now < end else None
+            if following is None:
                 busy.remove(connection)
             else:
-                connection.send(request, now)
+                connection.send(following, now)
     return finished(opened, times, begin)
 
 

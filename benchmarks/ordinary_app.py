@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from service.contract.bodies import PredictionRequest
 from service.http.server import configuration
+from service.settings import Settings
 
 
 class Basis(BaseModel):
@@ -61,6 +62,6 @@ def application() -> FastAPI:
 if __name__ == "__main__":
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-        settings = configuration(application, workers=1, connections=1000)
+        settings = configuration(application, Settings(max_connections=1000))
         settings.http = "httptools"  # uvicorn's own, not the service's
         uvicorn.Server(settings).run(sockets=[listener])

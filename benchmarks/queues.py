@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 
@@ -108,11 +109,12 @@ def what_if(client: Client, variants: int) -> None:
 
 def predictions(url: str, lasting: float) -> float:
     """The 99th percentile of predictions in milliseconds."""
-    taken, ends = [], time.perf_counter() + lasting
+    taken: list[float] = []
+    ends = time.perf_counter() + lasting
     with Client(base_url=url, timeout=60) as client:
         while time.perf_counter() < ends:
             job = {"user": f"u{len(taken) % USERS}", "requested_walltime": 7200}
-            taken.append(1000 * seconds(lambda job=job: client.post("/v1/predictions", json=job)))
+            taken.append(1000 * seconds(partial(client.post, "/v1/predictions", json=job)))
             time.sleep(PAUSE)
     return quantiles(taken, n=100)[-1]
 
@@ -170,11 +172,11 @@ def measure(client: Client) -> None:
     first, *others = [hand_over(client) for _ in range(6)]
     print(f"{2 * JOBS:,} jobs on {CORES:,} cores; seconds, median (slowest)")
     print(f"first forecast, the process being started: {first[1]:.2f}")
-    for name, taken in zip(("handed over", "forecast"), zip(*others, strict=True), strict=True):
-        print(f"{name:<24}{median(taken):.3f} ({max(taken):.3f})")
+    for name, each in zip(("handed over", "forecast"), zip(*others, strict=True), strict=True):
+        print(f"{name:<24}{median(each):.3f} ({max(each):.3f})")
     for variants in (1, 8):
         what_if(client, variants)
-        taken = [seconds(lambda v=variants: what_if(client, v)) for _ in range(REPEATS)]
+        taken = [seconds(partial(what_if, client, variants)) for _ in range(REPEATS)]
         word = "reached" if max(taken) <= WHAT_IF_LIMIT else "missed"
         print(
             f"what-if, {variants} variant{'s' if variants > 1 else ' '}      "

@@ -147,8 +147,9 @@ def serving(
     if pinned:
         os.sched_setaffinity(process.pid, {SERVER_CORE})
     try:
-        found = re.search(r"http://([\d.]+):(\d+)", process.stdout.readline())
-        yield Server((found[1], int(found[2])), process.pid)
+        assert process.stdout is not None  # noqa: S101 - for mypy
+        [(host, port)] = re.findall(r"http://([\d.]+):(\d+)", process.stdout.readline())
+        yield Server((host, int(port)), process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -301,7 +302,7 @@ def measure_imports(file: Path, todo: list[bytes], options: argparse.Namespace) 
 
 def loads(todo: list[bytes], seconds: float) -> dict[str, Load]:
     """What is measured, by name."""
-    closed = {
+    closed: dict[str, Load] = {
         f"{connections} connections": partial(
             closed_loop, requests=cycle(todo), connections=connections, seconds=seconds
         )

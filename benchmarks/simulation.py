@@ -14,9 +14,11 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
@@ -39,7 +41,7 @@ class Case:
     """What is simulated, and what is to be reached."""
 
     trace: str
-    rules: dict[str, object]
+    rules: Mapping[str, Any]
     estimates: str = "requested"
     limit: int | None = None
     jobs_per_second: float | None = None

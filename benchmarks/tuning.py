@@ -12,6 +12,7 @@ The times are processor seconds of one core, compilation excluded.
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import process_time
@@ -27,9 +28,9 @@ from predictors.memory.job_table import features_of
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import genetic
 from predictors.tuning.batch import Batch, batch_of
-from predictors.tuning.genetic import GENERATIONS, GENES, decode
+from predictors.tuning.genetic import GENES, decode
 from predictors.tuning.objective import Errors
-from predictors.tuning.plan import TuningPlan
+from predictors.tuning.plan import GENERATIONS, TuningPlan
 from predictors.tuning.round import tune
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions as runs_of
@@ -124,7 +125,7 @@ def straightforward_seconds(completions: Sequence[Completion]) -> float:
     slow = Straightforward(training, trials)
     total = 0.0
     for parameters in individuals(batch):
-        seconds, errors = timed(lambda parameters=parameters: slow.errors(parameters))
+        seconds, errors = timed(partial(slow.errors, parameters))
         total += seconds
         fast = batch.errors(parameters).cost(PENALTY)
         if abs(errors.cost(PENALTY) - fast) > 1e-9 * fast:
@@ -141,7 +142,7 @@ def measure(name: str, completions: list[Completion]) -> bool:
             history=HISTORY, training=TRAINING, test=TEST, penalty=PENALTY, search=search
         )
         tune(completions, KnnParameters(), plan)
-        seconds, done = timed(lambda plan=plan: tune(completions, KnnParameters(), plan))
+        seconds, done = timed(partial(tune, completions, KnnParameters(), plan))
         straightforward = each * done.evaluations
         ratio = straightforward / seconds
         good &= seconds <= MOST_SECONDS and ratio >= LEAST_RATIO
