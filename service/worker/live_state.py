@@ -83,11 +83,13 @@ class ClusterState:
         knn = self.predictors[Knn.name]
         if isinstance(knn, Knn) and knn.given != standing.knn.now:
             self.predictors[Knn.name] = knn.retuned(standing.knn.now)
-        weights, adopted = standing.attention.now, standing.price.before is not None
+        weights, price = standing.attention.now, standing.price
+        # A price that is back after a later one has lost has replaced nothing itself.
+        adopted = price.before is not None or price.now != self._prices[Attention.name]
         attention, least_cost = self.predictors[Attention.name], self.predictors[LeastCost.name]
         if isinstance(attention, Attention) and isinstance(least_cost, LeastCost):
-            of_attention = standing.price.now if adopted else self._prices[Attention.name]
-            of_least_cost = standing.price.now if adopted else self._prices[LeastCost.name]
+            of_attention = price.now if adopted else self._prices[Attention.name]
+            of_least_cost = price.now if adopted else self._prices[LeastCost.name]
             if (attention.weights, attention.price) != (weights, of_attention):
                 self.predictors[Attention.name] = attention.reweighed(weights, price=of_attention)
             if least_cost.price != of_least_cost:
