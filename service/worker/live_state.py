@@ -79,10 +79,12 @@ class ClusterState:
         }
 
     def retune(self, standing: Standing) -> None:
-        """Let methods answer by what is in force from now on; costs nothing if they do."""
-        knn = self.predictors[Knn.name]
-        if isinstance(knn, Knn) and knn.given != standing.knn.now:
-            self.predictors[Knn.name] = knn.retuned(standing.knn.now)
+        """Let methods answer by what is in force from now on; costs nothing if they do.
+
+        Raises:
+            ValueError: the parameters of knn look further back than the settings let it remember;
+                all else is in force nevertheless.
+        """
         weights, price = standing.attention.now, standing.price
         # A price that is back after a later one has lost has replaced nothing itself.
         adopted = price.before is not None or price.now != self._prices[Attention.name]
@@ -95,6 +97,9 @@ class ClusterState:
             if least_cost.price != of_least_cost:
                 self.predictors[LeastCost.name] = least_cost.repriced(of_least_cost)
         self.chosen = standing.auto.now
+        knn = self.predictors[Knn.name]
+        if isinstance(knn, Knn) and knn.given != standing.knn.now:
+            self.predictors[Knn.name] = knn.retuned(standing.knn.now)
 
     def resolved(self, method: str) -> str:
         """The method that answers for a name."""
@@ -244,6 +249,7 @@ class LiveState:
         check_methods(settings)
         self._settings = settings
         self._metrics = metrics
+        self._complaints = Complaints()
         self._unknown = ClusterState(settings, metrics)
         self._clusters: dict[str, ClusterState] = {}
 
@@ -276,7 +282,8 @@ class LiveState:
             try:
                 self._clusters[cluster].retune(standing[cluster])
             except ValueError as error:
-                log.warning("what was adopted does not fit", cluster=cluster, reason=str(error))
+                if self._complaints.is_due(cluster, "retune"):
+                    log.warning("what was adopted does not fit", cluster=cluster, reason=str(error))
 
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""

@@ -3,7 +3,7 @@
 import pytest
 from runs import a_run
 
-from predictors.methods.attention_weights import shipped
+from predictors.methods.attention_weights import NOTHING_LEARNED, shipped
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adopting import Held
 from predictors.tuning.cluster_round import Standing
@@ -52,3 +52,21 @@ def test_the_price_that_is_in_force_is_answered_by(live, held, expected):
     assert prices(live) == expected
     live.retune({CLUSTER: standing()})
     assert prices(live) == [1.0, 2.0]
+
+
+def test_parameters_of_knn_that_do_not_fit_keep_nothing_else_from_being_in_force(live, capsys):
+    too_long = Held(now=KnnParameters(history=50_000))
+    adopted = standing(
+        knn=too_long,
+        attention=Held(now=NOTHING_LEARNED),
+        price=Held(now=3.0),
+        auto=Held(now="least-cost"),
+    )
+    for _ in range(3):  # as a worker looks once a second
+        live.retune({CLUSTER: adopted})
+    state = live.of(CLUSTER)
+    assert state.predictors["attention"].weights is NOTHING_LEARNED
+    assert prices(live) == [3.0, 3.0]
+    assert state.resolved("auto") == "least-cost"
+    assert state.predictors["knn"].given == KnnParameters()
+    assert capsys.readouterr().out.count("does not fit") == 1
