@@ -187,10 +187,12 @@ class Knn:
         """
         if question.explain or question.elapsed is not None:
             return self._answered(submission, question)
+        # first: whoever asks has runs ranked as they end
+        bins = self._calibration.bins(self._recent.window(submission))
         about = self._about(submission)
         if about is None:
             return unknown(submission, question, method=self.name)
-        levels = self._calibration.bins(about[1]), self._calibration.history
+        levels = bins, self._calibration.history
         count, mean, deviation, found = knn_search.certain(about, levels, wanted(question))
         if not count:
             return unknown(submission, question, method=self.name)

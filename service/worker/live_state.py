@@ -22,7 +22,7 @@ from predictors.base import (
     request_of,
 )
 from predictors.correction_by_history import Survivors
-from predictors.jobs import Basis, Completion, Prediction, Status, Submission
+from predictors.jobs import LATEST_TIME, Basis, Completion, Prediction, Status, Submission
 from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
@@ -107,7 +107,7 @@ class ClusterState:
 
     def settle(self) -> None:
         """Rank the folded runs now, so that no request has to wait for it."""
-        job = Submission(requested_walltime=3600.0, submit_time=inf, user="u")
+        job = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
         for method in UNCERTAIN:
             self.ask(method, job, USUAL, phase="observe")
 
@@ -309,6 +309,9 @@ class LiveState:
                 is_old = completion.end_time < since.get(completion.submission.cluster, -inf)
                 learn = state.learn_old if is_old else state.learn
                 learn(completion, state.windowed)
+
+    def settle(self) -> None:
+        """Rank what was learned by what is in force now, so that no request has to wait for it."""
         for state in self._clusters.values():
             state.settle()
 

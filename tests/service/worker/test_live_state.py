@@ -1,8 +1,12 @@
 """What rounds have adopted is what a process answers by."""
 
+import numpy as np
 import pytest
 from runs import a_run
 
+from predictors.base import USUAL
+from predictors.memory.columns import LEVEL
+from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import NOTHING_LEARNED, shipped
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adopting import Held
@@ -70,3 +74,18 @@ def test_parameters_of_knn_that_do_not_fit_keep_nothing_else_from_being_in_force
     assert state.resolved("auto") == "least-cost"
     assert state.predictors["knn"].given == KnnParameters()
     assert capsys.readouterr().out.count("does not fit") == 1
+
+
+def test_after_a_start_all_is_ranked_by_what_is_in_force():
+    runs = [a_run(str(n), start=1000.0 * n, runtime=60.0 + n * n % 977) for n in range(400)]
+    state, alone = LiveState(Settings(), Metrics()), Attention(weights=NOTHING_LEARNED)
+    for run in runs:
+        alone.observe(run)
+    state.remember(runs, runs)
+    state.retune({CLUSTER: standing(attention=Held(now=NOTHING_LEARNED))})
+    state.settle()
+    cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
+    for name in ("knn", "percentile", "least-cost", "attention"):
+        ranks = cluster.predictors[name]._recent.columns[0][LEVEL, : len(runs)]
+        assert not np.isnan(ranks).any(), f"a request would have to wait for {name}"
+    assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
