@@ -249,6 +249,8 @@ class Attention:
     ) -> list[tuple[PastRun, float]]:
         """The user's runs, each with all the weight of its atoms."""
         user = self._recent.ids_of(submission)[0]
+        if user == UNKNOWN:  # of somebody new, whose number is that of nobody known
+            return []
         owners = self._recent.columns[1][USER]
         total: dict[int, float] = {}
         for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):

@@ -19,6 +19,7 @@ from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_search import RUNS_BY_HAND
 from predictors.methods.attention_unseen import STEPS, UNSEEN
 from predictors.methods.attention_weights import Weights, shapes_of, shipped
+from predictors.uncertainty import YOUNG
 
 HOUR = 3600.0
 
@@ -353,6 +354,13 @@ def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
     (own,) = asked.explanation
     assert (own.job_id, own.runtime, own.requested_walltime) == ("7", 1800.0, 2 * HOUR)
     assert own.weight == pytest.approx(2 / (2 + e + 1), rel=1e-5)
+
+
+def test_an_explanation_to_somebody_new_names_no_runs_of_nobody_known():
+    attention = told([run(10.0 * i, 900.0, user=None) for i in range(5)], only())
+    answer = attention.ask(submission(user="new"), Question(explain=True))
+    assert answer.basis.reason == YOUNG
+    assert answer.explanation == ()
 
 
 def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
