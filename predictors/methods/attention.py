@@ -241,19 +241,20 @@ class Attention:
             price=self._price * mean,
             basis=basis_of(own, others),
             counts=self._calibration.at(submission),
-            runs=partial(self._runs, submission, rows, weights),
+            runs=partial(self._runs, submission, values, weights, rows),
         )
 
     def _runs(
-        self, submission: Submission, rows: Rows, weights: Floats
+        self, submission: Submission, values: Floats, weights: Floats, rows: Rows, elapsed: float
     ) -> list[tuple[PastRun, float]]:
-        """The user's runs, each with all the weight of its atoms."""
+        """The user's runs, each with the weight of its atoms that are longer than ``elapsed``."""
         user = self._recent.ids_of(submission)[0]
         if user == UNKNOWN:  # of somebody new, whose number is that of nobody known
             return []
         owners = self._recent.columns[1][USER]
         total: dict[int, float] = {}
-        for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):
+        longer = values > elapsed
+        for row, weight in zip(rows[longer].tolist(), weights[longer].tolist(), strict=True):
             if row >= 0 and owners[row] == user:
                 total[row] = total.get(row, 0.0) + weight
         return [(self._recent.run_at(row), weight) for row, weight in total.items()]

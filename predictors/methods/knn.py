@@ -249,7 +249,7 @@ class Knn:
         values, rows = knn_search.distribution(*about)
         if not len(values):
             return None
-        return Weighed.equally(values, counts, partial(self._recent.runs_of, submission.user, rows))
+        return Weighed.equally(values, rows, counts, partial(self._recent.runs_of, submission.user))
 
     def _about(self, submission: Submission) -> knn_search.About | None:
         return _sought(self._recent, submission, self._columns, self._sizes, self._metric)

@@ -356,6 +356,13 @@ def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
     assert own.weight == pytest.approx(2 / (2 + e + 1), rel=1e-5)
 
 
+def test_an_explanation_of_a_running_job_counts_the_atoms_that_are_longer():
+    """Half an hour of two is a quarter of an hour when scaled: over, once 1000 s have passed."""
+    attention = told([run(10.0, 1800.0, request=2 * HOUR)], only())
+    asked = attention.ask(submission(), Question(explain=True, elapsed=1000.0))
+    assert [each.weight for each in asked.explanation] == pytest.approx([1 / 2])
+
+
 def test_an_explanation_to_somebody_new_names_no_runs_of_nobody_known():
     attention = told([run(10.0 * i, 900.0, user=None) for i in range(5)], only())
     answer = attention.ask(submission(user="new"), Question(explain=True))
