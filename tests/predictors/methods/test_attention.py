@@ -346,6 +346,16 @@ def test_other_weights_may_have_a_price_of_their_own():
         attention.reweighed(only(), price=1001)
 
 
+def test_of_a_request_below_a_second_nothing_that_is_said_is_longer():
+    runs = [run(10.0 * i, 0.4, request=0.5) for i in range(250)]
+    attention, job = told(runs, shipped()), submission(request=0.5)
+    assert attention.distribution(job)[0].max() == 0.5
+    answer = attention.ask(job, Question())
+    assert 0 <= answer.interval.lower <= answer.median <= answer.interval.upper <= 0.5
+    found = attention.quantiles(job, (0.1, 0.5, 0.9, 0.99))
+    assert found == sorted(found)
+
+
 def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
     """The run counts twice, as it is and scaled; bob's, which weighs the most, is not hers."""
     runs = [run(5.0, 60.0, user="bob"), run(10.0, 1800.0, request=2 * HOUR, job_id="7")]
