@@ -2,18 +2,21 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from runs import a_run
 
 from predictors.base import USUAL
+from predictors.jobs import LATEST_TIME
 from predictors.memory.columns import LEVEL
 from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import NOTHING_LEARNED, shipped
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adopting import Held
-from predictors.tuning.cluster_round import Standing
+from predictors.tuning.cluster_round import ClusterRound, Standing
 from service.metrics import Metrics
 from service.settings import Settings
 from service.worker.live_state import LiveState
+from service.worker.tuning.in_force import adoptions
 
 CLUSTER = "default"
 
@@ -89,3 +92,14 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
         ranks = cluster.predictors[name]._recent.columns[0][LEVEL, : len(runs)]
         assert not np.isnan(ranks).any(), f"a request would have to wait for {name}"
     assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
+
+
+@pytest.mark.parametrize(("last_end", "expected"), [(1e9, 1e9), (LATEST_TIME, 2e9)])
+def test_what_was_adopted_is_looked_at_again_in_spite_of_an_end_far_in_the_future(
+    last_end, expected
+):
+    usual = standing()
+    price = Held(now=3.0, before=1.0, since=last_end)
+    found = ClusterRound(knn=None, changes=[], standing=replace(usual, price=price))
+    (row,) = adoptions(found, usual, usual, now=2e9)
+    assert (row.parameters, row.made_until) == (3.0, expected)
