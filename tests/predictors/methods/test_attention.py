@@ -12,13 +12,14 @@ from predictors.base import Memory, Question
 from predictors.jobs import Completion, Submission
 from predictors.memory.calibration import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS
-from predictors.methods.attention import Attention, without_digits
+from predictors.methods.attention import Attention
 from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_search import RUNS_BY_HAND
 from predictors.methods.attention_unseen import STEPS, UNSEEN
 from predictors.methods.attention_weights import Weights, shapes_of, shipped
+from predictors.names import without_digits
 from predictors.uncertainty import YOUNG
 
 HOUR = 3600.0
