@@ -93,5 +93,5 @@ def _drawn(
             continue
         ratio = sample(ratios, passed / estimate, place)
         if ratio is not None:
-            drawn[row] = max(passed + 1, min(request, round(estimate * ratio)))
+            drawn[row] = max(passed + 1, round(min(request, estimate * ratio)))
     return drawn

@@ -196,6 +196,14 @@ def test_in_other_futures_the_jobs_of_one_owner_err_together():
     assert futures(alone, Semantics(), [], 50) == []
 
 
+@pytest.mark.parametrize("ratio", [1e308, float("inf")])
+def test_however_much_longer_than_predicted_a_run_took_no_future_is_beyond_the_request(ratio):
+    """A run of a request of next to no time took more than any number of times as long."""
+    shown = Snapshot(processors=4, running=jobs(), waiting=jobs((4, 100, 40, 40, 0)))
+    (future,) = futures(shown, Semantics(), [ratio], 1)
+    assert future.end.tolist() == [100]
+
+
 def test_waits_are_told_at_arrival():
     """The third job is told 19 s: the first one ends at 10 and not at 20."""
     workload = workload_of([(0, 4, 10, 20), (0, 4, 5, 5), (1, 4, 5, 5)], 4)
