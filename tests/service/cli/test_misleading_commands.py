@@ -233,6 +233,13 @@ def test_a_round_s_table_fits_eighty_columns(capsys, monkeypatch):
     assert "template after: user+group+queue+application" in lines
 
 
+def test_a_place_where_no_socket_for_users_can_be_made_is_told(walltimed, monkeypatch):
+    monkeypatch.setenv("WALLTIMED_USERS_SOCKET", "no/users.sock")
+    code, _, told = walltimed("serve")
+    assert code == 2
+    assert "no/users.sock cannot be written: there is no directory no" in told
+
+
 SECRET = "wt_0123456789ab_" + "5ec2e7" * 10
 
 
