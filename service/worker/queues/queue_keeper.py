@@ -244,6 +244,8 @@ class QueueKeeper:
         """Count what has started."""
         names = {name for pool in queue.snapshot.pools for name in pool.queues}
         for each in started:
+            if not each.outlook.points:
+                continue  # it was held until now, or larger than the machine
             name = each.job.submission.queue
             self._metrics.queues.waited(
                 queue.snapshot.cluster,

@@ -285,3 +285,11 @@ def test_a_stored_queue_of_another_form_is_as_good_as_none(live):
     live.worker.store.queues.replace("hill", 1, b"no queue", received_at=NOW)
     shown = put(live, queue(running=[LONG], waiting=[WIDE]))
     assert starts(shown) == {"30": -100, "31": 600}
+
+
+def test_a_job_that_was_held_and_starts_at_once_spoils_nobody_s_forecast(live):
+    put(live, queue(waiting=[job("33", 1, 50, held=True), SMALL]))
+    started = [{**job("33", 1, 50), "start_time": NOW + 30}, {**SMALL, "start_time": NOW + 30}]
+    put(live, queue(60.0, running=started))
+    assert live.get("/v1/queues/hill").json()["trouble"] is None
+    assert live.metric("walltimed_job_wait_seconds_count", cluster="hill", kind="come") == 1
