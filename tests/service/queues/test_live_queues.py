@@ -293,3 +293,21 @@ def test_a_job_that_was_held_and_starts_at_once_spoils_nobody_s_forecast(live):
     put(live, queue(60.0, running=started))
     assert live.get("/v1/queues/hill").json()["trouble"] is None
     assert live.metric("walltimed_job_wait_seconds_count", cluster="hill", kind="come") == 1
+
+
+def test_what_if_says_of_a_request_that_is_too_short_that_it_holds_few_runs(live):
+    runs = [
+        run_of(
+            f"r{n}", cluster="hill", user="ada", application="solve", runtime=1800.0 + n % 100,
+            requested_walltime=2400.0, end_time=NOW - 60 * n,
+        )
+        for n in reversed(range(300))
+    ]  # fmt: skip
+    live.complete(*runs)
+    submission = {"requested_walltime": 1500, "user": "ada", "application": "solve"}
+    variants = [{"requested_walltime": walltime} for walltime in (600, 1400, 2400)]
+    asked = {"submission": submission, "variants": variants}
+    answer = live.post("/v1/queues/hill/what-if", asked).json()
+    shares = [each["share_held"] for each in (answer["as_written"], *answer["variants"])]
+    assert max(shares[:3]) < 0.5, shares
+    assert shares[3] > 0.9, shares
