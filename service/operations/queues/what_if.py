@@ -229,12 +229,13 @@ class WhatIf:
 
     def _remembered(self, queue: LiveQueue) -> list[Estimate]:
         """The estimates of a queue that another process has forecast, without its ladders."""
+        state = self._follower.state_of(queue.snapshot.cluster)
         return [
             Estimate(
                 runtime=queue.outlooks[job.job_id].predicted
                 if job.job_id in queue.outlooks
                 else job.submission.requested_walltime,
-                priority=0.0,
+                priority=self._keeper.estimates.priority(state, job.submission),
             )
             for job in queue.snapshot.jobs
         ]

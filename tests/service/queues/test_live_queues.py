@@ -311,3 +311,14 @@ def test_what_if_says_of_a_request_that_is_too_short_that_it_holds_few_runs(live
     shares = [each["share_held"] for each in (answer["as_written"], *answer["variants"])]
     assert max(shares[:3]) < 0.5, shares
     assert shares[3] > 0.9, shares
+
+
+def test_every_worker_says_the_same_of_a_what_if_where_users_have_priorities(
+    live, serve, sqlite_url
+):
+    put(live, queue(running=[LONG], waiting=[WIDE], policy="fcfs", order="psp"))
+    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
+    asked = {"submission": {"requested_walltime": 900, "user": "ada", "queue": "short"}}
+    answers = [each.post("/v1/queues/hill/what-if", asked).json() for each in (live, other)]
+    assert [each["as_written"]["start_time"] - NOW for each in answers] == [650, 650]
