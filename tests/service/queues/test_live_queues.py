@@ -322,3 +322,14 @@ def test_every_worker_says_the_same_of_a_what_if_where_users_have_priorities(
     asked = {"submission": {"requested_walltime": 900, "user": "ada", "queue": "short"}}
     answers = [each.post("/v1/queues/hill/what-if", asked).json() for each in (live, other)]
     assert [each["as_written"]["start_time"] - NOW for each in answers] == [650, 650]
+
+
+def test_a_job_that_is_requeued_is_scored_by_what_was_forecast_since(live):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    put(live, queue(60.0, running=[{**WIDE, "start_time": NOW + 30}]))
+    again = put(live, queue(120.0, waiting=[WIDE]))
+    assert again["jobs"][0]["moved_since_arrival"] == 0
+    put(live, queue(180.0, running=[{**WIDE, "start_time": NOW + 150}]))
+    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
+    first = next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
+    assert (first["jobs"], first["mean_absolute_error"]) == (2, (570 + 30) / 2)
