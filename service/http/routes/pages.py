@@ -132,12 +132,16 @@ def add_overviews(router: APIRouter, pages: Pages) -> None:
     """Add the pages about the service and its methods."""
 
     @router.get("/", **HIDDEN)
-    async def now(request: Request) -> Response:
-        return await pages.shown(request, pages.site.now)
+    async def now(request: Request, cluster: Cluster = None) -> Response:
+        return await pages.shown(
+            request, lambda visitor, url: pages.site.now(visitor, url, cluster=cluster)
+        )
 
     @router.get("/docs", **HIDDEN)
-    async def api(request: Request) -> Response:
-        return await pages.shown(request, pages.site.api)
+    async def api(request: Request, cluster: Cluster = None) -> Response:
+        return await pages.shown(
+            request, lambda visitor, url: pages.site.api(visitor, url, cluster=cluster)
+        )
 
     @router.get("/accuracy", **HIDDEN)
     async def accuracy(

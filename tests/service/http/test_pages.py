@@ -47,18 +47,18 @@ def log_in(service, text, to="/", headers=OWN):
     )
 
 
-def store_queue(service, job_id, *, version=1, **known):
+def store_queue(service, job_id, *, version=1, cluster="default", **known):
     """Put a queue of one waiting job into the store, as if it had been handed over and forecast."""
     asked = Submission(requested_walltime=60.0, submit_time=NOW, job_id=job_id, **known)
     snapshot = QueueSnapshot(
-        cluster="default",
+        cluster=cluster,
         taken_at=NOW,
         rules=Rules(),
         pools=(Pool(processors=4),),
         jobs=(LiveJob(submission=asked, state=JobState.WAITING),),
     )
     content = packed(LiveQueue(snapshot=snapshot, received_at=NOW + version))
-    assert service.worker.store.queues.replace("default", version, content, received_at=NOW)
+    assert service.worker.store.queues.replace(cluster, version, content, received_at=NOW)
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -330,3 +330,15 @@ def test_the_job_of_somebody_else_is_unknown(closed):
     log_in(service, texts["self"])
     assert service.get("/job", id="1001").status_code == 404
     assert "1001" not in service.get("/queue").text
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/accuracy", "/job", "/user", "/what-if"])
+def test_a_cluster_can_be_chosen_on_every_page_and_stays(service, path):
+    service.complete(run_of("1", cluster="dale"), run_of("2", cluster="hill"))
+    store_queue(service, "7", cluster="hill")
+    service.wait_until(lambda: service.worker.queues.of("hill"))
+    page = service.get(path, cluster="hill", id="7", name="ada").text
+    assert "<option selected>hill</option>" in page
+    assert 'href="/?cluster=hill"' in page
+    (target,) = re.findall(r'<form method="get" action="([^"]*)"><label>Cluster', page)
+    assert service.get(target, cluster="dale").status_code == 200
