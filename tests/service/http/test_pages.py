@@ -342,3 +342,13 @@ def test_a_cluster_can_be_chosen_on_every_page_and_stays(service, path):
     assert 'href="/?cluster=hill"' in page
     (target,) = re.findall(r'<form method="get" action="([^"]*)"><label>Cluster', page)
     assert service.get(target, cluster="dale").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/queue?user=%01", "/queue?queue=%01", "/user?name=", "/user", "/users?cluster=%01"]
+)
+def test_a_name_that_nobody_can_have_is_refused_on_a_page(unchanged, path):
+    answer = unchanged.request("GET", path)
+    assert answer.status_code == 422
+    assert answer.text.startswith("<!doctype html>")
+    assert "string of 1 to 256 printable characters" in answer.text
