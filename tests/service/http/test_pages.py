@@ -1,9 +1,12 @@
 """The pages over HTTP: who may see them, what they are told, and that nothing of a name is run."""
 
 import hashlib
+import html
+import json
 import re
+import shlex
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import pytest
 from asgi_client import METHOD, NOW, run_of
@@ -261,6 +264,7 @@ def test_names_are_shown_and_never_run(serve, sqlite_url, path):
     service.predict(**names, job_id="1", cluster=HOSTILE[:60], submit_time=1_699_999_000)
     service.complete(run_of("1", cluster=HOSTILE[:60], **names))
     store_queue(service, HOSTILE, **names)
+    service.wait_until(lambda: service.worker.queues.of("default"))
     text = service.get(path, name=HOSTILE, walltime=HOSTILE, user=HOSTILE).text
     assert "<img src=x" not in text
     assert "<script>alert" not in text
@@ -352,3 +356,15 @@ def test_a_name_that_nobody_can_have_is_refused_on_a_page(unchanged, path):
     assert answer.status_code == 422
     assert answer.text.startswith("<!doctype html>")
     assert "string of 1 to 256 printable characters" in answer.text
+
+
+def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(service):
+    name = 'it\'s "a/b" $(reboot)'
+    typed = {}
+    for path in ("/queue", "/rounds"):
+        text = html.unescape(service.get(path, cluster=name).text)
+        line = re.search(r"<pre[^>]*><code>(curl .*?)</code>", text)[1]
+        typed[path] = shlex.split(line)
+    assert unquote(typed["/queue"][3].rpartition("/")[2]) == name
+    assert not re.search(r"[$'\"() ]", typed["/queue"][3])
+    assert json.loads(typed["/rounds"][3]) == {"cluster": name}
