@@ -30,7 +30,14 @@ from service.queues.live_playing import (
     samples_for,
 )
 from service.queues.outlook import LiveQueue
-from service.queues.queue_columns import columns, pool_queues, semantics_of
+from service.queues.queue_columns import (
+    PoolQueue,
+    columns,
+    number_of,
+    owner_of,
+    pool_queues,
+    semantics_of,
+)
 from service.queues.request import suggested_request
 from service.queues.snapshot import JobState, LiveJob
 from service.settings import Settings
@@ -212,7 +219,7 @@ class WhatIf:
             return [None] * len(requests)
         queue = kept.queue
         pools = kept.pools or pool_queues(queue.snapshot, self._remembered(queue))
-        added = [added_job(queue, requests[place], estimates[place]) for place in places]
+        added = [added_job(queue, pools, requests[place], estimates[place]) for place in places]
         jobs = max(len(pools[each.pool]) for each in added)
         played = await self._process.run(
             play_added,
@@ -247,14 +254,18 @@ def varied(submission: Submission, variant: VariantBody) -> Submission:
     return replace(submission, **given)
 
 
-def added_job(queue: LiveQueue, request: Submission, estimate: Estimate) -> AddedJob:
+def added_job(
+    queue: LiveQueue, pools: Sequence[PoolQueue], request: Submission, estimate: Estimate
+) -> AddedJob:
     """The job at the end of the queue of its processors."""
+    pool = pool_of(queue.snapshot.pools, request.queue)
     job = LiveJob(
         submission=replace(request, job_id="added", user=request.user), state=JobState.WAITING
     )
+    owner = number_of(request.user, pools[pool], queue.snapshot.jobs)
     return AddedJob(
-        pool=pool_of(queue.snapshot.pools, request.queue),
-        job=columns([job], [estimate], [0], {}),
+        pool=pool,
+        job=columns([job], [estimate], [0], {owner_of(job): owner}),
         ladder=estimate.ladder,
     )
 
