@@ -19,7 +19,7 @@ from service.http.visitors import COOKIE, session_in
 from service.page import page_maker
 from service.page.assets import Assets
 from service.page.queue_page import QueuePage
-from service.queues.outlook import LiveQueue
+from service.queues.outlook import LiveQueue, Outlook, Point
 from service.queues.snapshot import JobState, LiveJob, Pool, QueueSnapshot, Rules
 from service.worker.queues.merging import packed
 
@@ -50,7 +50,9 @@ def log_in(service, text, to="/", headers=OWN):
     )
 
 
-def store_queue(service, job_id, *, version=1, cluster="default", **known):
+def store_queue(
+    service, job_id, *, version=1, cluster="default", state=JobState.WAITING, points=(), **known
+):
     """Put a queue of one waiting job into the store, as if it had been handed over and forecast."""
     asked = Submission(requested_walltime=60.0, submit_time=NOW, job_id=job_id, **known)
     snapshot = QueueSnapshot(
@@ -58,9 +60,11 @@ def store_queue(service, job_id, *, version=1, cluster="default", **known):
         taken_at=NOW,
         rules=Rules(),
         pools=(Pool(processors=4),),
-        jobs=(LiveJob(submission=asked, state=JobState.WAITING),),
+        jobs=(LiveJob(submission=asked, state=state),),
     )
-    content = packed(LiveQueue(snapshot=snapshot, received_at=NOW + version))
+    outlooks = {job_id: Outlook(predicted=60.0, points=list(points))}
+    queue = LiveQueue(snapshot=snapshot, received_at=NOW + version, outlooks=outlooks)
+    content = packed(queue)
     assert service.worker.store.queues.replace(cluster, version, content, received_at=NOW)
 
 
@@ -368,3 +372,17 @@ def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(s
     assert unquote(typed["/queue"][3].rpartition("/")[2]) == name
     assert not re.search(r"[$'\"() ]", typed["/queue"][3])
     assert json.loads(typed["/rounds"][3]) == {"cluster": name}
+
+
+def test_one_held_job_is_one(service):
+    store_queue(service, "7", state=JobState.HELD)
+    service.wait_until(lambda: service.worker.queues.of("default"))
+    assert "0 jobs wait, 1 is held." in service.get("/queue").text
+
+
+def test_a_job_that_waits_has_not_waited_until_its_start_yet(service):
+    store_queue(service, "7", points=[Point(made_at=NOW, start=NOW + 7200, end=NOW + 7260)])
+    service.wait_until(lambda: service.worker.queues.of("default"))
+    page = service.get("/job", id="7").text
+    assert "2 h after its submission" in page
+    assert "waited" not in page
