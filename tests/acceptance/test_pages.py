@@ -205,6 +205,7 @@ def test_a_job_s_forecast_changes_before_one_s_eyes_when_a_completion_arrives(br
     eventually(lambda: browser.find_all(cell), seconds=60)
     row = "return document.querySelector(\"a[href*='id=501']\").closest('tr').textContent"
     before = browser.script(row)
+    browser.script("document.querySelector('#queue-jobs .scroll').focus()")
     with Client(service.url) as client:
         run = known_run("500", days_ago=0.0, runtime=120.0)
         client.call("POST", "/v1/completions", run)
@@ -212,6 +213,7 @@ def test_a_job_s_forecast_changes_before_one_s_eyes_when_a_completion_arrives(br
         client.call("PUT", "/v1/queues/default", now | {"running": []})
         eventually(lambda: browser.script(row) != before, seconds=60)
         hand_over(client)
+    assert browser.script("return document.activeElement.className") == "scroll"
     assert browser.complaints() == []
 
 
