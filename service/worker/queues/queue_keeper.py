@@ -206,6 +206,7 @@ class QueueKeeper:
             )
         except (ForecastTooLongError, ForecastsBusyError) as error:
             queue.trouble = str(error)
+            queue.departed = departed_jobs(before, before.snapshot, snapshot)
             return Kept(queue=queue, version=version + 1, pools=None), []
         started, queue.departed = await self._left(before, snapshot)
         queue.outlooks = await asyncio.to_thread(

@@ -333,3 +333,25 @@ def test_a_job_that_is_requeued_is_scored_by_what_was_forecast_since(live):
     scores = live.get("/v1/waits", cluster="hill").json()["scores"]
     first = next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
     assert (first["jobs"], first["mean_absolute_error"]) == (2, (570 + 30) / 2)
+
+
+def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(live, monkeypatch):
+    waiting = [WIDE, {**WIDE, "job_id": "36"}]
+    put(live, queue(running=[LONG], waiting=waiting))
+    process = live.worker.forecasts.queues
+
+    async def fail(*_asked):
+        raise process.too_long()
+
+    with monkeypatch.context() as failing:
+        failing.setattr(process, "run", fail)
+        started = {**waiting[1], "start_time": NOW + 10}
+        live.request("PUT", "/v1/queues/hill", json=queue(60.0, running=[started]))
+        live.wait_until(lambda: live.get("/v1/queues/hill").json()["trouble"] is not None)
+    live.complete(
+        run_of("31", cluster="hill", user="bob", start_time=NOW + 5, end_time=NOW + 9),
+        run_of("36", cluster="hill", user="bob", start_time=NOW + 10, end_time=NOW + 70),
+    )
+    put(live, queue(120.0, waiting=[SMALL]))
+    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
+    assert {each["jobs"] for each in scores} == {2}
