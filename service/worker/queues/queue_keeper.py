@@ -141,7 +141,7 @@ class QueueKeeper:
                 del self._kept[cluster]
         for cluster, version in versions.items():
             kept = self._kept.get(cluster)
-            if kept is None or kept.version < version:
+            if kept is None or kept.version != version:  # one that was erased begins anew with 1
                 await self._read(cluster)
 
     async def _read(self, cluster: str) -> Kept | None:
@@ -151,7 +151,7 @@ class QueueKeeper:
             return None
         version, content = found
         kept = self._kept.get(cluster)
-        if kept is None or kept.version < version:
+        if kept is None or kept.version != version:
             queue = await asyncio.to_thread(unpacked, content, cluster)
             self._kept[cluster] = Kept(queue=queue, version=version)
         return self._kept[cluster]

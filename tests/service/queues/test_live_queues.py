@@ -1,6 +1,11 @@
 import pytest
 from asgi_client import NOW, run_of
 
+from service.queues.outlook import LiveQueue
+from service.queues.snapshot import Pool, QueueSnapshot, Rules
+from service.store.tables import queues as queues_table
+from service.worker.queues.merging import packed
+
 MACHINE = [{"processors": 4, "queues": ["short"]}]
 
 
@@ -355,3 +360,17 @@ def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(l
     put(live, queue(120.0, waiting=[SMALL]))
     scores = live.get("/v1/waits", cluster="hill").json()["scores"]
     assert {each["jobs"] for each in scores} == {2}
+
+
+def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, serve, sqlite_url):
+    for now in (0.0, 60.0):
+        put(live, queue(now, waiting=[WIDE]))
+    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
+    newer = LiveQueue(snapshot=QueueSnapshot(
+        cluster="hill", taken_at=NOW + 120, rules=Rules(), pools=(Pool(processors=4),), jobs=(),
+    ), received_at=NOW + 120)  # fmt: skip
+    with live.worker.store.queues._database.writing() as connection:
+        connection.execute(queues_table.delete())
+    assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)
+    other.wait_until(lambda: other.get("/v1/queues/hill").json().get("found") == 0, 10.0)
