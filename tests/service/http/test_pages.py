@@ -386,3 +386,12 @@ def test_a_job_that_waits_has_not_waited_until_its_start_yet(service):
     page = service.get("/job", id="7").text
     assert "2 h after its submission" in page
     assert "waited" not in page
+
+
+def test_names_that_are_written_from_right_to_left_leave_the_words_around_them_in_order(service):
+    """Else the number of processors would stand before the name, as a part of it."""
+    name = "\u0645\u062d\u0627\u0643\u0627\u0629"
+    store_queue(service, "7", application=name, queue=name, user=name)
+    service.wait_until(lambda: service.worker.queues.of("default"))
+    assert f"<bdi>{name}</bdi>, 1 processors" in service.get("/job", id="7").text
+    assert f'<bdi class="quiet small">{name}</bdi>' in service.get("/queue").text
