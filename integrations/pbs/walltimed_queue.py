@@ -147,8 +147,8 @@ def queue_of(shown):
     return {"running": running, "waiting": [fields for _, _, fields in waiting]}
 
 
-def pools_of(shown):
-    """Processors that can run jobs: those of nodes bound to one queue apart from all others."""
+def sizes_of(shown):
+    """How many processors can run jobs, by the queue that their nodes are bound to; None: none."""
     sizes = {}
     for node in (shown.get("nodes") or {}).values():
         there = number_of((node.get("resources_available") or {}).get("ncpus"))
@@ -156,22 +156,36 @@ def pools_of(shown):
         usable = taken if UNUSABLE.search(str(node.get("state", ""))) else there
         queue = name(node.get("queue"))
         sizes[queue] = sizes.get(queue, 0) + usable
+    return sizes
+
+
+def pools_of(shown):
+    """Processors that can run jobs: those of nodes bound to one queue apart from all others."""
     pools = [
         {"processors": size, "queues": [queue] if queue else []}
-        for queue, size in sizes.items()
+        for queue, size in sizes_of(shown).items()
         if size > 0
     ]
     # The first serves all queues that no pool names.
     return sorted(pools, key=lambda pool: (pool["queues"] != [], pool["queues"]))
 
 
+def hold_back(waiting, sizes):
+    """Hold the jobs whose nodes are all down: the service would let another queue's run them."""
+    for job in waiting:
+        if not sizes.get(job.get("queue"), sizes.get(None, 0)):
+            job["held"] = True
+
+
 def snapshot(options):
     """The queue and the machine, as the service takes them."""
     taken_at = time.time()
     jobs = queue_of(shown_by([options.qstat, "-f", "-t", "-F", "json"], options.timeout))
-    pools = pools_of(shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout))
+    nodes = shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout)
+    pools = pools_of(nodes)
     if not pools:
         raise ValueError("pbsnodes shows no processors that run jobs")
+    hold_back(jobs["waiting"], sizes_of(nodes))
     rules = {"policy": "easy", "depth": options.depth}
     return dict(jobs, taken_at=taken_at, pools=pools, **rules)
 
@@ -182,10 +196,18 @@ def hand_over(body, options):
     request = urllib.request.Request(url, data=json.dumps(body).encode(), method="PUT")
     request.add_header("Content-Type", "application/json")
     if options.token_file:
-        with open(options.token_file) as file:
-            request.add_header("Authorization", "Bearer " + file.read().strip())
+        request.add_header("Authorization", "Bearer " + token_in(options.token_file))
     with urllib.request.urlopen(request, timeout=options.timeout):
         pass  # 202 says that it is taken
+
+
+def token_in(path):
+    """The token in a file; what else a file holds is not repeated, as the token may be in it."""
+    with open(path, "rb") as file:
+        words = file.read().split()
+    if len(words) != 1:
+        raise ValueError(f"{path} does not hold one token and nothing else")
+    return words[0].decode("ascii")
 
 
 def advice_about(error, options):
