@@ -147,8 +147,8 @@ def queue_of(shown):
     return {"running": running, "waiting": [fields for _, _, fields in waiting]}
 
 
-def pools_of(shown):
-    """Processors that can run jobs: those of nodes bound to one queue apart from all others."""
+def sizes_of(shown):
+    """How many processors can run jobs, by the queue that their nodes are bound to; None: none."""
     sizes = {}
     for node in (shown.get("nodes") or {}).values():
         there = number_of((node.get("resources_available") or {}).get("ncpus"))
@@ -156,22 +156,36 @@ def pools_of(shown):
         usable = taken if UNUSABLE.search(str(node.get("state", ""))) else there
         queue = name(node.get("queue"))
         sizes[queue] = sizes.get(queue, 0) + usable
+    return sizes
+
+
+def pools_of(shown):
+    """Processors that can run jobs: those of nodes bound to one queue apart from all others."""
     pools = [
         {"processors": size, "queues": [queue] if queue else []}
-        for queue, size in sizes.items()
+        for queue, size in sizes_of(shown).items()
         if size > 0
     ]
     # The first serves all queues that no pool names.
     return sorted(pools, key=lambda pool: (pool["queues"] != [], pool["queues"]))
 
 
+def hold_back(waiting, sizes):
+    """Hold the jobs whose nodes are all down: the service would let another queue's run them."""
+    for job in waiting:
+        if not sizes.get(job.get("queue"), sizes.get(None, 0)):
+            job["held"] = True
+
+
 def snapshot(options):
     """The queue and the machine, as the service takes them."""
     taken_at = time.time()
     jobs = queue_of(shown_by([options.qstat, "-f", "-t", "-F", "json"], options.timeout))
-    pools = pools_of(shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout))
+    nodes = shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout)
+    pools = pools_of(nodes)
     if not pools:
         raise ValueError("pbsnodes shows no processors that run jobs")
+    hold_back(jobs["waiting"], sizes_of(nodes))
     rules = {"policy": "easy", "depth": options.depth}
     return dict(jobs, taken_at=taken_at, pools=pools, **rules)
 

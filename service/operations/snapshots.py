@@ -75,8 +75,8 @@ def check_room(body: ForecastRequest) -> None:
     """
     processors = processors_of(body.machine)
     numbers = node_numbers(body.machine)
-    cores = [node.cores for node in nodes_of(body.machine)]
-    free = processors
+    sizes = [node.cores for node in nodes_of(body.machine)]
+    cores, free = list(sizes), processors
     for path, job in _named("running", body.running):
         free -= job.requested_processors
         if free < 0:
@@ -84,9 +84,10 @@ def check_room(body: ForecastRequest) -> None:
                 job, path, "requested_processors", "runs on more processors than were left"
             )
         on_nodes = numbers_of(job, path, numbers)
-        each = ceil(job.requested_processors / max(1, len(on_nodes)))
+        # It may have filled the other nodes before: nobody says how many cores it has on each.
+        beyond = sum(sizes[number] for number in on_nodes) - job.requested_processors
         for number in on_nodes:
-            cores[number] -= each
+            cores[number] -= max(1, sizes[number] - beyond)
             if cores[number] < 0:
                 raise _refusal(job, path, "nodes", "shares a core with another job")
     for path, waiting in _named("waiting", body.waiting):

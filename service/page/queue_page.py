@@ -122,7 +122,8 @@ def sentence(queue: QueueAnswer) -> str:
         f"{jobs(waiting.jobs)} {'waits' if waiting.jobs == 1 else 'wait'}"
     )
     if queue.totals.held.jobs:
-        told += f", {count(queue.totals.held.jobs)} are held"
+        held = queue.totals.held.jobs
+        told += f", {count(held)} {'is' if held == 1 else 'are'} held"
     return told + "."
 
 

@@ -53,15 +53,15 @@ class Site:
         self.assets = Assets()
         self._renderer = Renderer(self.assets)
 
-    async def api(self, visitor: Visitor, url: str) -> bytes:
+    async def api(self, visitor: Visitor, url: str, *, cluster: str | None) -> bytes:
         """Every call of the service, in words."""
         document = await asyncio.to_thread(self._document)
-        frame = self._frame(visitor, "/docs", None)
+        frame = self._frame(visitor, "/docs", cluster)
         return await self._process.make("api", frame=frame, url=url, document=document)
 
-    async def now(self, visitor: Visitor, url: str) -> bytes:
+    async def now(self, visitor: Visitor, url: str, *, cluster: str | None) -> bytes:
         """What there is to see at this moment."""
-        frame = self._frame(visitor, "/", None)
+        frame = self._frame(visitor, "/", cluster)
         return await self._process.make("now", frame=frame, url=url, service=self._service())
 
     async def accuracy(

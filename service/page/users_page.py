@@ -11,7 +11,7 @@ from service.contract.report_answers import (
     UserReportAnswer,
     UsersReportAnswer,
 )
-from service.contract.report_bodies import RequestsQuery, UsersQuery
+from service.contract.report_bodies import MOST_ROWS, RequestsQuery, UsersQuery
 from service.operations.requests import ReportingRequests
 from service.page.frame import Visitor
 from service.page.remembered import Remembered
@@ -20,7 +20,7 @@ from service.page.wording import count, duration, share
 FRESH_SECONDS = 300.0
 """A report reads many runs; it changes slowly."""
 
-MOST_USERS, SHOWN_USERS = 1000, 25
+SHOWN_USERS = 25
 
 
 class UsersShown(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class UsersPage:
         self, cluster: str, visitor: Visitor, groups: Sequence[GroupAnswer]
     ) -> UsersShown:
         """All users of a cluster and their accuracy groups, for whoever may see their names."""
-        query = UsersQuery(cluster=cluster, limit=MOST_USERS)
+        query = UsersQuery(cluster=cluster, limit=MOST_ROWS)
         report = await self._remembered.get(
             ("users", cluster),
             FRESH_SECONDS,

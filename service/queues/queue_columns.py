@@ -22,6 +22,10 @@ CORRECTION = "double"
 """What is assumed of a running job that has outlived its prediction."""
 
 
+NOBODY = -1
+"""The number of an owner who has no job in a pool."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolQueue:
     """What runs on one pool and waits for it.
@@ -129,6 +133,16 @@ def columns(
         priority=np.array([estimate.priority for estimate in estimates], np.float64),
         owner=np.array([owners.setdefault(owner_of(job), len(owners)) for job in jobs], np.int64),
     )
+
+
+def number_of(user: str | None, pool: PoolQueue, jobs: Sequence[LiveJob]) -> int:
+    """The number of a user among the owners of a pool's jobs, which are some of ``jobs``."""
+    kinds = ((pool.running, pool.queue.running), (pool.waiting, pool.queue.waiting))
+    for places, queued in kinds if user is not None else ():
+        for row, place in enumerate(places):
+            if jobs[place].submission.user == user:
+                return int(queued.owner[row])
+    return NOBODY
 
 
 def owner_of(job: LiveJob) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from service.queues.outlook import Departed, LiveQueue, Outlook, Point
-from service.queues.snapshot import JobState, LiveJob, QueueSnapshot
+from service.queues.snapshot import LiveJob, QueueSnapshot
 
 ARRIVAL, SINCE = "arrival", "since"
 
@@ -67,14 +67,14 @@ def departed_jobs(
 
     Args:
         queue: the outlooks, and who had left.
-        before: the snapshot that was forecast last.
+        before: the last snapshot; the forecast that jobs waited in may be older.
         newer: the one that came after it.
     """
     here = {job.job_id for job in newer.jobs}
     left = dict(queue.departed)
     for job in before.jobs:
         outlook = queue.outlooks.get(job.job_id)
-        if job.state is not JobState.RUNNING and job.job_id not in here and outlook is not None:
+        if outlook is not None and outlook.waits and job.job_id not in here:
             left[job.job_id] = Departed(job=job, outlook=outlook, seen_at=before.taken_at)
     fresh = {
         job_id: each

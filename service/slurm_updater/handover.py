@@ -5,7 +5,7 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from service.slurm_updater.live_queue import read_live_queue
-from service.slurm_updater.machine import pools_of, read_nodes
+from service.slurm_updater.machine import down_partitions, pools_of, read_nodes
 from service.slurm_updater.slurm import Slurm, SlurmError
 from service.slurm_updater.squeue import UnreadableQueueError
 from simulator.replay.remote import Client, RemoteError
@@ -45,11 +45,14 @@ class Handover:
             cluster = self._cluster or site.cluster
             taken_at = self._clock()
             jobs = read_live_queue(self._slurm.shown_queue(), cluster)
-            pools = pools_of(read_nodes(self._slurm.shown_nodes()))
+            nodes = read_nodes(self._slurm.shown_nodes())
         except (SlurmError, UnreadableQueueError) as error:
             return f"the queue is not handed over: {error}"
+        pools, down = pools_of(nodes), down_partitions(nodes)
         if not pools:
             return "the queue is not handed over: sinfo shows no processors that run jobs"
+        for job in jobs["waiting"]:
+            job["held"] = job["held"] or job.get("queue") in down  # else another pool would run it
         body = {"taken_at": taken_at, "pools": pools, **site.rules, **jobs}
         try:
             self._client.call("PUT", f"/v1/queues/{quote(cluster, safe='')}", body)

@@ -63,3 +63,9 @@ def joined(sets: Iterable[frozenset[str]]) -> Sequence[frozenset[str]]:
         groups = [group for group in groups if not group & each]
         groups.append(frozenset().union(each, *touching))
     return groups
+
+
+def down_partitions(nodes: Mapping[str, NodeProcessors]) -> frozenset[str]:
+    """The partitions of which no processor can run a job."""
+    every = frozenset[str]().union(*(node.partitions for node in nodes.values()))
+    return every.difference(*(node.partitions for node in nodes.values() if node.usable))

@@ -24,11 +24,14 @@ pytestmark = [
 
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\">'\"&{{7*7}}</script><script>alert(1)"
 
+LONG = 200 * "n"
+
 PAGES = (
     "/",
     "/accuracy",
     "/queue",
     "/job?id=500",
+    f"/job?id={LONG}",
     "/what-if?walltime=2:00:00&user=ada&others=1:00:00",
     "/users",
     "/user?name=ada",
@@ -79,13 +82,16 @@ def fill(client):
     for job in range(12):
         run = known_run(f"h{job}", days_ago=0.1 + job / 10)
         client.call("POST", "/v1/completions", {**run, **hostile})
+    client.call("POST", "/v1/completions", {**known_run("far"), "cluster": LONG})
     hand_over(client)
 
 
 def hand_over(client):
     """The queue that all tests begin with."""
     hostile = dict.fromkeys(("user", "application", "queue"), HOSTILE)
-    client.call("PUT", "/v1/queues/default", queue_with((501, {}), (HOSTILE[:60], hostile)))
+    long = dict.fromkeys(("user", "application", "queue", "project"), LONG)
+    queue = queue_with((501, {}), (HOSTILE[:60], hostile), (LONG, long))
+    client.call("PUT", "/v1/queues/default", queue)
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +211,7 @@ def test_a_job_s_forecast_changes_before_one_s_eyes_when_a_completion_arrives(br
     eventually(lambda: browser.find_all(cell), seconds=60)
     row = "return document.querySelector(\"a[href*='id=501']\").closest('tr').textContent"
     before = browser.script(row)
+    browser.script("document.querySelector('#queue-jobs .scroll').focus()")
     with Client(service.url) as client:
         run = known_run("500", days_ago=0.0, runtime=120.0)
         client.call("POST", "/v1/completions", run)
@@ -212,6 +219,7 @@ def test_a_job_s_forecast_changes_before_one_s_eyes_when_a_completion_arrives(br
         client.call("PUT", "/v1/queues/default", now | {"running": []})
         eventually(lambda: browser.script(row) != before, seconds=60)
         hand_over(client)
+    assert browser.script("return document.activeElement.className") == "scroll"
     assert browser.complaints() == []
 
 

@@ -365,3 +365,27 @@ def test_it_needs_nothing_but_the_standard_library():
         line.split()[1].split(".")[0] for line in text.splitlines() if line[:7] == "import "
     }
     assert imported <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize(
+    ("bound", "unbound", "held"),
+    [("down", "free", {"big"}), ("free", "down", {"workq"}), ("free", "free", set())],
+)
+def test_a_job_whose_nodes_are_all_down_waits_for_them(follower, options, bound, unbound, held):
+    came = "Sun Nov 22 07:26:09 2026"
+    shown = {
+        "qstat": {"Jobs": {
+            f"{number}.hill": {"job_state": "Q", "queue": queue, "ctime": came}
+            for number, queue in enumerate(("big", "workq"))
+        }},
+        "pbsnodes": {"nodes": {
+            "n1": {"state": bound, "queue": "big", "resources_available": {"ncpus": 8}},
+            "n2": {"state": unbound, "resources_available": {"ncpus": 8}},
+        }},
+    }  # fmt: skip
+    for name, document in shown.items():
+        command = Path(getattr(options, name))
+        command.with_suffix(".json").write_text(json.dumps(document))
+        command.write_text(f"#!/bin/sh\nexec cat {command.with_suffix('.json')}\n")
+    waiting = follower.snapshot(options)["waiting"]
+    assert {job["queue"] for job in waiting if job["held"]} == held

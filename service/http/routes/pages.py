@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
+from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from service.contract.bodies import refusal
 from service.contract.queue_bodies import QueueQuery
 from service.errors import STATUSES, NotFoundError, status_of
 from service.http.gate import open_to_all
@@ -64,6 +66,8 @@ class Pages:
             if visitor is None:
                 return RedirectResponse(login_address(request), HTTPStatus.SEE_OTHER, HEADERS)
             return html(await page(visitor, own_address(request)))
+        except ValidationError as error:
+            return await self.problem(refusal(error))
         except tuple(STATUSES) as error:
             return await self.problem(error)
 
@@ -132,12 +136,16 @@ def add_overviews(router: APIRouter, pages: Pages) -> None:
     """Add the pages about the service and its methods."""
 
     @router.get("/", **HIDDEN)
-    async def now(request: Request) -> Response:
-        return await pages.shown(request, pages.site.now)
+    async def now(request: Request, cluster: Cluster = None) -> Response:
+        return await pages.shown(
+            request, lambda visitor, url: pages.site.now(visitor, url, cluster=cluster)
+        )
 
     @router.get("/docs", **HIDDEN)
-    async def api(request: Request) -> Response:
-        return await pages.shown(request, pages.site.api)
+    async def api(request: Request, cluster: Cluster = None) -> Response:
+        return await pages.shown(
+            request, lambda visitor, url: pages.site.api(visitor, url, cluster=cluster)
+        )
 
     @router.get("/accuracy", **HIDDEN)
     async def accuracy(
@@ -172,17 +180,17 @@ def add_queue(router: APIRouter, pages: Pages) -> None:
         state: Literal["", "running", "waiting", "held"] = "",
         offset: Annotated[int, Query(ge=0, le=100_000)] = 0,
     ) -> Response:
-        query = QueueQuery(
-            user=user or None,
-            queue=queue or None,
-            state=state or None,
-            limit=ROWS,
-            offset=offset,
-        )
-        return await pages.shown(
-            request,
-            lambda visitor, url: pages.site.queue(visitor, url, cluster=cluster, query=query),
-        )
+        async def asked(visitor: Visitor, url: str) -> bytes:
+            query = QueueQuery(
+                user=user or None,
+                queue=queue or None,
+                state=state or None,
+                limit=ROWS,
+                offset=offset,
+            )
+            return await pages.site.queue(visitor, url, cluster=cluster, query=query)
+
+        return await pages.shown(request, asked)
 
     @router.get("/job", **HIDDEN)
     async def job(request: Request, id_: Annotated[str, Query(alias="id", max_length=256)],
@@ -225,7 +233,7 @@ def add_users(router: APIRouter, pages: Pages) -> None:
         )
 
     @router.get("/user", **HIDDEN)
-    async def user(request: Request, name: Name, cluster: Cluster = None) -> Response:
+    async def user(request: Request, name: Name = "", cluster: Cluster = None) -> Response:
         return await pages.shown(
             request, lambda visitor, _url: pages.site.user(visitor, cluster=cluster, name=name)
         )

@@ -1,5 +1,6 @@
 """Telling when a job that is not in the queue would start, by what is asked for it."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
@@ -29,7 +30,14 @@ from service.queues.live_playing import (
     samples_for,
 )
 from service.queues.outlook import LiveQueue
-from service.queues.queue_columns import columns, pool_queues, semantics_of
+from service.queues.queue_columns import (
+    PoolQueue,
+    columns,
+    number_of,
+    owner_of,
+    pool_queues,
+    semantics_of,
+)
 from service.queues.request import suggested_request
 from service.queues.snapshot import JobState, LiveJob
 from service.settings import Settings
@@ -158,15 +166,37 @@ class WhatIf:
         played = await self._played(kept, requests, estimates, obstacles)
         taken_at = kept.queue.snapshot.taken_at if kept else 0.0
         return [
-            variant_answer(request, prediction, obstacle, share_held(runtimes, request), times)
-            for request, prediction, obstacle, times in zip(
+            variant_answer(request, prediction, obstacle, held, times)
+            for request, prediction, obstacle, held, times in zip(
                 requests,
                 predictions,
                 obstacles,
+                self._shares_held(state, method, requests, runtimes),
                 [times_of(taken_at, each) if each else None for each in played],
                 strict=True,
             )
         ]
+
+    def _shares_held(
+        self,
+        state: ClusterState,
+        method: str,
+        requests: Sequence[Submission],
+        runtimes: Sequence[float] | None,
+    ) -> list[float | None]:
+        """The share of runs like it that each request would hold.
+
+        Methods tell ``runtimes`` up to the first request, so a longer one is asked about anew.
+        """
+        written = requests[0]
+        shares = []
+        for walltime in (request.requested_walltime for request in requests):
+            limit = max(written.requested_walltime, walltime)
+            told = runtimes
+            if limit > written.requested_walltime:
+                told = self._runtimes(state, method, replace(written, requested_walltime=limit))
+            shares.append(share_held(told, walltime, limit))
+        return shares
 
     def _obstacle(self, cluster: str, kept: Kept | None, request: Submission) -> Obstacle | None:
         """Why it cannot be told when the job would start."""
@@ -189,7 +219,7 @@ class WhatIf:
             return [None] * len(requests)
         queue = kept.queue
         pools = kept.pools or pool_queues(queue.snapshot, self._remembered(queue))
-        added = [added_job(queue, requests[place], estimates[place]) for place in places]
+        added = [added_job(queue, pools, requests[place], estimates[place]) for place in places]
         jobs = max(len(pools[each.pool]) for each in added)
         played = await self._process.run(
             play_added,
@@ -206,12 +236,13 @@ class WhatIf:
 
     def _remembered(self, queue: LiveQueue) -> list[Estimate]:
         """The estimates of a queue that another process has forecast, without its ladders."""
+        state = self._follower.state_of(queue.snapshot.cluster)
         return [
             Estimate(
                 runtime=queue.outlooks[job.job_id].predicted
                 if job.job_id in queue.outlooks
                 else job.submission.requested_walltime,
-                priority=0.0,
+                priority=self._keeper.estimates.priority(state, job.submission),
             )
             for job in queue.snapshot.jobs
         ]
@@ -223,24 +254,37 @@ def varied(submission: Submission, variant: VariantBody) -> Submission:
     return replace(submission, **given)
 
 
-def added_job(queue: LiveQueue, request: Submission, estimate: Estimate) -> AddedJob:
+def added_job(
+    queue: LiveQueue, pools: Sequence[PoolQueue], request: Submission, estimate: Estimate
+) -> AddedJob:
     """The job at the end of the queue of its processors."""
+    pool = pool_of(queue.snapshot.pools, request.queue)
     job = LiveJob(
         submission=replace(request, job_id="added", user=request.user), state=JobState.WAITING
     )
+    owner = number_of(request.user, pools[pool], queue.snapshot.jobs)
     return AddedJob(
-        pool=pool_of(queue.snapshot.pools, request.queue),
-        job=columns([job], [estimate], [0], {}),
+        pool=pool,
+        job=columns([job], [estimate], [0], {owner_of(job): owner}),
         ladder=estimate.ladder,
     )
 
 
-def share_held(runtimes: Sequence[float] | None, request: Submission) -> float | None:
-    """The share of runs like it that end within a request."""
+def share_held(runtimes: Sequence[float] | None, walltime: float, limit: float) -> float | None:
+    """The share of runs like it that end within a walltime.
+
+    Args:
+        runtimes: that ``PERCENTS`` of them do not exceed. Those that took longer than ``limit``
+            are told as ``limit``.
+        walltime: seconds, at most ``limit``.
+        limit: seconds.
+    """
     if runtimes is None:
         return None
-    held = np.interp(request.requested_walltime, runtimes, PERCENTS, left=0.0, right=1.0)
-    return float(held)
+    ended = bisect_left(runtimes, limit)
+    if walltime >= limit and ended < len(runtimes):
+        return PERCENTS[ended - 1] if ended else 0.0
+    return float(np.interp(walltime, runtimes, PERCENTS, left=0.0, right=1.0))
 
 
 def variant_answer(

@@ -123,9 +123,16 @@ function takeOver(newer) {
       present.textContent = region.textContent;
       continue;
     }
+    const boxes = () => [...present.querySelectorAll(".scroll")];
+    const places = boxes().map((box) => [box.scrollLeft, box === document.activeElement]);
     present.replaceChildren(...document.importNode(region, true).childNodes);
     localise(present);
-    if (focused) present.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+    boxes().forEach((box, number) => {
+      const [left, hadFocus] = places[number] ?? [0, false];
+      box.scrollLeft = left;
+      if (hadFocus) box.focus({ preventScroll: true });
+    });
+    if (focused) present.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
   drawAll();
 }

@@ -80,12 +80,18 @@ def _waiting_point(made: PoolForecast, row: int, now: float) -> Point:
 
 
 def _continued(before: Outlook | None, job: LiveJob, estimate: Estimate) -> Outlook:
-    """The outlook to which the new forecast is added; the one before is left as it is."""
+    """The outlook to which the new forecast is added; the one before is left as it is.
+
+    A job that ran and waits again, as one that was requeued, is forecast as if it had just come.
+    """
+    waits = job.state is not JobState.RUNNING
+    if before is not None and waits and not before.waits:
+        before = None
     return Outlook(
         predicted=estimate.runtime,
         points=list(before.points) if before else [],
         before=before.before if before else None,
-        waits=job.state is not JobState.RUNNING,
+        waits=waits,
     )
 
 

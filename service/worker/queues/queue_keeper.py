@@ -141,7 +141,7 @@ class QueueKeeper:
                 del self._kept[cluster]
         for cluster, version in versions.items():
             kept = self._kept.get(cluster)
-            if kept is None or kept.version < version:
+            if kept is None or kept.version != version:  # one that was erased begins anew with 1
                 await self._read(cluster)
 
     async def _read(self, cluster: str) -> Kept | None:
@@ -151,7 +151,7 @@ class QueueKeeper:
             return None
         version, content = found
         kept = self._kept.get(cluster)
-        if kept is None or kept.version < version:
+        if kept is None or kept.version != version:
             queue = await asyncio.to_thread(unpacked, content, cluster)
             self._kept[cluster] = Kept(queue=queue, version=version)
         return self._kept[cluster]
@@ -206,6 +206,7 @@ class QueueKeeper:
             )
         except (ForecastTooLongError, ForecastsBusyError) as error:
             queue.trouble = str(error)
+            queue.departed = departed_jobs(before, before.snapshot, snapshot)
             return Kept(queue=queue, version=version + 1, pools=None), []
         started, queue.departed = await self._left(before, snapshot)
         queue.outlooks = await asyncio.to_thread(
@@ -244,6 +245,8 @@ class QueueKeeper:
         """Count what has started."""
         names = {name for pool in queue.snapshot.pools for name in pool.queues}
         for each in started:
+            if not each.outlook.points:
+                continue  # it was held until now, or larger than the machine
             name = each.job.submission.queue
             self._metrics.queues.waited(
                 queue.snapshot.cluster,

@@ -315,6 +315,17 @@ def test_a_corrected_level_is_the_least_that_the_share_of_runs_and_one_more_did_
     assert calibration.share_within((bins, 0), 0.5) == pytest.approx(below)
 
 
+def test_of_nobody_nothing_is_known_even_where_a_row_was_of_somebody():
+    """The late run of nobody moves to the row in which the link of ada's third run stood."""
+    ada = Submission(requested_walltime=60, submit_time=99.0, user="ada")
+    table = JobTable(100)
+    for end, user in ((1.0, "ada"), (2.0, "ada"), (4.0, "ada"), (3.0, None)):
+        job = replace(ada, user=user)
+        table.add(Completion(submission=job, start_time=0.0, end_time=end, runtime=1.0))
+    calibration.note_known(table.columns, (0, 0, 4), 100)
+    assert table.columns[0][columns.KNOWN, :4].tolist() == [0, 1, 0, 1]
+
+
 def test_the_last_2_000_ranks_are_counted_in_one_window_and_8_000_in_the_other():
     """The last 500 of 9,000 runs have another rank, which is in both windows once they came."""
     numbers = np.zeros((columns.NUMBERS, 9_000))

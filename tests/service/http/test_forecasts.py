@@ -448,3 +448,11 @@ def test_names_of_applications_are_hidden_where_names_are(serve, sqlite_url, tmp
         "waiting": [waiting("a", application="carols-code")],
     }
     assert forecast(service, **queue).json()["jobs"][0]["predicted_walltime"] == 400
+
+
+def test_a_job_may_have_more_cores_on_one_of_its_nodes_than_on_another(service):
+    """Slurm fills a node before it begins with the next."""
+    nodes = {"nodes": [{"name": "n1", "cores": 4}, {"name": "n2", "cores": 4}]}
+    jobs = [running("five", 5, nodes=["n1", "n2"]), running("three", 3, nodes=["n2"])]
+    answer = forecast(service, machine=nodes, running=jobs, waiting=[waiting("next", 8)])
+    assert starts(answer)["next"] == 3500

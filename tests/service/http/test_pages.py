@@ -1,9 +1,12 @@
 """The pages over HTTP: who may see them, what they are told, and that nothing of a name is run."""
 
 import hashlib
+import html
+import json
 import re
+import shlex
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import pytest
 from asgi_client import METHOD, NOW, run_of
@@ -16,7 +19,7 @@ from service.http.visitors import COOKIE, session_in
 from service.page import page_maker
 from service.page.assets import Assets
 from service.page.queue_page import QueuePage
-from service.queues.outlook import LiveQueue
+from service.queues.outlook import LiveQueue, Outlook, Point
 from service.queues.snapshot import JobState, LiveJob, Pool, QueueSnapshot, Rules
 from service.worker.queues.merging import packed
 
@@ -47,18 +50,22 @@ def log_in(service, text, to="/", headers=OWN):
     )
 
 
-def store_queue(service, job_id, *, version=1, **known):
+def store_queue(
+    service, job_id, *, version=1, cluster="default", state=JobState.WAITING, points=(), **known
+):
     """Put a queue of one waiting job into the store, as if it had been handed over and forecast."""
     asked = Submission(requested_walltime=60.0, submit_time=NOW, job_id=job_id, **known)
     snapshot = QueueSnapshot(
-        cluster="default",
+        cluster=cluster,
         taken_at=NOW,
         rules=Rules(),
         pools=(Pool(processors=4),),
-        jobs=(LiveJob(submission=asked, state=JobState.WAITING),),
+        jobs=(LiveJob(submission=asked, state=state),),
     )
-    content = packed(LiveQueue(snapshot=snapshot, received_at=NOW + version))
-    assert service.worker.store.queues.replace("default", version, content, received_at=NOW)
+    outlooks = {job_id: Outlook(predicted=60.0, points=list(points))}
+    queue = LiveQueue(snapshot=snapshot, received_at=NOW + version, outlooks=outlooks)
+    content = packed(queue)
+    assert service.worker.store.queues.replace(cluster, version, content, received_at=NOW)
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -261,6 +268,7 @@ def test_names_are_shown_and_never_run(serve, sqlite_url, path):
     service.predict(**names, job_id="1", cluster=HOSTILE[:60], submit_time=1_699_999_000)
     service.complete(run_of("1", cluster=HOSTILE[:60], **names))
     store_queue(service, HOSTILE, **names)
+    service.wait_until(lambda: service.worker.queues.of("default"))
     text = service.get(path, name=HOSTILE, walltime=HOSTILE, user=HOSTILE).text
     assert "<img src=x" not in text
     assert "<script>alert" not in text
@@ -330,3 +338,60 @@ def test_the_job_of_somebody_else_is_unknown(closed):
     log_in(service, texts["self"])
     assert service.get("/job", id="1001").status_code == 404
     assert "1001" not in service.get("/queue").text
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/accuracy", "/job", "/user", "/what-if"])
+def test_a_cluster_can_be_chosen_on_every_page_and_stays(service, path):
+    service.complete(run_of("1", cluster="dale"), run_of("2", cluster="hill"))
+    store_queue(service, "7", cluster="hill")
+    service.wait_until(lambda: service.worker.queues.of("hill"))
+    page = service.get(path, cluster="hill", id="7", name="ada").text
+    assert "<option selected>hill</option>" in page
+    assert 'href="/?cluster=hill"' in page
+    (target,) = re.findall(r'<form method="get" action="([^"]*)"><label>Cluster', page)
+    assert service.get(target, cluster="dale").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/queue?user=%01", "/queue?queue=%01", "/user?name=", "/user", "/users?cluster=%01"]
+)
+def test_a_name_that_nobody_can_have_is_refused_on_a_page(unchanged, path):
+    answer = unchanged.request("GET", path)
+    assert answer.status_code == 422
+    assert answer.text.startswith("<!doctype html>")
+    assert "string of 1 to 256 printable characters" in answer.text
+
+
+def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(service):
+    name = 'it\'s "a/b" $(reboot)'
+    typed = {}
+    for path in ("/queue", "/rounds"):
+        text = html.unescape(service.get(path, cluster=name).text)
+        line = re.search(r"<pre[^>]*><code>(curl .*?)</code>", text)[1]
+        typed[path] = shlex.split(line)
+    assert unquote(typed["/queue"][3].rpartition("/")[2]) == name
+    assert not re.search(r"[$'\"() ]", typed["/queue"][3])
+    assert json.loads(typed["/rounds"][3]) == {"cluster": name}
+
+
+def test_one_held_job_is_one(service):
+    store_queue(service, "7", state=JobState.HELD)
+    service.wait_until(lambda: service.worker.queues.of("default"))
+    assert "0 jobs wait, 1 is held." in service.get("/queue").text
+
+
+def test_a_job_that_waits_has_not_waited_until_its_start_yet(service):
+    store_queue(service, "7", points=[Point(made_at=NOW, start=NOW + 7200, end=NOW + 7260)])
+    service.wait_until(lambda: service.worker.queues.of("default"))
+    page = service.get("/job", id="7").text
+    assert "2 h after its submission" in page
+    assert "waited" not in page
+
+
+def test_names_that_are_written_from_right_to_left_leave_the_words_around_them_in_order(service):
+    """Else the number of processors would stand before the name, as a part of it."""
+    name = "\u0645\u062d\u0627\u0643\u0627\u0629"
+    store_queue(service, "7", application=name, queue=name, user=name)
+    service.wait_until(lambda: service.worker.queues.of("default"))
+    assert f"<bdi>{name}</bdi>, 1 processors" in service.get("/job", id="7").text
+    assert f'<bdi class="quiet small">{name}</bdi>' in service.get("/queue").text

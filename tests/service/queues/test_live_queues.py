@@ -1,6 +1,11 @@
 import pytest
 from asgi_client import NOW, run_of
 
+from service.queues.outlook import LiveQueue
+from service.queues.snapshot import Pool, QueueSnapshot, Rules
+from service.store.tables import queues as queues_table
+from service.worker.queues.merging import packed
+
 MACHINE = [{"processors": 4, "queues": ["short"]}]
 
 
@@ -285,3 +290,87 @@ def test_a_stored_queue_of_another_form_is_as_good_as_none(live):
     live.worker.store.queues.replace("hill", 1, b"no queue", received_at=NOW)
     shown = put(live, queue(running=[LONG], waiting=[WIDE]))
     assert starts(shown) == {"30": -100, "31": 600}
+
+
+def test_a_job_that_was_held_and_starts_at_once_spoils_nobody_s_forecast(live):
+    put(live, queue(waiting=[job("33", 1, 50, held=True), SMALL]))
+    started = [{**job("33", 1, 50), "start_time": NOW + 30}, {**SMALL, "start_time": NOW + 30}]
+    put(live, queue(60.0, running=started))
+    assert live.get("/v1/queues/hill").json()["trouble"] is None
+    assert live.metric("walltimed_job_wait_seconds_count", cluster="hill", kind="come") == 1
+
+
+def test_what_if_says_of_a_request_that_is_too_short_that_it_holds_few_runs(live):
+    runs = [
+        run_of(
+            f"r{n}", cluster="hill", user="ada", application="solve", runtime=1800.0 + n % 100,
+            requested_walltime=2400.0, end_time=NOW - 60 * n,
+        )
+        for n in reversed(range(300))
+    ]  # fmt: skip
+    live.complete(*runs)
+    submission = {"requested_walltime": 1500, "user": "ada", "application": "solve"}
+    variants = [{"requested_walltime": walltime} for walltime in (600, 1400, 2400)]
+    asked = {"submission": submission, "variants": variants}
+    answer = live.post("/v1/queues/hill/what-if", asked).json()
+    shares = [each["share_held"] for each in (answer["as_written"], *answer["variants"])]
+    assert max(shares[:3]) < 0.5, shares
+    assert shares[3] > 0.9, shares
+
+
+def test_every_worker_says_the_same_of_a_what_if_where_users_have_priorities(
+    live, serve, sqlite_url
+):
+    put(live, queue(running=[LONG], waiting=[WIDE], policy="fcfs", order="psp"))
+    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
+    asked = {"submission": {"requested_walltime": 900, "user": "ada", "queue": "short"}}
+    answers = [each.post("/v1/queues/hill/what-if", asked).json() for each in (live, other)]
+    assert [each["as_written"]["start_time"] - NOW for each in answers] == [650, 650]
+
+
+def test_a_job_that_is_requeued_is_scored_by_what_was_forecast_since(live):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    put(live, queue(60.0, running=[{**WIDE, "start_time": NOW + 30}]))
+    again = put(live, queue(120.0, waiting=[WIDE]))
+    assert again["jobs"][0]["moved_since_arrival"] == 0
+    put(live, queue(180.0, running=[{**WIDE, "start_time": NOW + 150}]))
+    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
+    first = next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
+    assert (first["jobs"], first["mean_absolute_error"]) == (2, (570 + 30) / 2)
+
+
+def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(live, monkeypatch):
+    waiting = [WIDE, {**WIDE, "job_id": "36"}]
+    put(live, queue(running=[LONG], waiting=waiting))
+    process = live.worker.forecasts.queues
+
+    async def fail(*_asked):
+        raise process.too_long()
+
+    with monkeypatch.context() as failing:
+        failing.setattr(process, "run", fail)
+        started = {**waiting[1], "start_time": NOW + 10}
+        live.request("PUT", "/v1/queues/hill", json=queue(60.0, running=[started]))
+        live.wait_until(lambda: live.get("/v1/queues/hill").json()["trouble"] is not None)
+    live.complete(
+        run_of("31", cluster="hill", user="bob", start_time=NOW + 5, end_time=NOW + 9),
+        run_of("36", cluster="hill", user="bob", start_time=NOW + 10, end_time=NOW + 70),
+    )
+    put(live, queue(120.0, waiting=[SMALL]))
+    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
+    assert {each["jobs"] for each in scores} == {2}
+
+
+def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, serve, sqlite_url):
+    for now in (0.0, 60.0):
+        put(live, queue(now, waiting=[WIDE]))
+    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
+    newer = LiveQueue(snapshot=QueueSnapshot(
+        cluster="hill", taken_at=NOW + 120, rules=Rules(), pools=(Pool(processors=4),), jobs=(),
+    ), received_at=NOW + 120)  # fmt: skip
+    with live.worker.store.queues._database.writing() as connection:
+        connection.execute(queues_table.delete())
+    assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)
+    other.wait_until(lambda: other.get("/v1/queues/hill").json().get("found") == 0, 10.0)

@@ -112,11 +112,15 @@ class Slurm:
             rules=rules_of({}),
         )  # fmt: skip
 
+    def __init__(self, jobs=None, nodes=SINFO):
+        self._jobs = SHOWN.read_bytes() if jobs is None else json.dumps({"jobs": jobs}).encode()
+        self._nodes = nodes
+
     def shown_queue(self):
-        return SHOWN.read_bytes()
+        return self._jobs
 
     def shown_nodes(self):
-        return SINFO
+        return self._nodes
 
 
 class Client:
@@ -152,3 +156,14 @@ def test_what_is_in_the_way_is_told_and_stops_nothing_else():
     assert "422" in hand_over(Client(RemoteError(422, "422 because"))) or "because" in hand_over(
         Client(RemoteError(422, "because"))
     )
+
+
+def test_a_job_of_a_partition_whose_nodes_are_all_down_waits_for_them(shown):
+    """Partitions of which nothing can run are no pool; the largest would else take their jobs."""
+    queued = enumerate(["gpu", "short"], 1)
+    jobs = [one(shown, job_id=n, partition=name, state_reason="Resources") for n, name in queued]
+    client = Client()
+    nodes = "n1|short|8/0/0/8\nn3|gpu|0/0/8/8\n"
+    assert Handover(Slurm(jobs, nodes), client, None, clock=lambda: 5.0).round() is None
+    waiting = client.sent[0][2]["waiting"]
+    assert {job["queue"]: job["held"] for job in waiting} == {"gpu": True, "short": False}
