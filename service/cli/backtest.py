@@ -27,7 +27,7 @@ from service.cli.console import (
     progress_bar,
 )
 from service.cli.extras import need
-from service.cli.formats import FORMATS, Format, format_of
+from service.cli.formats import Format, format_of, read_history
 from service.cli.importing import OnError, refuse_malformed, zone_named
 from service.cli.options import ConfigFile, load_settings
 from service.cli.outputs import STANDARD_OUTPUT, check_file
@@ -326,7 +326,7 @@ def read_log(
     if format_ == "swf":
         refuse = on_error is OnError.REFUSE
         return RecordedLog(read_swf(file, on_error="raise" if refuse else "skip"))
-    history = FORMATS[format_](file, cluster, zone_named(time_zone))
+    history = read_history(file, format_, cluster, zone_named(time_zone))
     if on_error is OnError.REFUSE:
         refuse_malformed({file: history}, "No page was written", "leaves them out")
     runs = list(history.completions)

@@ -109,7 +109,7 @@ def without_password(settings: Settings) -> str:
 
     try:
         url = make_url(settings.database_url.get_secret_value())
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         return str(settings.database_url)
     return without_passwords(url)
 

@@ -111,6 +111,20 @@ FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
 }
 
 
+def read_history(path: str, format_: str, cluster: str, zone: tzinfo) -> HistoryFile:
+    """The content of a file of one of the formats.
+
+    Raises:
+        CommandError: it is a document that is cut short or none; the message names the file.
+    """
+    from service.adapters.runs import SkippedError
+
+    try:
+        return FORMATS[format_](path, cluster, zone)
+    except SkippedError as error:
+        raise CommandError(f"{path}: {error}.", ExitCode.USAGE) from error
+
+
 Format = Annotated[
     str | None,
     typer.Option(

@@ -12,8 +12,14 @@ from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.formats import FORMATS, Format, HistoryFile, format_of
-from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.formats import Format, HistoryFile, format_of, read_history
+from service.cli.options import (
+    ConfigFile,
+    DatabaseUrl,
+    check_cluster,
+    load_settings,
+    names_of,
+)
 from service.cli.stores import admitting, ready
 from simulator.reports.words import counted
 
@@ -86,9 +92,10 @@ def import_(
         walltimed import --cluster seth --on-error skip hpc2n.swf.gz --json
         walltimed import --time-zone Europe/Berlin sacct.txt --dry-run
     """
+    check_cluster(cluster)
     zone = zone_named(time_zone)
     formats = {name: format_of(name, format_) for name in files}
-    histories = {name: FORMATS[formats[name]](name, cluster, zone) for name in files}
+    histories = {name: read_history(name, formats[name], cluster, zone) for name in files}
     if on_error is OnError.REFUSE:
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
@@ -141,7 +148,7 @@ def zone_named(name: str) -> ZoneInfo:
     """
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # Europe is a directory
         raise CommandError(f"There is no time zone {name!r}.", ExitCode.USAGE) from error
 
 

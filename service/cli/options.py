@@ -113,6 +113,23 @@ def names_of(settings: "Settings") -> "Pseudonyms":
         raise CommandError(str(error), ExitCode.USAGE) from error
 
 
+def check_cluster(name: str) -> None:
+    """Refuse the name of a cluster that no call of the service could mention.
+
+    Raises:
+        CommandError: it is empty, too long, or has control characters.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from service.contract.fields import Text
+
+    try:
+        TypeAdapter(Text).validate_python(name)
+    except ValidationError:
+        sentence = "--cluster needs a name of 1 to 256 printable characters."
+        raise CommandError(sentence, ExitCode.USAGE) from None
+
+
 def check_parameters(settings: "Settings") -> None:
     """Refuse unknown methods, unknown parameters and an unusable key.
 

@@ -10,7 +10,13 @@ import typer
 from msgspec import Struct, field
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.options import (
+    ConfigFile,
+    DatabaseUrl,
+    check_cluster,
+    load_settings,
+    names_of,
+)
 from service.cli.stores import admitting, ready
 
 if TYPE_CHECKING:
@@ -60,6 +66,8 @@ def reconcile(
         walltimed reconcile
         walltimed reconcile --days 30 --cluster hill --json
     """
+    if cluster is not None:
+        check_cluster(cluster)
     settings = load_settings(database_url=database_url, config=file)
     names = names_of(settings)
     lines = rows_of(sacct, since=time.time() - days * DAY)

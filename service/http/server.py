@@ -224,11 +224,18 @@ def for_users(settings: Settings) -> Iterator[list[socket.socket]]:
 
 @contextmanager
 def unix_listener(path: Path) -> Iterator[socket.socket]:
-    """A Unix socket in place of one that a killed service may have left behind."""
+    """A Unix socket in place of one that a killed service may have left behind.
+
+    Raises:
+        OSError: it cannot be made; the error names its place.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         if path.is_socket() and not _answers(path):
             path.unlink()
-        listener.bind(str(path))
+        try:
+            listener.bind(str(path))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         listener.listen(BACKLOG)
         try:
             yield listener

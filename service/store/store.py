@@ -336,7 +336,12 @@ def open_store(url: str, *, sqlite_synchronous: Literal["full", "normal"] = "ful
     Raises:
         ValueError: the URL names no database that is known here.
     """
-    parsed = make_url(url)
+    try:
+        parsed = make_url(url)
+    except ValueError:  # its words could be part of a password
+        raise ValueError(
+            "the port is no number; @, : and % of a password are written %40, %3A and %25."
+        ) from None
     match parsed.get_backend_name():
         case "sqlite":
             return Store(SqliteDatabase(parsed, sqlite_synchronous))

@@ -126,6 +126,14 @@ def test_a_wrong_use_is_one_sentence_and_exit_code_2(
     assert "Traceback" not in complained
 
 
+@pytest.mark.parametrize("command", [("config",), ("db", "check")])
+def test_a_password_that_is_taken_for_a_port_is_not_printed(walltimed, monkeypatch, command):
+    monkeypatch.setenv("WALLTIMED_DATABASE_URL", "postgresql+psycopg://ada:a@b:s3cret@db/history")
+    code, printed, complained = walltimed(*command)
+    assert code == (0 if command == ("config",) else 2)
+    assert "s3cret" not in printed + complained
+
+
 def test_a_store_names_itself_without_its_password():
     store = open_store("postgresql+psycopg://ada@127.0.0.1:1/history?password=s3cret")
     store.close()

@@ -11,6 +11,7 @@ from fake_service import fake_service, http
 from predictors.methods.knn import KnnParameters
 from service.cli import app, tune
 from service.cli.options import refuse_misspelt
+from service.http import server
 from service.settings import Settings
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -238,6 +239,39 @@ def test_a_place_where_no_socket_for_users_can_be_made_is_told(walltimed, monkey
     code, _, told = walltimed("serve")
     assert code == 2
     assert "no/users.sock cannot be written: there is no directory no" in told
+
+
+def test_of_several_documents_the_one_that_is_none_is_named(walltimed, tmp_path):
+    (tmp_path / "good.json").write_text('{"jobs": []}')
+    (tmp_path / "cut.json").write_text('{"jobs": [')
+    code, _, told = walltimed("import", "good.json", "cut.json")
+    assert code == 2
+    assert "cut.json: not a record of this format" in told
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 257])
+@pytest.mark.parametrize("command", [("import", "LOG"), ("reconcile",)])
+def test_a_cluster_that_nobody_could_ask_about_is_refused(walltimed, log, command, name):
+    arguments = (str(log) if each == "LOG" else each for each in command)
+    code, _, told = walltimed(*arguments, "--cluster", name)
+    assert code == 2
+    assert "--cluster needs a name of 1 to 256 printable characters" in told
+
+
+@pytest.mark.parametrize("zone", ["Europe", "", "Mars/Olympus"])
+def test_a_time_zone_that_is_none_is_named(walltimed, log, zone):
+    code, _, told = walltimed("import", "--time-zone", zone, log)
+    assert code == 2
+    assert f"There is no time zone {zone!r}." in told
+
+
+def test_a_socket_whose_place_is_taken_is_named(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with (
+        pytest.raises(OSError, match=r"Address already in use: '.*taken'"),
+        server.unix_listener(tmp_path / "taken"),
+    ):
+        pass
 
 
 SECRET = "wt_0123456789ab_" + "5ec2e7" * 10
