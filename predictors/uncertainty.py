@@ -54,7 +54,8 @@ class Weighed(Struct, frozen=True, kw_only=True):
         weights: theirs.
         basis: of the prediction.
         counts: how the cluster's last runs fell into what was predicted for them.
-        runs: finds the runs of the same user, each with its weight.
+        runs: finds the runs of the same user, each with the weight of those of its values that are
+            longer than some seconds.
         price: of an underestimate, in seconds, where the method has one.
     """
 
@@ -62,23 +63,24 @@ class Weighed(Struct, frozen=True, kw_only=True):
     weights: Floats
     basis: Basis
     counts: Counts
-    runs: Callable[[], Sequence[tuple[PastRun, float]]]
+    runs: Callable[[float], Sequence[tuple[PastRun, float]]]
     price: float = 0.0
 
     @classmethod
     def equally(
         cls,
         values: Floats,
+        rows: Floats,
         counts: Counts,
-        runs: Callable[[], Sequence[tuple[PastRun, float]]],
+        runs_of: Callable[[Floats], Sequence[tuple[PastRun, float]]],
     ) -> Self:
-        """Runs that weigh the same, of a method that has no price."""
+        """Runs that weigh the same, of a method that has no price, found by their rows."""
         return cls(
             values=values,
             weights=np.ones(len(values)),
             basis=Basis(jobs=len(values), reason="history"),
             counts=counts,
-            runs=runs,
+            runs=lambda elapsed: runs_of(rows[values > elapsed]),
         )
 
 
@@ -199,14 +201,12 @@ def predicting(seconds: float, submission: Submission, found: Bounds) -> Bounds:
 def heaviest(weighed: Weighed, elapsed: float) -> tuple[PastRun, ...]:
     """The runs that weigh most, heaviest first, with their shares of all weight.
 
-    Of a running job they are among those that ran longer than it has.
+    Of a running job what counts of a run are its values that are longer than the job has run.
     """
-    alive = weighed.values > elapsed
-    if not alive.any():
+    total = float(weighed.weights[weighed.values > elapsed].sum())
+    if not total:
         return ()
-    total = float(weighed.weights[alive].sum())
-    runs = [(run, weight) for run, weight in weighed.runs() if run.runtime > elapsed]
-    runs.sort(key=lambda each: each[1], reverse=True)
+    runs = sorted(weighed.runs(elapsed), key=lambda each: each[1], reverse=True)
     return tuple(replace(run, weight=weight / total) for run, weight in runs[:EXPLAINED])
 
 

@@ -1,11 +1,12 @@
 """Bearer tokens and their scopes decide which calls a caller may make, and whose jobs it sees."""
 
 from base64 import b64decode
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from service.errors import ForbiddenError, MissingTokenError
+from service.settings import Settings
 from service.store import Token, parse_token
 
 
@@ -107,6 +108,29 @@ class Guard:
         if found is None:
             raise MissingTokenError("The token is not valid.")
         return found[1]
+
+
+class NotProtectedError(OSError):
+    """The service would listen beyond this machine without a token."""
+
+
+def check_protected(settings: Settings, tokens: Callable[[], Iterable[Token]]) -> None:
+    """Refuse to listen beyond loopback while no valid token has been issued.
+
+    Args:
+        settings: of the service.
+        tokens: reads all tokens, where they matter.
+
+    Raises:
+        NotProtectedError: the message says what to do.
+    """
+    if settings.is_loopback or settings.insecure:
+        return
+    if all(token.revoked_at is not None for token in tokens()):
+        raise NotProtectedError(
+            f"Listening on {settings.host} needs a token: issue one with "
+            "`walltimed token issue`, or pass --insecure."
+        )
 
 
 def allowed(caller: Caller, scopes: Collection[str]) -> Caller:

@@ -1,7 +1,8 @@
 """Pseudonyms for people: keyed hashes that stand for names in the history, in logs and in memory.
 
 Names come in clear with every request and record, and are replaced where they enter. Equal names
-have equal pseudonyms, so that every answer is the one that the names themselves would get.
+have equal pseudonyms, and names of jobs that differ in digits alone have pseudonyms that do, so
+that every answer is the one that the names themselves would get.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from predictors.jobs import Completion, Submission
+from predictors.names import without_digits
 from service.store import ReportedCompletion
 
 Pseudonym = Callable[[str | None], str | None]
@@ -23,6 +25,8 @@ SHORTEST_KEY = 32
 
 LENGTH = 16
 """Bytes of a pseudonym; with 128 bits no two of a site's names meet."""
+
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 REMEMBERED = 65_536
 """Names of each kind whose pseudonyms are kept; each of the others costs 3 microseconds."""
@@ -54,7 +58,7 @@ class Pseudonyms:
         self.user: Pseudonym = self._of_kind("user")
         self._group = self._of_kind("group")
         self.project: Pseudonym = self._of_kind("project")
-        self._application = self._of_kind("application")
+        self._application = _alike_but_for_digits(self._of_kind("application"))
 
     def submission(self, job: Submission) -> Submission:
         """The job with pseudonyms in place of names."""
@@ -94,6 +98,24 @@ class Pseudonyms:
             return hashed.digest()[:LENGTH].hex()
 
         return pseudonym
+
+
+def _alike_but_for_digits(pseudonym: Pseudonym) -> Pseudonym:
+    """Pseudonyms that differ in digits alone where names do, as attention leaves digits out.
+
+    Letters stand for the name without its digits, and a number behind them for all of it.
+    """
+    if pseudonym is _itself:
+        return _itself
+
+    @lru_cache(REMEMBERED)
+    def alike(name: str | None) -> str | None:
+        whole, stem = pseudonym(name), pseudonym(without_digits(name))
+        if whole is None or stem is None or whole == stem:
+            return whole
+        return f"{stem.translate(_LETTERS)}{int(whole, 16)}"
+
+    return alike
 
 
 def _itself(name: str | None) -> str | None:

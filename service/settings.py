@@ -266,10 +266,10 @@ class Settings(BaseSettings):
             InitSettingsSource(settings_cls, {"config": named}),
         )
 
-    @field_validator("config", mode="before")
+    @field_validator("config", "unix_socket", "users_socket", "pseudonym_key_file", mode="before")
     @classmethod
     def no_file(cls, value: object) -> object:
-        """An empty name says that no file is to be read, not even the system's."""
+        """An empty name says that there is to be no such file, also not the system's settings."""
         return None if value == "" else value
 
 

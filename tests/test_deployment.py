@@ -1,6 +1,7 @@
 """What is installed on a host: units that start real commands, scripts for old interpreters."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from service.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
+BUILD = DEPLOY / "build-deb.sh"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
 SCRIPTS = sorted((ROOT / "integrations").glob("*/*.py"))
@@ -81,6 +83,21 @@ def test_scripts_for_hosts_need_nothing_but_python(script):
     }
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert imported <= {"pbs", *sys.stdlib_module_names}
+
+
+def test_no_unit_opens_the_directory_of_the_history_to_others():
+    """systemd sets the mode anew at every start, and units that say none set it to 0755."""
+    sharing = [unit for unit in SERVICES if lines(unit, "StateDirectory")]
+    assert len(sharing) > 1
+    assert {*map(tuple, (lines(unit, "StateDirectoryMode") for unit in sharing))} == {("0750",)}
+
+
+def test_an_upgrade_asks_before_it_replaces_what_a_site_edits_in_its_place():
+    """What docs/pbs.md lets a site write into is a file that dpkg keeps."""
+    (written,) = re.findall(r"printf '%s\\n' (.+) > .*DEBIAN/conffiles", BUILD.read_text())
+    edited = re.findall(r"root# sed -i .* (/\S+)", (ROOT / "docs" / "pbs.md").read_text())
+    assert edited == ["/usr/share/walltimed/pbs/walltimed_hook.json"]
+    assert {*edited, "/etc/walltimed/walltimed.toml"} <= {*written.split()}
 
 
 def test_the_sites_settings_file_holds_defaults_only():

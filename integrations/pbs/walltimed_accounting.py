@@ -119,11 +119,17 @@ def follow_once(directory, position, url, token):
 
 
 def token_in(path):
-    """The token in a file, read again at every look: it may be issued anew meanwhile."""
+    """The token in a file, read again at every look: it may be issued anew meanwhile.
+
+    What else a file holds is not repeated, as the token may be in it.
+    """
     if not path:
         return None
-    with open(path) as file:
-        return file.read().strip()
+    with open(path, "rb") as file:
+        words = file.read().split()
+    if len(words) != 1:
+        raise ValueError(f"{path} does not hold one token and nothing else")
+    return words[0].decode("ascii")
 
 
 def advice_about(error, path):

@@ -196,10 +196,18 @@ def hand_over(body, options):
     request = urllib.request.Request(url, data=json.dumps(body).encode(), method="PUT")
     request.add_header("Content-Type", "application/json")
     if options.token_file:
-        with open(options.token_file) as file:
-            request.add_header("Authorization", "Bearer " + file.read().strip())
+        request.add_header("Authorization", "Bearer " + token_in(options.token_file))
     with urllib.request.urlopen(request, timeout=options.timeout):
         pass  # 202 says that it is taken
+
+
+def token_in(path):
+    """The token in a file; what else a file holds is not repeated, as the token may be in it."""
+    with open(path, "rb") as file:
+        words = file.read().split()
+    if len(words) != 1:
+        raise ValueError(f"{path} does not hold one token and nothing else")
+    return words[0].decode("ascii")
 
 
 def advice_about(error, options):

@@ -71,9 +71,8 @@ class Service:
         """The status of its answer; 503 if there is none."""
         connection = connection_to(self.url)
         try:
-            with open(self.token_file) as file:
-                token = file.read().strip()
-            headers = {"Content-Type": "application/json", "Authorization": "Bearer " + token}
+            bearer = "Bearer " + token_in(self.token_file)
+            headers = {"Content-Type": "application/json", "Authorization": bearer}
             connection.request("POST", path, body, headers)
             status = status_of(connection.getresponse())
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -90,6 +89,15 @@ class Service:
         if trouble and trouble != self.told:
             print(trouble, file=sys.stderr, flush=True)
         self.told = trouble
+
+
+def token_in(path):
+    """The token in a file; what else a file holds is not repeated, as the token may be in it."""
+    with open(path, "rb") as file:
+        words = file.read().split()
+    if len(words) != 1:
+        raise ValueError(f"{path} does not hold one token and nothing else")
+    return words[0].decode("ascii")
 
 
 class Forwarder(http.server.BaseHTTPRequestHandler):

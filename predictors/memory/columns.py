@@ -46,6 +46,9 @@ USER, GROUP, QUEUE, APPLICATION, PREVIOUS = range(5)
 """Rows of the matrix of ids. The first are interned attributes, -1 if unknown. PREVIOUS is the row
 of the previous run of the same user; it lies before all rows if there is none."""
 
+NOWHERE = -1
+"""Stands for the row of a previous run where there is none, as of a run of nobody known."""
+
 ATTRIBUTES = 4
 """Number of rows, from the first, that are interned attributes."""
 
@@ -109,6 +112,7 @@ def unlink(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
 def link(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
     """Put the rows ``first:stop`` at the ends of the chains of their users."""
     for row in range(first, stop):
+        attributes[PREVIOUS, row] = NOWHERE
         if attributes[USER, row] >= 0:
             attributes[PREVIOUS, row] = newest[attributes[USER, row]]
             newest[attributes[USER, row]] = row

@@ -1,9 +1,8 @@
 """The estimate of least expected cost over a distribution whose weights were learned."""
 
 import math
-import re
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,9 @@ from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.least_cost_search import SCALING, Sorted
+from predictors.names import without_digits
 from predictors.parameters import number, whole_number
 from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
-
-_DIGITS = re.compile(r"\d+")
 
 
 class Attention:
@@ -241,17 +239,20 @@ class Attention:
             price=self._price * mean,
             basis=basis_of(own, others),
             counts=self._calibration.at(submission),
-            runs=partial(self._runs, submission, rows, weights),
+            runs=partial(self._runs, submission, values, weights, rows),
         )
 
     def _runs(
-        self, submission: Submission, rows: Rows, weights: Floats
+        self, submission: Submission, values: Floats, weights: Floats, rows: Rows, elapsed: float
     ) -> list[tuple[PastRun, float]]:
-        """The user's runs, each with all the weight of its atoms."""
+        """The user's runs, each with the weight of its atoms that are longer than ``elapsed``."""
         user = self._recent.ids_of(submission)[0]
+        if user == UNKNOWN:  # of somebody new, whose number is that of nobody known
+            return []
         owners = self._recent.columns[1][USER]
         total: dict[int, float] = {}
-        for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):
+        longer = values > elapsed
+        for row, weight in zip(rows[longer].tolist(), weights[longer].tolist(), strict=True):
             if row >= 0 and owners[row] == user:
                 total[row] = total.get(row, 0.0) + weight
         return [(self._recent.run_at(row), weight) for row, weight in total.items()]
@@ -294,11 +295,3 @@ def recognised(submission: Submission) -> Submission:
     if application == submission.application and group == submission.group:
         return submission
     return replace(submission, application=application, group=group)
-
-
-@lru_cache(maxsize=10_000)
-def without_digits(name: str | None) -> str | None:
-    """``step_12.sh`` as ``step_#.sh``; a name of digits alone is a number that means something."""
-    if name is None or name.isdigit():
-        return name
-    return _DIGITS.sub("#", name)

@@ -169,12 +169,13 @@ def tell_values(count: int, request: float, atoms: Atoms) -> None:
     """What each atom says the runtime is."""
     values, known = atoms[1], atoms[4]
     asked, ran, kinds = known[ASKED], known[RAN], known[KIND]
+    shortest = min(1.0, request)
     for index in range(count):
         used = min(ran[index], asked[index])
         kind = kinds[index]
         scaled = kind == OWN_SCALED or kind == OTHER_SCALED  # noqa: PLR1714 - numba has no such set
         value = used * request / asked[index] if scaled else min(used, request)
-        values[index] = max(1.0, value)
+        values[index] = max(shortest, value)
 
 
 @compiled_for_lanes

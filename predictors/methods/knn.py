@@ -187,10 +187,12 @@ class Knn:
         """
         if question.explain or question.elapsed is not None:
             return self._answered(submission, question)
+        # first: whoever asks has runs ranked as they end
+        bins = self._calibration.bins(self._recent.window(submission))
         about = self._about(submission)
         if about is None:
             return unknown(submission, question, method=self.name)
-        levels = self._calibration.bins(about[1]), self._calibration.history
+        levels = bins, self._calibration.history
         count, mean, deviation, found = knn_search.certain(about, levels, wanted(question))
         if not count:
             return unknown(submission, question, method=self.name)
@@ -247,7 +249,7 @@ class Knn:
         values, rows = knn_search.distribution(*about)
         if not len(values):
             return None
-        return Weighed.equally(values, counts, partial(self._recent.runs_of, submission.user, rows))
+        return Weighed.equally(values, rows, counts, partial(self._recent.runs_of, submission.user))
 
     def _about(self, submission: Submission) -> knn_search.About | None:
         return _sought(self._recent, submission, self._columns, self._sizes, self._metric)

@@ -168,13 +168,14 @@ class LeastCost:
             runs=partial(self._runs, submission),
         )
 
-    def _runs(self, submission: Submission) -> list[tuple[PastRun, float]]:
-        """The user's runs with their weights, newest first."""
+    def _runs(self, submission: Submission, elapsed: float) -> list[tuple[PastRun, float]]:
+        """The user's runs that took longer than ``elapsed``, with their weights, newest first."""
         rows, weights = least_cost_search.own_runs(
             *self._job(submission), (self._window, self._history)
         )
         runs = map(self._recent.run_at, rows.tolist())
-        return list(zip(runs, weights.tolist(), strict=True))
+        found = zip(runs, weights.tolist(), strict=True)
+        return [(run, weight) for run, weight in found if run.runtime > elapsed]
 
     def _job(self, submission: Submission) -> least_cost_search.Job:
         return (

@@ -258,7 +258,7 @@ class Percentile:
         )
         if len(values) < self._fewest:
             return None
-        return Weighed.equally(values, counts, partial(self._recent.runs_of, submission.user, rows))
+        return Weighed.equally(values, rows, counts, partial(self._recent.runs_of, submission.user))
 
     def _about(self, submission: Submission, window: Window) -> percentile_search.About:
         return (

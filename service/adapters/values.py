@@ -64,11 +64,14 @@ def count(value: Any) -> int | None:
     return int(found) if found is not None and 1 <= found < MOST else None
 
 
-def moment(value: Any, zone: tzinfo) -> float | None:
-    """Unix seconds of a time written in seconds, or as ``2026-11-21T04:19:08`` in this zone."""
+def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
+    """Unix seconds of a time written in seconds, or as ``2026-11-21T04:19:08`` in this zone.
+
+    Of a time that comes twice in autumn ``fold`` 0 is the first one, 1 the second.
+    """
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
-            return datetime.fromisoformat(value).replace(tzinfo=zone).timestamp()
+            return datetime.fromisoformat(value).replace(tzinfo=zone, fold=fold).timestamp()
         except (ValueError, OverflowError):
             return None
     found = number(value)

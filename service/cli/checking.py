@@ -1,8 +1,17 @@
 """``walltimed check-config``: whether ``serve`` would start with these settings."""
 
-from service.cli.console import AsJson, out, print_json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.outputs import check_file
 from service.cli.stores import is_embedded, opened, surplus_of
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+    from service.store import Store
 
 
 def check_config(
@@ -11,8 +20,8 @@ def check_config(
     """Check whether `walltimed serve` would start, and change nothing.
 
     Checks every setting, the methods and their parameters, and the history store. The exit code
-    is 2 for a wrong setting, 4 for a store that cannot be reached, and 1 for a schema that must be
-    upgraded.
+    is 2 for a wrong setting or a missing token, 4 for a store that cannot be reached, and 1 for a
+    schema that must be upgraded or is newer.
 
     For example:
 
@@ -20,9 +29,10 @@ def check_config(
     """
     settings = load_settings(database_url=database_url, config=file)
     check_parameters(settings)
+    check_file(settings.unix_socket)
+    check_file(settings.users_socket)
     with opened(settings) as store:
-        if not is_embedded(settings):
-            store.check()
+        check_store(store, settings)
         warnings = surplus_of(store, settings)
     if as_json:
         print_json({"config": "good", "warnings": warnings})
@@ -30,3 +40,38 @@ def check_config(
     out.print("walltimed would start with these settings.")
     for warning in warnings:
         out.print(f"But: {warning}", soft_wrap=True)
+
+
+def check_store(store: "Store", settings: "Settings") -> None:
+    """Refuse a store that `serve` would refuse; a file that is missing or old, it makes current.
+
+    Raises:
+        StoreError: the store cannot be reached or used.
+        CommandError: no file can be made where it is to be.
+        NotProtectedError: calls from elsewhere would need no token.
+    """
+    from service.auth import check_protected
+    from service.store import SchemaOutdatedError
+
+    if not is_embedded(settings):
+        store.check()
+    elif not Path(store.name).exists():
+        check_place(Path(store.name).parent)
+        check_protected(settings, list)
+        return
+    else:
+        try:
+            store.check()
+        except SchemaOutdatedError:
+            return
+    check_protected(settings, store.tokens)
+
+
+def check_place(directory: Path) -> None:
+    """Refuse a directory in which no history can be made.
+
+    Raises:
+        CommandError: the message names it.
+    """
+    if not os.access(directory, os.W_OK):
+        raise CommandError(f"No history can be made in {directory}.", ExitCode.UNAVAILABLE)

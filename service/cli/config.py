@@ -101,15 +101,17 @@ def source_of(name: str, environment: str, in_file: frozenset[str]) -> str:
 
 
 def without_password(settings: Settings) -> str:
-    """The database URL, its password replaced by stars; all of it when it is no URL."""
+    """The database URL, its passwords replaced by stars; all of it when it is no URL."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
+
+    from service.store import without_passwords
 
     try:
         url = make_url(settings.database_url.get_secret_value())
     except ArgumentError:
         return str(settings.database_url)
-    return url.render_as_string(hide_password=True)
+    return without_passwords(url)
 
 
 def template(settings: list[Setting]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.console import AsJson, ExitCode, out, print_json
+from service.cli.for_users.connection import asked, token_of
 from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import opened, surplus_of
 
@@ -87,7 +88,7 @@ def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "Serv
     from service.operations.diagnosing import ServiceSigns
     from simulator.replay.remote import Client, ServiceUnavailableError, ServiceUnreachableError
 
-    token = token_file.read_text().strip() if token_file else None
+    token = token_of(token_file) if token_file else None
     with Client(url, token=token, timeout=timeout) as client:
         try:
             return answers_of(client)
@@ -99,23 +100,21 @@ def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "Serv
 
 def answers_of(client: "Client") -> "ServiceSigns":
     """Its answers to those calls that change nothing."""
-    import msgspec
-
     from service.operations.diagnosing import ServiceSigns
     from simulator.replay.remote import RemoteError
 
-    health = msgspec.json.decode(client.call("GET", "/health/ready"))
+    health = asked(client, "GET", "/health/ready")
     release, samples, refusal = None, [], None
     try:
         samples = samples_in(client.call("GET", "/metrics").decode())
-        release = msgspec.json.decode(client.call("GET", "/openapi.json"))["info"]["version"]
+        release = asked(client, "GET", "/openapi.json")["info"]["version"]
     except RemoteError as error:
         refusal = str(error)
     return ServiceSigns(
         url=client.url,
-        status=health["status"],
-        detail=health["detail"],
-        history=health["history"],
+        status=health.get("status"),
+        detail=health.get("detail"),
+        history=health.get("history"),
         refusal=refusal,
         release=release,
         samples=samples,

@@ -2,6 +2,7 @@
 
 import csv
 import time
+from contextlib import closing, nullcontext
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from service.cli.console import CommandError, ExitCode, err
 from service.cli.extras import missing
 from service.cli.for_users.times import period_of
 from service.cli.options import ConfigFile, DatabaseUrl, load_settings
+from service.cli.outputs import STANDARD_OUTPUT, whole_file
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
@@ -78,15 +80,26 @@ def export(
     begin = 0.0 if since is None else time.time() - period_of(since)
     with ready(settings) as store:
         whose = one_cluster(store.clusters(), cluster) if form is Form.SWF else cluster
-        runs = Counted(store.past_runs.exported(whose, begin, FOREVER))
-        if form is Form.PARQUET:
-            write_parquet(runs, needed(output))
-        else:
-            from simulator.traces.files import STANDARD_STREAM, text_writer
-
-            with text_writer(output or STANDARD_STREAM, encoding="utf-8") as out:
-                write_text(runs, out, whose if form is Form.SWF else None)
+        with closing(store.past_runs.exported(whose, begin, FOREVER)) as found:
+            runs = Counted(found)
+            write(runs, form, output, whose)
     err.print(f"{runs.count:,} runs", style="dim")
+
+
+def write(runs: "Iterator[Completion]", form: Form, output: Path | None, whose: str | None) -> None:
+    """Write the runs to standard output, or to a file that is there as a whole or not at all."""
+    from simulator.traces.files import text_writer
+
+    if form is Form.PARQUET:
+        with whole_file(needed(output)) as file:
+            write_parquet(runs, file)
+        return
+    is_piped = str(output or STANDARD_OUTPUT) == STANDARD_OUTPUT
+    with (
+        nullcontext(Path(STANDARD_OUTPUT)) if is_piped else whole_file(needed(output)) as file,
+        text_writer(file, encoding="utf-8") as out,
+    ):
+        write_text(runs, out, whose if form is Form.SWF else None)
 
 
 def form_by_name(output: Path | None) -> Form:
@@ -146,8 +159,8 @@ def needed(output: Path | None) -> Path:
     Raises:
         CommandError: none was named.
     """
-    if output is None:
-        raise CommandError("Parquet needs --output.", ExitCode.USAGE)
+    if output is None or str(output) == STANDARD_OUTPUT:
+        raise CommandError("Parquet needs a file: name one by --output.", ExitCode.USAGE)
     return output
 
 

@@ -53,6 +53,9 @@ def load_settings(**options: Any) -> "Settings":
         raise CommandError(f"Settings refused: {error}.", ExitCode.USAGE) from None
     except TOMLDecodeError as error:
         raise CommandError(f"The settings file is not TOML: {error}.", ExitCode.USAGE) from None
+    except UnicodeDecodeError as error:
+        sentence = f"The settings file is not TOML, which is UTF-8: {error}."
+        raise CommandError(sentence, ExitCode.USAGE) from None
 
 
 PREFIX = "WALLTIMED_"

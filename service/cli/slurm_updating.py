@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
+from service.cli.for_users.connection import token_of
 from service.cli.options import ConfigFile, load_settings
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 
@@ -119,7 +120,7 @@ def slurm_updater(
         rate=rate,
         again_after=predict_again_after,
     )
-    token = token_file.read_text().strip() if token_file else None
+    token = token_of(token_file) if token_file else None
     with Client(url, token=token, timeout=timeout) as client:
         slurm = Slurm(slurm_bin, timeout=timeout)
         updater = Updater(slurm, ServiceQueries(client), options)

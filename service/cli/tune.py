@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec.structs import replace
+from rich.markup import escape
 from rich.table import Table
 
 from predictors.jobs import DEFAULT_CLUSTER
@@ -203,22 +204,45 @@ def run_shown(
 
 
 def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
-    """Run rounds until SIGTERM or ctrl-C; another process may then run an interrupted round."""
+    """Run rounds until SIGTERM or ctrl-C; another process may then run an interrupted round.
+
+    A round that fails, or a store that is away, is told, and the next look comes as ever.
+    """
+    from service.store import StoreFullError, StoreUnavailableError, TuningLostError
     from service.worker.priority import LOWEST_PRIORITY
-    from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
 
     os.nice(LOWEST_PRIORITY)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     err.print("Following the history; ctrl-C ends it.")
+    told = ""
     with suppress(KeyboardInterrupt):
         while True:
-            if settings.tuning != "on-request":
-                ask_for_due_rounds(store.tunings, store.clusters(), plan, time.time())
-            for waiting in waiting_rounds(store.tunings, time.time()):
-                tuning = store.tunings.take(waiting.tuning_id, time.time())
-                if tuning is not None:
-                    run_shown(store, settings, tuning, quiet=False)
+            try:
+                run_waiting(store, settings, plan)
+                told = ""
+            except (CommandError, StoreUnavailableError, StoreFullError, TuningLostError) as error:
+                if str(error) != told:
+                    err.print(escape(f"{error} This will look again."), soft_wrap=True)
+                told = str(error)
             time.sleep(LOOK_SECONDS)
+
+
+def run_waiting(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
+    """Run every round that is due or was asked for.
+
+    Raises:
+        CommandError: the history is too short for one.
+        StoreError: the store cannot be used.
+        TuningLostError: a round was given to another process.
+    """
+    from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
+
+    if settings.tuning != "on-request":
+        ask_for_due_rounds(store.tunings, store.clusters(), plan, time.time())
+    for waiting in waiting_rounds(store.tunings, time.time()):
+        tuning = store.tunings.take(waiting.tuning_id, time.time())
+        if tuning is not None:
+            run_shown(store, settings, tuning, quiet=False)
 
 
 def show(found: "Round") -> None:

@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from service import logs
+from service import auth, logs
 from service.http.app import create_app
 from service.http.connections import LONGEST_HEAD, BoundedProtocol
 from service.http.rehearsal import rehearse
@@ -40,10 +40,6 @@ OTHER_FILES = 128
 """Descriptors that a process needs for other things than connections."""
 
 log = structlog.get_logger()
-
-
-class NotProtectedError(OSError):
-    """The service would listen beyond this machine without a token."""
 
 
 def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
@@ -73,15 +69,9 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
 
 def check_protected(settings: Settings) -> None:
     """Refuse to listen beyond loopback while calls need no token."""
-    if settings.is_loopback or settings.insecure:
-        return
     store = open_store(settings.database_url.get_secret_value())
     try:
-        if all(token.revoked_at is not None for token in store.tokens()):
-            raise NotProtectedError(
-                f"Listening on {settings.host} needs a token: issue one with "
-                "`walltimed token issue`, or pass --insecure."
-            )
+        auth.check_protected(settings, store.tokens)
     finally:
         store.close()
 

@@ -1,6 +1,7 @@
 """The history store: the only place that speaks SQL."""
 
 from service.store.daily_scores import Side
+from service.store.database import without_passwords
 from service.store.forgetting import Erased, Erasure
 from service.store.log import LogReader
 from service.store.past_runs import PastRun, PastRuns
@@ -77,4 +78,5 @@ __all__ = [
     "WaitScore",
     "open_store",
     "parse_token",
+    "without_passwords",
 ]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -125,6 +125,16 @@ class Database(ABC):
     @abstractmethod
     def follow(self, horizon: Any | None = None) -> LogReader:
         """Read the log from ``horizon`` on, or from its beginning."""
+
+
+HIDDEN = "***"
+
+
+def without_passwords(url: URL) -> str:
+    """A database's address as people may see it: also parameters may be passwords."""
+    secret = [name for name in url.query if "password" in name.lower()]
+    shown = url.update_query_dict(dict.fromkeys(secret, HIDDEN)) if secret else url
+    return shown.render_as_string(hide_password=True)
 
 
 def _close(_: Any, pooled: ConnectionPoolEntry) -> None:

@@ -1,6 +1,6 @@
 """Runs of a period, as reports and exports read them."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from msgspec import Struct
 from sqlalchemy import select
@@ -71,7 +71,7 @@ class PastRuns:
                 for row in found
             ]
 
-    def exported(self, cluster: str | None, since: float, until: float) -> Iterator[Completion]:
+    def exported(self, cluster: str | None, since: float, until: float) -> Generator[Completion]:
         """All runs that ended within the period, in the order of their submission."""
         c = completions.c
         wanted = select(*(c[name] for name in COMPLETION)).where(

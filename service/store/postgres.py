@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import URL, Connection, create_engine, event
 
-from service.store.database import Database
+from service.store.database import Database, without_passwords
 from service.store.log import LogReader
 from service.store.postgres_log import CHANNEL, PostgresLogReader
 from service.store.store_errors import (
@@ -52,7 +52,7 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: URL) -> None:
         self._url = url.set(drivername="postgresql+psycopg")
-        self.name = url.render_as_string(hide_password=True)
+        self.name = without_passwords(url)
         # Asking first costs a fiftieth of a commit, and saves the first write after a restart of
         # the server from failing.
         self.engine = create_engine(self._url, connect_args=_CONNECTING, pool_pre_ping=True)

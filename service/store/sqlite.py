@@ -13,7 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
-from service.store import sqlite_backup
+from service.store import schema, sqlite_backup
 from service.store.database import Database
 from service.store.log import LogReader
 from service.store.sqlite_log import SqliteLogReader, file_identity
@@ -112,10 +112,24 @@ class SqliteDatabase(Database):
 
     def restore(self, copy: Path, *, aside: Path) -> None:
         """Replace the database, which nobody may be using."""
+
+        def bring_up(unfinished: Path) -> None:
+            self._bring_up(unfinished, copy)
+
         try:
-            sqlite_backup.restore(copy, self.file, aside=aside)
+            sqlite_backup.restore(copy, self.file, aside=aside, bring_up=bring_up)
         except sqlite3.Error as error:
             raise self.meaning(error) from error
+
+    def _bring_up(self, file: Path, copy: Path) -> None:
+        """Bring a copy of a backup up to this release's schema; people know it as ``copy``."""
+        database = SqliteDatabase(URL.create("sqlite", database=str(file)), self._synchronous)
+        database.name = str(copy)
+        try:
+            if schema.upgrade(database):
+                raise StoreDamagedError(f"{copy} holds no history.")
+        finally:
+            database.close()
 
     def check_whole(self) -> None:
         """Check every page."""

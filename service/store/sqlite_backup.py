@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -37,8 +38,7 @@ def back_up(file: Path, copy: Path) -> None:
         raise FileInTheWayError(f"{copy} is there already: name another file.")
     unfinished = copy.with_name(f".{copy.name}.unfinished")
     try:
-        os.close(os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, OWNER_ONLY))
-        unfinished.chmod(OWNER_ONLY)
+        make_private(unfinished)
         with closing(connect(file)) as connection:
             connection.execute("VACUUM INTO ?", (str(unfinished),))
         write_through(unfinished)
@@ -52,8 +52,10 @@ def back_up(file: Path, copy: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def restore(copy: Path, file: Path, *, aside: Path) -> None:
+def restore(copy: Path, file: Path, *, aside: Path, bring_up: Callable[[Path], None]) -> None:
     """Put the history of ``copy`` in the place of ``file``, which is kept as ``aside``.
+
+    Before that ``bring_up`` makes what is to come a history of this release, or refuses it.
 
     No place in the log is given out twice: the restored history goes on counting where the one
     that it replaces had arrived, so that nobody who remembers a place misses a run. It keeps the
@@ -66,14 +68,16 @@ def restore(copy: Path, file: Path, *, aside: Path) -> None:
     """
     unfinished = file.with_name(f".{file.name}.unfinished")
     try:
+        make_private(unfinished)
         shutil.copyfile(copy, unfinished)
-        unfinished.chmod(OWNER_ONLY)
         check_whole(unfinished, name=copy)
+        bring_up(unfinished)
+        take_out_of_use(unfinished)
         if file.exists():
             take_out_of_use(file)
             carry_over(file, unfinished)
-            like(unfinished, file)
-            put_aside(file, aside)
+        like(unfinished, file if file.exists() else file.parent)
+        put_aside(file, aside)  # also a log whose history is gone: it would be read as this one's
         write_through(unfinished)
         unfinished.replace(file)
         write_through(file.parent)
@@ -84,6 +88,12 @@ def restore(copy: Path, file: Path, *, aside: Path) -> None:
     finally:
         for leftover in (unfinished, *companions(unfinished)):
             leftover.unlink(missing_ok=True)
+
+
+def make_private(file: Path) -> None:
+    """Make an empty file that only its owner can read, also where one was left lying about."""
+    os.close(os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, OWNER_ONLY))
+    file.chmod(OWNER_ONLY)
 
 
 def check_whole(file: Path, *, name: Path) -> None:
@@ -121,19 +131,30 @@ def take_out_of_use(file: Path) -> None:
 
 
 def carry_over(file: Path, restored: Path) -> None:
-    """Let ``restored`` have the tokens of ``file`` and go on counting from its last place."""
+    """Let ``restored`` have the tokens of ``file`` and go on counting from its last place.
+
+    Of tokens only the columns that both releases have are carried over.
+    """
+    with closing(connect(restored)) as connection:
+        known = columns_of_tokens(connection)
     try:
         with closing(connect(file)) as connection:
             row = connection.execute(_LAST_PLACE).fetchone()
-            tokens = connection.execute("SELECT * FROM tokens").fetchall()
+            names = [name for name in columns_of_tokens(connection) if name in known]
+            tokens = connection.execute(f"SELECT {', '.join(names)} FROM tokens").fetchall()  # noqa: S608 - of columns
     except sqlite3.DatabaseError:  # it is damaged, or has no schema: there is nothing to keep
         return
+    marks = ", ".join("?" * len(names))
+    put = f"INSERT OR REPLACE INTO tokens ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - of columns
     with closing(connect(restored)) as connection, connection:
         connection.execute(_ADD_LAST_PLACE, row)
         connection.execute(_RAISE_LAST_PLACE, row * 2)
-        if tokens:
-            marks = ", ".join("?" * len(tokens[0]))
-            connection.executemany(f"INSERT OR REPLACE INTO tokens VALUES ({marks})", tokens)  # noqa: S608 - of question marks
+        connection.executemany(put, tokens)
+
+
+def columns_of_tokens(connection: sqlite3.Connection) -> list[str]:
+    """The names of their columns in this database."""
+    return [row[1] for row in connection.execute("PRAGMA table_info(tokens)")]
 
 
 def put_aside(file: Path, aside: Path) -> None:

@@ -34,6 +34,12 @@ _PRESENT = BatchStatement(
     {"seq": "int8"},
     "{incoming} SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq",
 )
+_KNOWN = BatchStatement(
+    {"cluster": "text", "job_id": "text", "start_time": "float8"},
+    """{incoming} SELECT c.cluster, c.job_id, c.start_time
+    FROM incoming AS i CROSS JOIN completions AS c
+    WHERE c.cluster = i.cluster AND c.job_id = i.job_id AND c.start_time = i.start_time""",
+)
 _RECORDED_AT_ONCE = 128
 ERASURE_SECONDS = 1.0
 """How far the clocks of two machines may be apart, and how long a prediction waits for its record.
@@ -52,7 +58,7 @@ def write(
     owners, reported = _first_reports(groups)
     if not reported:
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
-    matches = find_matches(connection, reported)
+    matches = _matches(connection, reported)
     accepted = _append(connection, [_stated(*pair) for pair in zip(reported, matches, strict=True)])
     characterisations.learn(connection, (item.completion for item in compress(reported, accepted)))
     ended = compress(zip(matches, reported, strict=True), accepted)
@@ -98,6 +104,24 @@ def _first_reports(groups: Groups) -> tuple[list[int], list[ReportedCompletion]]
         for item in group:
             first.setdefault(_run_of(item.completion), (index, item))
     return [index for index, _ in first.values()], [item for _, item in first.values()]
+
+
+def _matches(
+    connection: Connection, reported: Sequence[ReportedCompletion]
+) -> Sequence[Match | None]:
+    """The recorded prediction of each run.
+
+    Of several runs of one job, those that are known already are left out: they would take the
+    prediction of the one that is new.
+    """
+    runs = [_run_of(item.completion) for item in reported]
+    if len({run[:2] for run in runs}) == len(runs):
+        return find_matches(connection, reported)
+    known = set(_KNOWN.fetch(connection, runs))
+    new = [place for place, run in enumerate(runs) if run not in known]
+    found = find_matches(connection, [reported[place] for place in new])
+    by_place = dict(zip(new, found, strict=True))
+    return [by_place.get(place) for place in range(len(runs))]
 
 
 def _run_of(run: Completion) -> tuple[str, str, float]:

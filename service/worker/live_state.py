@@ -22,7 +22,7 @@ from predictors.base import (
     request_of,
 )
 from predictors.correction_by_history import Survivors
-from predictors.jobs import Basis, Completion, Prediction, Status, Submission
+from predictors.jobs import LATEST_TIME, Basis, Completion, Prediction, Status, Submission
 from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
@@ -79,20 +79,27 @@ class ClusterState:
         }
 
     def retune(self, standing: Standing) -> None:
-        """Let methods answer by what is in force from now on; costs nothing if they do."""
-        knn = self.predictors[Knn.name]
-        if isinstance(knn, Knn) and knn.given != standing.knn.now:
-            self.predictors[Knn.name] = knn.retuned(standing.knn.now)
-        weights, adopted = standing.attention.now, standing.price.before is not None
+        """Let methods answer by what is in force from now on; costs nothing if they do.
+
+        Raises:
+            ValueError: the parameters of knn look further back than the settings let it remember;
+                all else is in force nevertheless.
+        """
+        weights, price = standing.attention.now, standing.price
+        # A price that is back after a later one has lost has replaced nothing itself.
+        adopted = price.before is not None or price.now != self._prices[Attention.name]
         attention, least_cost = self.predictors[Attention.name], self.predictors[LeastCost.name]
         if isinstance(attention, Attention) and isinstance(least_cost, LeastCost):
-            of_attention = standing.price.now if adopted else self._prices[Attention.name]
-            of_least_cost = standing.price.now if adopted else self._prices[LeastCost.name]
+            of_attention = price.now if adopted else self._prices[Attention.name]
+            of_least_cost = price.now if adopted else self._prices[LeastCost.name]
             if (attention.weights, attention.price) != (weights, of_attention):
                 self.predictors[Attention.name] = attention.reweighed(weights, price=of_attention)
             if least_cost.price != of_least_cost:
                 self.predictors[LeastCost.name] = least_cost.repriced(of_least_cost)
         self.chosen = standing.auto.now
+        knn = self.predictors[Knn.name]
+        if isinstance(knn, Knn) and knn.given != standing.knn.now:
+            self.predictors[Knn.name] = knn.retuned(standing.knn.now)
 
     def resolved(self, method: str) -> str:
         """The method that answers for a name."""
@@ -100,7 +107,7 @@ class ClusterState:
 
     def settle(self) -> None:
         """Rank the folded runs now, so that no request has to wait for it."""
-        job = Submission(requested_walltime=3600.0, submit_time=inf, user="u")
+        job = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
         for method in UNCERTAIN:
             self.ask(method, job, USUAL, phase="observe")
 
@@ -242,6 +249,7 @@ class LiveState:
         check_methods(settings)
         self._settings = settings
         self._metrics = metrics
+        self._complaints = Complaints()
         self._unknown = ClusterState(settings, metrics)
         self._clusters: dict[str, ClusterState] = {}
 
@@ -274,7 +282,8 @@ class LiveState:
             try:
                 self._clusters[cluster].retune(standing[cluster])
             except ValueError as error:
-                log.warning("what was adopted does not fit", cluster=cluster, reason=str(error))
+                if self._complaints.is_due(cluster, "retune"):
+                    log.warning("what was adopted does not fit", cluster=cluster, reason=str(error))
 
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
@@ -300,6 +309,9 @@ class LiveState:
                 is_old = completion.end_time < since.get(completion.submission.cluster, -inf)
                 learn = state.learn_old if is_old else state.learn
                 learn(completion, state.windowed)
+
+    def settle(self) -> None:
+        """Rank what was learned by what is in force now, so that no request has to wait for it."""
         for state in self._clusters.values():
             state.settle()
 

@@ -332,6 +332,7 @@ class Worker:
         reader, (recent, windows) = self.store.warm_start(live.memories, self.clock(), served)
         live.remember(recent, windows)
         live.retune(in_force.from_store(self.store, self.settings))
+        live.settle()
         return live, reader
 
     def _served_clusters(self) -> list[str]:

@@ -98,14 +98,22 @@ def connection_to(url: str, timeout: float) -> tuple[HTTPConnection, str]:
     """
     if url.startswith(SOCKET_SCHEME):
         return SocketConnection(url.removeprefix(SOCKET_SCHEME), timeout=timeout), ""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise AddressError(f"{url!r} is not of the form http://HOST:PORT or unix:FILE.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # a port that is none, or half an IPv6 address
+        raise _no_address(url) from None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise _no_address(url)
     path = parts.path.rstrip("/")
     if parts.scheme == "http":
-        return HTTPConnection(parts.hostname, parts.port, timeout=timeout), path
+        return HTTPConnection(host, port, timeout=timeout), path
     trusted = ssl.create_default_context()
-    return HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=trusted), path
+    return HTTPSConnection(host, port, timeout=timeout, context=trusted), path
+
+
+def _no_address(url: str) -> AddressError:
+    return AddressError(f"{url!r} is not of the form http://HOST:PORT or unix:FILE.")
 
 
 class Client:

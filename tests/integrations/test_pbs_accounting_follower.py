@@ -150,6 +150,16 @@ def test_the_token_is_read_from_a_file(follower, log, tmp_path):
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
 
 
+def test_a_file_that_holds_more_than_the_token_is_told_without_it(follower, log, tmp_path, capsys):
+    (tmp_path / "token").write_text("Token 1 for x, shown only now:\nwt_1_secret\n")
+    (log / "20310203").write_text(record(1))
+    with fake_service(OK, hangs_up=True) as service:
+        assert look(follower, log, service, token_file=tmp_path / "token") == 1
+    told = capsys.readouterr().err
+    assert "does not hold one token" in told
+    assert "secret" not in told
+
+
 class Looks:
     """Stops a follower after so many looks; ``meanwhile`` is called before each but the first."""
 

@@ -291,6 +291,17 @@ def test_the_queue_goes_to_the_clusters_own_address_with_the_token(follower, opt
     assert (sent["policy"], sent["depth"], len(sent["waiting"])) == ("easy", 1, 9)
 
 
+def test_a_file_that_holds_more_than_the_token_is_told_without_it(
+    follower, options, tmp_path, capsys
+):
+    (tmp_path / "token").write_text("Token 1 for x, shown only now:\nwt_1_secret\n")
+    options.token_file = str(tmp_path / "token")
+    assert follower.follow(options, follower.threading.Event()) == 1
+    told = capsys.readouterr().err
+    assert "does not hold one token" in told
+    assert "secret" not in told
+
+
 class Looks:
     """Stops a follower after some looks; ``meanwhile`` is called with the number of each."""
 

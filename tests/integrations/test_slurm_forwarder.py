@@ -124,6 +124,15 @@ def test_without_a_service_or_a_token_slurm_keeps_its_documents(module, token, c
     assert "FileNotFoundError" in told[1]
 
 
+def test_a_file_that_holds_more_than_the_token_is_told_without_it(module, token, capsys):
+    token.write_text("Token 1 for x, shown only now:\nwt_1_secret\n")
+    with fake_service(OK) as service, forwarding(module, address(service), token) as client:
+        assert client.post(PATH, json={}).status_code == 503
+    told = capsys.readouterr().err
+    assert f"{token} does not hold one token" in told
+    assert "secret" not in told
+
+
 def test_a_service_on_a_unix_socket_that_hangs_is_given_up(module, token, monkeypatch, capsys):
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     with TemporaryDirectory() as directory:

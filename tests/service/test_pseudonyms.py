@@ -11,7 +11,8 @@ from asgi_client import NOW, InProcess, run_of
 from msgspec.structs import replace
 from running_service import Service
 
-from predictors.jobs import Submission
+from predictors.jobs import Completion, Submission
+from predictors.methods.attention import Attention
 from predictors.registry import PREDICTORS
 from service.cli import main
 from service.http.app import create_app
@@ -174,6 +175,35 @@ def test_the_pseudonym_is_a_keyed_hash_of_kind_and_name():
     assert len({hidden.user, hidden.group, hidden.project}) == 3
     assert hidden.application is None
     assert names.user("caf\udce9") != names.user("caf\udce8")
+
+
+def named(application, hide, at=1e7):
+    return hide(
+        Submission(requested_walltime=36000, submit_time=at, user="ada", application=application)
+    )
+
+
+def test_attention_leaves_the_digits_of_job_names_out_of_pseudonyms_too():
+    answers = []
+    for hide in (Pseudonyms(None).submission, Pseudonyms(KEY).submission):
+        attention = Attention()
+        for place in range(40):
+            name, seconds = (f"step_{place}", 300.0) if place % 2 else (f"sim_{place}", 20_000.0)
+            begin, end = 1e5 * place, 1e5 * place + seconds
+            job = named(name, hide, begin)
+            attention.observe(
+                Completion(submission=job, start_time=begin, end_time=end, runtime=seconds)
+            )
+        jobs = [named(name, hide) for name in ("step_99", "sim_99", "step", "99", "step_", None)]
+        answers.append([attention.predict(job).predicted_walltime for job in jobs])
+    assert answers[0] == answers[1]
+    assert answers[0][0] < 1000 < answers[0][1]
+
+
+def test_pseudonyms_of_job_names_differ_where_the_names_do():
+    hide = Pseudonyms(KEY).submission
+    names = ["step_1", "step_2", "step_12", "step_", "step1", "sim_1", "1", "2", "12"]
+    assert len({named(name, hide).application for name in names}) == len(names)
 
 
 def test_what_is_remembered_of_names_has_a_bound():

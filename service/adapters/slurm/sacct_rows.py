@@ -36,11 +36,12 @@ def completion_of(
     processors, memory = trackable_resources(row.get("reqtres"))
     processors = count(row.get("reqcpus")) or processors or count(row.get("ncpus"))
     nodes = count(row.get("reqnodes")) or count(row.get("nnodes"))
+    start, end = _span(row, zone)
     return ended_run(
         job_id=job_id,
         submit=moment(row.get("submit"), zone),
-        start=moment(row.get("start"), zone),
-        end=moment(row.get("end"), zone),
+        start=start,
+        end=end,
         elapsed=_elapsed(row),
         requested=requested_limit(submit_line=row.get("submitline"), final=_limit(row)),
         status=status_of(row.get("state")),
@@ -55,6 +56,18 @@ def completion_of(
         cpu_time=clock(row.get("totalcpu")),
         prediction_id=prediction_id_of(row.get("admincomment")),
     )
+
+
+def _span(row: Mapping[str, str], zone: tzinfo) -> tuple[float | None, float | None]:
+    """When a run began and ended.
+
+    An end that comes twice in autumn is the second one, if the run lasted for so long.
+    """
+    start, end = moment(row.get("start"), zone), moment(row.get("end"), zone)
+    elapsed = _elapsed(row)
+    if start is not None and end is not None and elapsed is not None and end - start < elapsed:
+        end = moment(row.get("end"), zone, fold=1)
+    return start, end
 
 
 def _never_ran(row: Mapping[str, str]) -> bool:

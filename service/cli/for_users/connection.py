@@ -77,23 +77,48 @@ def token_in(file: Path | None) -> str | None:
 
     Raises:
         OSError: the named file cannot be read.
+        CommandError: a file holds something else.
     """
     if file is not None:
-        return file.read_text().strip()
+        return token_of(file)
     home = os.environ.get("XDG_CONFIG_HOME")
     own = (Path(home) if home else Path.home() / ".config") / "walltimed" / "token"
     try:
-        return own.read_text().strip()
+        return token_of(own)
     except OSError:
         return None
 
 
+def token_of(file: Path) -> str:
+    """The token of a file.
+
+    Raises:
+        OSError: it cannot be read.
+        CommandError: it holds something else, which is not repeated: the token may be in it.
+    """
+    try:
+        (token,) = file.read_text("ascii").split()
+    except ValueError:
+        raise CommandError(
+            f"{file} does not hold one token and nothing else: write the last line of "
+            "`walltimed token issue` into it.",
+            ExitCode.USAGE,
+        ) from None
+    return token
+
+
 def asked(client: "Client", verb: str, path: str, body: Any = None) -> dict[str, Any]:
-    """What the service answers."""
+    """What the service answers.
+
+    Raises:
+        CommandError: something else answers.
+    """
     import msgspec
 
-    answer: dict[str, Any] = msgspec.json.decode(client.call(verb, path, body))
-    return answer
+    try:
+        return msgspec.json.decode(client.call(verb, path, body), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise CommandError(f"Something else than walltimed answers at {client.url}.") from None
 
 
 def path_to(path: str, **query: object) -> str:

@@ -81,24 +81,26 @@ def held(
     return Held(now=now, before=before, since=until)
 
 
-def adoptions(found: ClusterRound, before: Standing, usual: Standing) -> list[Adoption]:
+def adoptions(found: ClusterRound, before: Standing, usual: Standing, now: float) -> list[Adoption]:
     """What a round puts in force, as it is stored.
 
     Args:
         found: by the round.
         before: what was in force.
         usual: what the settings say; who comes back to that is stored as nothing.
+        now: Unix seconds. A run that ends later has a wrong end; with that, nothing would ever have
+            ended since, and what was adopted would never be looked at again.
     """
     rows = []
     for subject, write in WRITERS.items():
-        now: Held[Any] = getattr(found.standing, subject)
-        if now is getattr(before, subject):
+        chosen: Held[Any] = getattr(found.standing, subject)
+        if chosen is getattr(before, subject):
             continue
-        until = None if now.since == -inf else now.since
-        if now.now == getattr(usual, subject).now:
+        until = None if chosen.since == -inf else min(chosen.since, now)
+        if chosen.now == getattr(usual, subject).now:
             rows.append(Adoption(subject=subject, parameters=None, made_until=until))
         else:
-            parameters, content = write(now.now)
+            parameters, content = write(chosen.now)
             rows.append(
                 Adoption(subject=subject, parameters=parameters, content=content, made_until=until)
             )

@@ -49,8 +49,9 @@ def run_round(
     except (TooShortHistoryError, SearchUnavailableError) as error:
         store.tunings.fail(tuning, str(error), clock())
         return None
-    adopted = in_force.adoptions(found, before, in_force.from_settings(settings))
-    store.tunings.finish(tuning, found.as_dict(), adopted, clock())
+    now = clock()
+    adopted = in_force.adoptions(found, before, in_force.from_settings(settings), now)
+    store.tunings.finish(tuning, found.as_dict(), adopted, now)
     return found
 
 

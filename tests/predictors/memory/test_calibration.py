@@ -315,6 +315,31 @@ def test_a_corrected_level_is_the_least_that_the_share_of_runs_and_one_more_did_
     assert calibration.share_within((bins, 0), 0.5) == pytest.approx(below)
 
 
+def test_of_nobody_nothing_is_known_even_where_a_row_was_of_somebody():
+    """The late run of nobody moves to the row in which the link of ada's third run stood."""
+    ada = Submission(requested_walltime=60, submit_time=99.0, user="ada")
+    table = JobTable(100)
+    for end, user in ((1.0, "ada"), (2.0, "ada"), (4.0, "ada"), (3.0, None)):
+        job = replace(ada, user=user)
+        table.add(Completion(submission=job, start_time=0.0, end_time=end, runtime=1.0))
+    calibration.note_known(table.columns, (0, 0, 4), 100)
+    assert table.columns[0][columns.KNOWN, :4].tolist() == [0, 1, 0, 1]
+
+
+def test_the_last_2_000_ranks_are_counted_in_one_window_and_8_000_in_the_other():
+    """The last 500 of 9,000 runs have another rank, which is in both windows once they came."""
+    numbers = np.zeros((columns.NUMBERS, 9_000))
+    numbers[columns.LEVEL, 8_500:] = 0.75
+    bins, new = np.zeros_like(calibration.NOTHING), 3 * 4096 // 4
+    every_run, levels = bins[-1], 0
+    counted = ((0, 0), (0, 0))
+    for stop, old_ranks, new_ranks in ((8_500, (2_000, 8_000), 0), (9_000, (1_500, 7_500), 500)):
+        counted = calibration.recount(bins, numbers, counted, (0, stop, 0))
+        assert every_run[levels, :, 0].tolist() == list(old_ranks)
+        assert every_run[levels, :, new].tolist() == [new_ranks] * 2
+        assert counted == ((stop - 2_000, stop), (stop - 8_000, stop))
+
+
 def test_how_much_is_known_of_a_user_is_counted_in_runs_that_had_ended():
     first = Submission(requested_walltime=60, submit_time=0.0, user="ada")
     table = JobTable(100)

@@ -12,13 +12,15 @@ from predictors.base import Memory, Question
 from predictors.jobs import Completion, Submission
 from predictors.memory.calibration import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS
-from predictors.methods.attention import Attention, without_digits
+from predictors.methods.attention import Attention
 from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_search import RUNS_BY_HAND
 from predictors.methods.attention_unseen import STEPS, UNSEEN
 from predictors.methods.attention_weights import Weights, shapes_of, shipped
+from predictors.names import without_digits
+from predictors.uncertainty import YOUNG
 
 HOUR = 3600.0
 
@@ -345,6 +347,16 @@ def test_other_weights_may_have_a_price_of_their_own():
         attention.reweighed(only(), price=1001)
 
 
+def test_of_a_request_below_a_second_nothing_that_is_said_is_longer():
+    runs = [run(10.0 * i, 0.4, request=0.5) for i in range(250)]
+    attention, job = told(runs, shipped()), submission(request=0.5)
+    assert attention.distribution(job)[0].max() == 0.5
+    answer = attention.ask(job, Question())
+    assert 0 <= answer.interval.lower <= answer.median <= answer.interval.upper <= 0.5
+    found = attention.quantiles(job, (0.1, 0.5, 0.9, 0.99))
+    assert found == sorted(found)
+
+
 def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
     """The run counts twice, as it is and scaled; bob's, which weighs the most, is not hers."""
     runs = [run(5.0, 60.0, user="bob"), run(10.0, 1800.0, request=2 * HOUR, job_id="7")]
@@ -353,6 +365,20 @@ def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
     (own,) = asked.explanation
     assert (own.job_id, own.runtime, own.requested_walltime) == ("7", 1800.0, 2 * HOUR)
     assert own.weight == pytest.approx(2 / (2 + e + 1), rel=1e-5)
+
+
+def test_an_explanation_of_a_running_job_counts_the_atoms_that_are_longer():
+    """Half an hour of two is a quarter of an hour when scaled: over, once 1000 s have passed."""
+    attention = told([run(10.0, 1800.0, request=2 * HOUR)], only())
+    asked = attention.ask(submission(), Question(explain=True, elapsed=1000.0))
+    assert [each.weight for each in asked.explanation] == pytest.approx([1 / 2])
+
+
+def test_an_explanation_to_somebody_new_names_no_runs_of_nobody_known():
+    attention = told([run(10.0 * i, 900.0, user=None) for i in range(5)], only())
+    answer = attention.ask(submission(user="new"), Question(explain=True))
+    assert answer.basis.reason == YOUNG
+    assert answer.explanation == ()
 
 
 def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():

@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.base import SHORTEST_ESTIMATE
+from predictors.base import SHORTEST_ESTIMATE, Question
 from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Completion, Submission
 from predictors.methods.least_cost import LeastCost
@@ -166,3 +166,10 @@ def test_a_user_with_as_many_runs_as_stand_for_all_users_is_predicted(own):
     answered = told_.predict(submission())
     assert answered.predicted_walltime < HOUR
     assert (answered.basis.jobs, answered.basis.reason) == (own, "history")
+
+
+def test_runs_that_weigh_nothing_explain_nothing():
+    """(1e-90 / 3600) to the fourth is less than any number."""
+    asked = told([run(1.0, 1.0, request=1e-90)]).ask(submission(), Question(explain=True))
+    assert asked.basis.jobs == 1
+    assert asked.explanation == ()

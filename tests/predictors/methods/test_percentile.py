@@ -191,6 +191,17 @@ def test_of_a_running_job_the_percentile_is_that_of_the_runs_that_took_longer(su
     assert predictor.ask(job, Question(elapsed=3300)).predicted_walltime == 3600
 
 
+def test_an_explanation_of_a_running_job_names_the_usages_that_are_longer(submitted, ended):
+    # of two hours, a usage of 0.1 is 720 s and one of 0.5 an hour, whatever the runs had asked for
+    predictor = Percentile(key="user", min_jobs=1)
+    taught(predictor, ended, [0.5])
+    for end in (120, 180):
+        predictor.observe(ended(end=end, runtime=3600, request=36000))
+    job = submitted(at=1000, request=7200)
+    (run,) = predictor.ask(job, Question(elapsed=1000, explain=True)).explanation
+    assert (run.runtime, run.weight) == (1800, 1)
+
+
 def test_too_few_runs_are_no_distribution(submitted, ended):
     predictor = taught(Percentile(key="user", min_jobs=3), ended, (0.5, 0.5))
     answer = predictor.ask(submitted(at=1000), Question())

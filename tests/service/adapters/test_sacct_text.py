@@ -2,6 +2,7 @@
 
 from datetime import UTC, timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -49,6 +50,25 @@ def test_a_row_becomes_the_run_it_tells_of():
     assert report.completion.runtime == 600
     assert report.completion.status is Status.COMPLETED
     assert report.prediction_id == "0b7c-42"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "elapsed"),
+    [
+        ("2030-10-27T01:30:00", "2030-10-27T02:30:00", 7200),  # its end is in the second hour
+        ("2030-10-27T02:50:00", "2030-10-27T02:20:00", 1800),  # it ends before it starts
+        ("2030-10-27T01:30:00", "2030-10-27T02:30:00", 3600),  # in the first one
+        ("2030-10-27T02:50:00", "2030-10-27T03:10:00", 4800),
+    ],
+)
+def test_in_the_hour_that_comes_twice_in_autumn_a_run_lasts_as_long_as_its_row_says(
+    start, end, elapsed
+):
+    header = "JobIDRaw|User|Submit|Start|End|ElapsedRaw|TimelimitRaw|State\n"
+    row = f"7|carol|2030-10-26T20:00:00|{start}|{end}|{elapsed}|600|COMPLETED\n"
+    ((_, outcome),) = read_sacct([header, row], zone=ZoneInfo("Europe/Berlin"))
+    run = outcome.completion
+    assert (run.runtime, run.end_time - run.start_time) == (elapsed, elapsed)
 
 
 def test_times_are_read_in_the_zone_that_sacct_ran_in():

@@ -77,8 +77,15 @@ def test_the_template_holds_every_default(walltimed):
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--toml",)])
-def test_a_password_is_never_printed(walltimed, monkeypatch, options):
-    monkeypatch.setenv("WALLTIMED_DATABASE_URL", "postgresql+psycopg://ada:s3cret@db/history")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://ada:s3cret@db/history",
+        "postgresql+psycopg://ada@db/history?password=s3cret&sslpassword=s3cret",
+    ],
+)
+def test_a_password_is_never_printed(walltimed, monkeypatch, options, url):
+    monkeypatch.setenv("WALLTIMED_DATABASE_URL", url)
     code, printed, complained = walltimed("config", *options)
     assert code == 0
     assert "s3cret" not in printed + complained
@@ -117,6 +124,26 @@ def test_a_wrong_use_is_one_sentence_and_exit_code_2(
     assert code == 2
     assert complaint in complained
     assert "Traceback" not in complained
+
+
+def test_a_store_names_itself_without_its_password():
+    store = open_store("postgresql+psycopg://ada@127.0.0.1:1/history?password=s3cret")
+    store.close()
+    assert "s3cret" not in store.name
+
+
+@pytest.mark.parametrize("name", ["unix_socket", "users_socket", "pseudonym_key_file"])
+def test_the_empty_name_of_a_file_is_none(monkeypatch, name):
+    monkeypatch.setenv(f"WALLTIMED_{name.upper()}", "")
+    assert getattr(Settings(), name) is None
+
+
+def test_a_settings_file_in_another_encoding_is_refused(walltimed, tmp_path):
+    file = tmp_path / "walltimed.toml"
+    file.write_bytes("# für alle\nport = 1\n".encode("latin-1"))
+    code, _, complained = walltimed("config", "--config", str(file))
+    assert code == 2
+    assert "not TOML, which is UTF-8" in complained
 
 
 def test_a_settings_file_that_is_no_toml_or_has_unknown_names_is_refused(walltimed, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sqlite3
 import time
 
 import pytest
@@ -134,6 +135,39 @@ def test_a_bad_setting_is_named(walltimed, tmp_path, settings, code):
     found, told = walltimed("check-config", "--config", str(file))
     assert found == code
     assert told
+
+
+def test_a_history_that_serve_would_refuse_is_found_on_sqlite(walltimed, sqlite_url):
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'from_the_future'")
+    connection.close()
+    code, told = walltimed("check-config", "-d", sqlite_url)
+    assert code == 1
+    assert "from_the_future" in told
+
+
+def test_a_place_where_no_history_can_be_made_is_found(walltimed, tmp_path):
+    assert (
+        walltimed("check-config", "-d", f"sqlite:///{tmp_path}/nowhere/walltimed.sqlite3")[0] == 4
+    )
+
+
+def test_listening_beyond_loopback_without_a_token_is_found(walltimed, monkeypatch, sqlite_url):
+    monkeypatch.setenv("WALLTIMED_HOST", "0.0.0.0")
+    for url in (sqlite_url, f"{sqlite_url}-not-made-yet"):
+        code, told = walltimed("check-config", "-d", url)
+        assert code == 2
+        assert "needs a token" in told
+    walltimed("token", "issue", "x", "--scope", "admin", "-d", sqlite_url)
+    assert walltimed("check-config", "-d", sqlite_url)[0] == 0
+
+
+@pytest.mark.parametrize("setting", ["unix_socket", "users_socket"])
+def test_a_socket_that_cannot_be_made_is_found(walltimed, monkeypatch, setting):
+    monkeypatch.setenv(f"WALLTIMED_{setting.upper()}", "no/where.sock")
+    code, told = walltimed("check-config")
+    assert code == 2
+    assert "no/where.sock cannot be written" in told
 
 
 def test_a_store_without_a_schema_is_found_on_postgresql(walltimed, postgres):

@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 from runs import a_run, reported
 
+from service.exports import export_columns
 from service.store import open_store
 from simulator.traces.swf import read_swf
 
@@ -93,3 +94,28 @@ def test_parquet_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
     table = parquet.read_table(file).to_pylist()
     assert [row["job_id"] for row in table] == ["2", "4", "1", "3"], "in the order of submission"
     assert table[3]["user"] is None
+
+
+@pytest.mark.parametrize("options", [(), ("-o", "-")])
+def test_parquet_is_not_written_to_standard_output_nor_to_a_file_called_so(
+    history, walltimed, tmp_path, options
+):
+    code, _, told = walltimed("export", "-f", "parquet", *options, "-d", history)
+    assert code == 2
+    assert "Parquet needs a file" in told
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs.csv.gz", "runs.parquet"])
+def test_an_export_that_is_broken_off_leaves_the_file_of_before(
+    history, walltimed, tmp_path, monkeypatch, name
+):
+    (tmp_path / name).write_text("of yesterday")
+
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(export_columns, "row_of", broken)
+    assert walltimed("export", "-o", tmp_path / name, "-d", history)[0] == 130
+    assert (tmp_path / name).read_text() == "of yesterday"
+    assert not [*tmp_path.glob(".*")]

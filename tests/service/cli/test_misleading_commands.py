@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import typer
+from fake_service import fake_service, http
 
 from predictors.methods.knn import KnnParameters
 from service.cli import app, tune
@@ -230,3 +231,44 @@ def test_a_round_s_table_fits_eighty_columns(capsys, monkeypatch):
     assert max(map(len, lines[:3])) <= 80
     assert "3.4 h" in lines[1]
     assert "template after: user+group+queue+application" in lines
+
+
+def test_a_place_where_no_socket_for_users_can_be_made_is_told(walltimed, monkeypatch):
+    monkeypatch.setenv("WALLTIMED_USERS_SOCKET", "no/users.sock")
+    code, _, told = walltimed("serve")
+    assert code == 2
+    assert "no/users.sock cannot be written: there is no directory no" in told
+
+
+SECRET = "wt_0123456789ab_" + "5ec2e7" * 10
+
+
+@pytest.mark.parametrize(
+    "content",
+    [f"Token 0123456789ab for x, shown only now:\n{SECRET}\n".encode(), b"\xff\xfe", b"\n"],
+)
+@pytest.mark.parametrize("command", [("doctor",), ("queue",), ("slurm-updater", "--once")])
+def test_a_file_that_holds_more_than_a_token_is_told_without_what_it_holds(
+    walltimed, tmp_path, command, content
+):
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    code, printed, told = walltimed(*command, "--token-file", file)
+    assert code == 2
+    assert f"{file} does not hold one token" in told
+    assert SECRET not in printed + told
+
+
+@pytest.mark.parametrize("url", ["http://host:high", "http://host:99999", "http://[::1", "host"])
+def test_an_address_that_is_none_is_refused_with_a_sentence(walltimed, url):
+    code, _, told = walltimed("queue", "--url", url)
+    assert code == 2
+    assert f"{url!r} is not of the form http://HOST:PORT or unix:FILE" in told
+
+
+@pytest.mark.parametrize(("command", "expected"), [("doctor", 1), ("queue", 1)])
+def test_a_page_of_something_else_is_not_taken_for_the_service(walltimed, command, expected):
+    with fake_service(http(200, b"<p>It works!</p>")) as service:
+        code, _, told = walltimed(command, "--url", f"http://127.0.0.1:{service.port}")
+    assert code == expected
+    assert "Something else than walltimed answers" in told

@@ -11,8 +11,15 @@ from runs import a_run, reported
 from typer.testing import CliRunner
 
 from predictors.tuning.plan import TuningPlan
-from service.cli import app
-from service.store import TuningState, open_store
+from service.cli import app, tune
+from service.settings import Settings
+from service.store import (
+    Erasure,
+    StoreUnavailableError,
+    TuningLostError,
+    TuningState,
+    open_store,
+)
 
 PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0}
 APPLICATIONS = {"a": 300.0, "b": 900.0, "c": 2700.0}
@@ -79,3 +86,43 @@ def test_follow_runs_what_is_due_until_it_is_told_to_end(store):
         finally:
             process.kill()
     assert store.tunings.of_cluster("default")[0].origin == "history"
+
+
+class Looks:
+    """Ends ``--follow`` at its third look, and remembers what was told meanwhile."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def __call__(self, _seconds):
+        self.looks += 1
+        if self.looks == 3:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        StoreUnavailableError("The database cannot be used now: it restarts."),
+        TuningLostError("The round was given to another process."),
+        None,  # the history has become too short meanwhile
+    ],
+)
+def test_follow_goes_on_after_a_round_that_failed(store, monkeypatch, capsys, trouble):
+    asked = store.tunings.ask("default", TuningPlan(**PLAN), "request", 1.0)
+    if trouble is None:
+        store.erase(Erasure(before=1e12), 2.0)
+    else:
+
+        def fail(*_, **__):
+            raise trouble
+
+        monkeypatch.setattr("service.worker.tuning.rounds.run_round", fail)
+    looks = Looks()
+    monkeypatch.setattr(tune.time, "sleep", looks)
+    monkeypatch.setattr(tune.os, "nice", lambda _: None)
+    monkeypatch.setattr(tune.signal, "signal", lambda *_: None)
+    tune.follow_rounds(store, Settings(), TuningPlan(**PLAN))
+    assert looks.looks == 3
+    assert "This will look again" in capsys.readouterr().err
+    assert store.tunings.find(asked.tuning_id) is not None

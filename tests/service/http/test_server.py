@@ -12,8 +12,8 @@ from running_service import Service, eventually
 from structlog.testing import capture_logs
 from uvicorn.supervisors import Multiprocess
 
+from service.auth import NotProtectedError
 from service.http import server
-from service.http.server import NotProtectedError
 from service.settings import Settings
 from service.store import open_store
 

@@ -1,15 +1,25 @@
 """A copy of the history in use, and the way back."""
 
+import os
+import shutil
+import sqlite3
 import stat
 import threading
 from pathlib import Path
 
 import pytest
+from alembic.command import downgrade
 from asgi_client import InProcess, run_of
 from runs import a_run, read_all, reported
-from sqlalchemy import make_url
+from sqlalchemy import NullPool, create_engine, make_url
 
-from service.store import StoreDamagedError, StoreUnavailableError, open_store
+from service.store import (
+    StoreDamagedError,
+    StoreError,
+    StoreUnavailableError,
+    open_store,
+)
+from service.store.migrating import alembic_config
 from service.store.sqlite_backup import FileInTheWayError
 
 
@@ -204,3 +214,99 @@ def test_postgresql_is_left_to_its_own_tools(walltimed, postgres_url, tmp_path):
         code, _, said = walltimed("db", command, tmp_path / "copy", "-d", postgres_url)
         assert code == 1
         assert tool in said
+
+
+def older(copy: Path, revision: str) -> Path:
+    """The copy as an earlier release made it."""
+    engine = create_engine(f"sqlite:///{copy}", poolclass=NullPool)
+    with engine.begin() as connection:
+        downgrade(alembic_config(connection), revision)
+    return copy
+
+
+def test_a_backup_of_an_older_release_is_brought_up_and_todays_tokens_stay(history, tmp_path):
+    history.write([reported(a_run("1"))])
+    history.back_up(tmp_path / "copy")
+    older(tmp_path / "copy", "2026_11_22_administration")  # tokens had no user yet
+    token, _ = history.issue_token("ada", ["self"], now=1.0, user="ada")
+    restored(tmp_path / "copy", history, tmp_path)
+    history.check()
+    assert history.tokens() == [token]
+    assert runs_of(history) == ["1"]
+
+
+def made_by_the_future(copy: Path) -> None:
+    with sqlite3.connect(copy) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'from_the_future'")
+    connection.close()
+
+
+def made_by_another_program(copy: Path) -> None:
+    copy.unlink()
+    with sqlite3.connect(copy) as connection:
+        connection.execute("CREATE TABLE recipes (recipe TEXT)")
+    connection.close()
+
+
+def made_on_a_full_disk(copy: Path) -> None:
+    copy.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (made_by_the_future, "copy was brought to schema from_the_future"),
+        (made_by_another_program, "copy is the database of another program"),
+        (made_on_a_full_disk, "copy holds no history"),
+    ],
+)
+def test_what_is_no_history_of_this_release_replaces_nothing(history, tmp_path, spoil, told):
+    history.write([reported(a_run("1"))])
+    history.back_up(tmp_path / "copy")
+    spoil(tmp_path / "copy")
+    with pytest.raises(StoreError, match=told):
+        restored(tmp_path / "copy", history, tmp_path)
+    assert runs_of(history) == ["1"]
+    assert not [*tmp_path.glob(".*"), *tmp_path.glob("aside*")]
+
+
+def test_a_log_that_a_lost_history_has_left_behind_is_not_written_into_the_restored_one(
+    history, file, tmp_path
+):
+    history.write([reported(a_run("1"))])
+    history.back_up(tmp_path / "copy")
+    history.write([reported(a_run("2"))])
+    log = file.with_name(f"{file.name}-wal")
+    left = log.read_bytes()
+    history.close()
+    file.unlink()
+    log.write_bytes(left)
+    aside = restored(tmp_path / "copy", history, tmp_path)
+    assert runs_of(history) == ["1"]
+    assert aside.with_name("aside-wal").read_bytes() == left
+
+
+def test_what_root_restores_belongs_to_the_service_as_its_directory_does(
+    history, file, tmp_path, monkeypatch
+):
+    history.back_up(tmp_path / "copy")
+    history.close()
+    file.unlink()
+    given = {}
+    monkeypatch.setattr(os, "chown", lambda path, user, _: given.update({Path(path).name: user}))
+    restored(tmp_path / "copy", history, tmp_path)
+    assert given == {f".{file.name}.unfinished": tmp_path.stat().st_uid}
+
+
+def test_nobody_else_can_read_a_history_while_it_is_being_restored(history, tmp_path, monkeypatch):
+    history.back_up(tmp_path / "copy")
+    modes = []
+
+    def watched(source, target):
+        copyfile(source, target)
+        modes.append(stat.S_IMODE(target.stat().st_mode))
+
+    copyfile = shutil.copyfile
+    monkeypatch.setattr(shutil, "copyfile", watched)
+    restored(tmp_path / "copy", history, tmp_path)
+    assert modes == [0o600]

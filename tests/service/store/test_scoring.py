@@ -116,6 +116,17 @@ def test_a_job_that_is_killed_a_moment_after_its_request_is_held_by_an_interval_
     assert store.recent_scores("default")[0].underestimation_rate == 1.0
 
 
+def test_a_run_that_is_known_takes_no_prediction_from_a_later_run_of_its_job(store, reader):
+    """The job was requeued, asked about once more, and then both runs were reported together."""
+    first, second = (a_run("7", start=start, submit_time=900.0) for start in (1000.0, 5000.0))
+    store.write([reported(first)])
+    store.write([], [predicted("p", second, 900.0, job_id="7", requested_walltime=1800.0)])
+    store.write([reported(first, second)])
+    assert scored(store) == 1
+    known = {run.start_time: run.submission.requested_walltime for run in read_all(reader)}
+    assert known == {1000.0: 3600.0, 5000.0: 1800.0}
+
+
 def test_a_run_of_no_time_at_all_is_scored(store):
     run = a_run("0", runtime=0.0)
     store.write([reported(run)], [predicted("p", run, 400.0)])

@@ -1,0 +1,105 @@
+"""What rounds have adopted is what a process answers by."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from runs import a_run
+
+from predictors.base import USUAL
+from predictors.jobs import LATEST_TIME
+from predictors.memory.columns import LEVEL
+from predictors.methods.attention import Attention
+from predictors.methods.attention_weights import NOTHING_LEARNED, shipped
+from predictors.methods.knn import KnnParameters
+from predictors.tuning.adopting import Held
+from predictors.tuning.cluster_round import ClusterRound, Standing
+from service.metrics import Metrics
+from service.settings import Settings
+from service.worker.live_state import LiveState
+from service.worker.tuning.in_force import adoptions
+
+CLUSTER = "default"
+
+
+def standing(**adopted) -> Standing:
+    """What is in force: what the settings say, but for what was adopted."""
+    usual = {
+        "knn": Held(now=KnnParameters()),
+        "attention": Held(now=shipped()),
+        "price": Held(now=1.0),
+        "auto": Held(now="attention"),
+    }
+    return Standing(**{**usual, **adopted})
+
+
+@pytest.fixture
+def live() -> LiveState:
+    """A process that knows one run, and where least-cost has a price of its own."""
+    state = LiveState(Settings(predictors={"least-cost": {"price": 2.0}}), Metrics())
+    state.apply([a_run("1")])
+    return state
+
+
+def prices(live: LiveState) -> list[float]:
+    methods = live.of(CLUSTER).predictors
+    return [methods[name].parameters["price"] for name in ("attention", "least-cost")]
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        (Held(now=1.0), [1.0, 2.0]),
+        (Held(now=1.0, before=3.0, since=5.0), [1.0, 1.0]),
+        (Held(now=3.0, before=1.0, since=5.0), [3.0, 3.0]),
+        (Held(now=3.0), [3.0, 3.0]),  # back in force, as a later price has lost
+    ],
+)
+def test_the_price_that_is_in_force_is_answered_by(live, held, expected):
+    live.retune({CLUSTER: standing(price=held)})
+    assert prices(live) == expected
+    live.retune({CLUSTER: standing()})
+    assert prices(live) == [1.0, 2.0]
+
+
+def test_parameters_of_knn_that_do_not_fit_keep_nothing_else_from_being_in_force(live, capsys):
+    too_long = Held(now=KnnParameters(history=50_000))
+    adopted = standing(
+        knn=too_long,
+        attention=Held(now=NOTHING_LEARNED),
+        price=Held(now=3.0),
+        auto=Held(now="least-cost"),
+    )
+    for _ in range(3):  # as a worker looks once a second
+        live.retune({CLUSTER: adopted})
+    state = live.of(CLUSTER)
+    assert state.predictors["attention"].weights is NOTHING_LEARNED
+    assert prices(live) == [3.0, 3.0]
+    assert state.resolved("auto") == "least-cost"
+    assert state.predictors["knn"].given == KnnParameters()
+    assert capsys.readouterr().out.count("does not fit") == 1
+
+
+def test_after_a_start_all_is_ranked_by_what_is_in_force():
+    runs = [a_run(str(n), start=1000.0 * n, runtime=60.0 + n * n % 977) for n in range(400)]
+    state, alone = LiveState(Settings(), Metrics()), Attention(weights=NOTHING_LEARNED)
+    for run in runs:
+        alone.observe(run)
+    state.remember(runs, runs)
+    state.retune({CLUSTER: standing(attention=Held(now=NOTHING_LEARNED))})
+    state.settle()
+    cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
+    for name in ("knn", "percentile", "least-cost", "attention"):
+        ranks = cluster.predictors[name]._recent.columns[0][LEVEL, : len(runs)]
+        assert not np.isnan(ranks).any(), f"a request would have to wait for {name}"
+    assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
+
+
+@pytest.mark.parametrize(("last_end", "expected"), [(1e9, 1e9), (LATEST_TIME, 2e9)])
+def test_what_was_adopted_is_looked_at_again_in_spite_of_an_end_far_in_the_future(
+    last_end, expected
+):
+    usual = standing()
+    price = Held(now=3.0, before=1.0, since=last_end)
+    found = ClusterRound(knn=None, changes=[], standing=replace(usual, price=price))
+    (row,) = adoptions(found, usual, usual, now=2e9)
+    assert (row.parameters, row.made_until) == (3.0, expected)
