@@ -223,6 +223,22 @@ def test_a_job_s_forecast_changes_before_one_s_eyes_when_a_completion_arrives(br
     assert browser.complaints() == []
 
 
+def test_the_table_below_a_chart_is_renewed_with_it(browser, service):
+    rows = "return document.querySelectorAll('#moves tbody tr').length"
+    empty = queue_with((501, {})) | {"running": []}
+    with Client(service.url) as client:
+        forecast = partial(client.call, "GET", "/v1/queues/default")
+        for queue in (empty, queue_with((501, {}))):
+            shown = json.loads(client.call("PUT", "/v1/queues/default", queue))["taken_at"]
+            eventually(lambda at=shown: json.loads(forecast())["forecast_at"] == at, seconds=60)
+        browser.open("/job?id=501")
+        before = browser.script(rows)
+        assert before > 1
+        client.call("PUT", "/v1/queues/default", empty | {"taken_at": time.time()})
+        eventually(lambda: browser.script(rows) > before, seconds=60)
+        hand_over(client)
+
+
 @pytest.fixture
 def guarded(tmp_path):
     """A service that asks for tokens, one that reads, and one of ada's own."""

@@ -118,8 +118,7 @@ function takeOver(newer) {
     if (said.get(region.id) === region.innerHTML) continue;
     said.set(region.id, region.innerHTML);
     const focused = present.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    const figure = present.closest("figure.chart");
-    if (figure) {
+    if (present.tagName === "SCRIPT") {
       present.textContent = region.textContent;
       continue;
     }
