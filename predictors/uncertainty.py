@@ -236,10 +236,21 @@ def quantiles_of(
 
 
 @compiled
-def rank_row(numbers: Floats, row: int, values: Floats, weights: Floats) -> None:
-    """Note where the runtime of a row fell in what was predicted for it."""
+def rank_row(
+    numbers: Floats, row: int, values: Floats, weights: Floats, shortest: float = 0.0
+) -> None:
+    """Note where the runtime of a row fell in what was predicted for it.
+
+    Args:
+        numbers: of the runs.
+        row: of the run.
+        values: runtimes that were predicted, in ascending order.
+        weights: theirs.
+        shortest: seconds that shorter runtimes count as, where the method has no shorter value.
+    """
     reached = passed(weights, len(values))
-    lowest, highest = levels_at(values, reached, numbers[REQUEST, row], numbers[RUNTIME, row])
+    runtime = max(shortest, numbers[RUNTIME, row])
+    lowest, highest = levels_at(values, reached, numbers[REQUEST, row], runtime)
     numbers[LEVEL, row] = lowest
     numbers[SPREAD, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
 
@@ -281,6 +292,8 @@ def bounds(
         if rate > 0:
             seconds = _up_to(placed, counts, shares, 1.0 - rate)
     median = min(upper, max(lower, median))
+    if lower <= SHORTEST_ESTIMATE:  # no method tells runs of a second from those of none
+        lower = max(0.0, elapsed)
     if rate < 0 and price >= 0:
         if elapsed >= 0:
             values, weights = values.copy(), weights.copy()

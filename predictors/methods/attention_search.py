@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled
 from predictors.distribution import cheapest
 from predictors.memory import calibration
@@ -225,7 +226,7 @@ def rank(columns: Columns, rows: tuple[int, int, int], history: int, model: Mode
             continue
         about = (columns, window, history, (names, question))
         values, weights, _ = weighed(about, atoms, count, model)
-        rank_row(numbers, row, values, weights)
+        rank_row(numbers, row, values, weights, min(SHORTEST_ESTIMATE, numbers[REQUEST, row]))
 
 
 @compiled

@@ -130,6 +130,29 @@ def test_what_was_asked_before_changes_no_answer(name):
 
 
 @every_method
+def test_runs_that_took_no_time_widen_no_upper_end(name):
+    """One run in eight ends at once, the others take 500 to 1,500 s of their hour."""
+    random, runs = Random(3), []
+    for number in range(1500):
+        submit, runtime = 4000.0 * number, random.uniform(500.0, 1500.0) if number % 8 else 0.0
+        job = Submission(requested_walltime=3600.0, submit_time=submit, user="ann")
+        ended = submit + runtime
+        runs.append(Completion(submission=job, start_time=submit, end_time=ended, runtime=runtime))
+    job = Submission(requested_walltime=3600.0, submit_time=ended + 1, user="ann")
+    interval = told(runs, name).ask(job, Question(coverage=0.9)).interval
+    assert interval.lower < 500
+    assert 1300 < interval.upper < 3000
+
+
+@every_method
+def test_a_lower_end_of_a_second_is_told_as_none(name):
+    """Every second run ends at once: the lower end holds these."""
+    runs = [replace(run, runtime=0.0) if place % 2 else run for place, run in enumerate(log(1200))]
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    assert told(runs, name).ask(job, Question()).interval.lower == 0
+
+
+@every_method
 def test_a_run_says_nothing_about_jobs_submitted_before_its_end(name):
     runs = log(1500)
     now = runs[1000].end_time
