@@ -172,16 +172,17 @@ def test_two_workers_on_postgresql_use_what_a_round_adopted_and_no_more_what_it_
 ):
     """An earlier round is made to have adopted weights that turn every likeness round."""
     start = partial(starter(serve, postgres_url), tuning_plan=EVERYTHING)
-    services = [start(), start()]
-    services[0].complete(*history(0, JOBS, by_application))
+    before = start(tuning="elsewhere")  # it takes no round itself
+    before.complete(*history(0, JOBS, by_application))
     layers = shipped().layers
     spoiled = Weights(layers=(*layers[:5], -layers[5], -layers[6]), origin={})
-    tunings = services[0].worker.store.tunings
-    asked = tunings.ask("default", services[0].worker.tuning.plan, "command", 1.0)
+    tunings = before.worker.store.tunings
+    asked = tunings.ask("default", before.worker.tuning.plan, "command", 1.0)
     earlier = Adoption(
         subject="attention", parameters={}, content=spoiled.to_bytes(), made_until=NOW
     )
     tunings.finish(tunings.take(asked.tuning_id, 2.0), {}, [earlier], 3.0)
+    services = [start(), start()]
     for service in services:
         service.wait_until(lambda service=service: same(attention(service).weights, spoiled))
 
