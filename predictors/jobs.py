@@ -16,6 +16,9 @@ DEFAULT_CLUSTER = "default"
 LONGEST = 1e9
 """Seconds, 31 years; a longer run or wait is a sentinel or a clock gone wild."""
 
+MOST_MEMORY = 1e15
+"""KiB, an exabyte; more is a sentinel or a slip."""
+
 LATEST_TIME = 1e11
 """Unix seconds of the year 5138; a later time is a sentinel or a clock gone wild."""
 

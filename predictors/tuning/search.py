@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import chain, combinations
-from typing import Self
 
 from msgspec import Struct
 
@@ -14,12 +13,9 @@ from predictors.tuning.batch import Batch
 class SearchUnavailableError(RuntimeError):
     """The genetic search needs pymoo, which is not installed (extra tuning): pip install pymoo."""
 
-    def __init__(self) -> None:
-        super().__init__(self.__doc__)
-
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        """As another process gets it: an exception is made again from what it was made of."""
-        return type(self), ()
+    def __str__(self) -> str:
+        """What it says; made of nothing, it is made again in another process as it was."""
+        return str(self.__doc__)
 
 
 def has_genetic() -> bool:

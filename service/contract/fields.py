@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from predictors.jobs import LATEST_TIME, LONGEST
+from predictors.jobs import LATEST_TIME, LONGEST, MOST_MEMORY
 from predictors.registry import METHODS
 
 
@@ -95,7 +95,7 @@ Time = Annotated[
     Complaint("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 Processors = Annotated[int, Whole(1, 2**31 - 1)]
-Kibibytes = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
+Kibibytes = Annotated[float, Field(gt=0, le=MOST_MEMORY, allow_inf_nan=False)]
 
 
 def unix_seconds(time: float | datetime) -> float:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec.structs import replace
 from pydantic import FailFast, Field
 
-from predictors.jobs import DEFAULT_CLUSTER, Submission
+from predictors.jobs import DEFAULT_CLUSTER, MOST_MEMORY, Submission
 from service.contract.bodies import RequestBody, SubmissionBody
 from service.contract.characterisation_bodies import CpuShare, ExecutionTime
 from service.contract.fields import (
@@ -56,7 +56,7 @@ class NodeBody(RequestBody):
     memory: Kibibytes | None = Field(
         None, description="Shared nodes: KiB that the node has; tasks wait until theirs are left."
     )
-    local_memory: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)] = Field(
+    local_memory: Annotated[float, Field(ge=0, le=MOST_MEMORY, allow_inf_nan=False)] = Field(
         0.0, description="KiB of these that local users take."
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from predictors.jobs import LONGEST, Submission
+from predictors.jobs import LONGEST, MOST_MEMORY, Submission
 from service.adapters.slurm.slurm_fields import MINUTE
 from service.adapters.values import number, text
 from service.slurm_updater.squeue import (
@@ -25,9 +25,6 @@ POLICY = "conservative"
 
 NO_LIMIT = 365 * 24 * 3600.0
 """Stands for a limit that a job does not have, in seconds."""
-
-MOST_MEMORY = 1e15
-"""KiB per processor; the service takes no more."""
 
 MOST_TASKS = 1000
 """Waiting tasks of one array that are shown; the others would make the queue endless."""

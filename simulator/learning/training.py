@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +48,9 @@ class Recipe:
 class LearningUnavailableError(RuntimeError):
     """Learning needs PyTorch, which is not installed (extra learning): pip install torch."""
 
-    def __init__(self) -> None:
-        super().__init__(self.__doc__)
-
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        """As another process gets it: an exception is made again from what it was made of."""
-        return type(self), ()
+    def __str__(self) -> str:
+        """What it says; made of nothing, it is made again in another process as it was."""
+        return str(self.__doc__)
 
 
 @dataclass(slots=True)
