@@ -33,9 +33,7 @@ DAY = 86400.0
 
 def doctor(
     *,
-    days: Annotated[
-        float, typer.Option(min=0.001, max=MOST_DAYS, help="Days to look back.")
-    ] = 7.0,
+    days: Annotated[float, typer.Option(min=0.001, max=MOST_DAYS, help="Days to look back.")] = 7.0,
     url: Annotated[
         str | None, typer.Option(help="URL of the service, or unix:FILE; default: the settings'.")
     ] = None,

@@ -24,7 +24,8 @@ def forget(
         str | None, typer.Option(help="Whose runs, predictions, scores and tuned parameters.")
     ] = None,
     older_than_days: Annotated[
-        float | None, typer.Option(min=1.0, max=MOST_DAYS, help="Delete runs that ended longer ago.")
+        float | None,
+        typer.Option(min=1.0, max=MOST_DAYS, help="Delete runs that ended longer ago."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how much would be deleted; delete nothing.")

@@ -47,9 +47,7 @@ class ReconcileCounts(Struct):
 
 def reconcile(
     *,
-    days: Annotated[
-        float, typer.Option(min=0.0, max=MOST_DAYS, help="Days to look back.")
-    ] = 7.0,
+    days: Annotated[float, typer.Option(min=0.0, max=MOST_DAYS, help="Days to look back.")] = 7.0,
     cluster: Annotated[
         str | None, typer.Option(help="Name of the history; by default the cluster's in sacct.")
     ] = None,
