@@ -93,8 +93,8 @@ def test_the_package_is_installed_started_and_removed(installed):
     assert "functions were compiled" in said
     assert [name for name in BROUGHT if not (root / name).is_file()] == []
     assert inside("/usr/bin/walltimed", "--version").strip() == VERSION
-    anybody = ("runuser", "-u", "nobody", "--", "/usr/bin/walltimed", "warm-up")
-    assert "Everything was compiled already." in inside(*anybody)
+    service_user = ("runuser", "-u", "walltimed", "--", "/usr/bin/walltimed", "warm-up")
+    assert "Everything was compiled already." in inside(*service_user)
     unit = (root / "lib/systemd/system/walltimed.service").read_text()
     assert "\nUser=walltimed\n" in unit
     assert "\nStateDirectory=walltimed\n" in unit
