@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from predictors.base import COLD_START, SHORTEST_ESTIMATE, Memory, capped, request_of
 from predictors.base import Question as Asked
 from predictors.jobs import Completion, PastRun, Prediction, Submission
-from predictors.memory.calibration import LONGEST_WINDOW, Calibration
+from predictors.memory.calibration import Calibration, rows_kept
 from predictors.memory.columns import USER, Floats
+from predictors.memory.hindsight import LOOKED_BACK
 from predictors.memory.job_columns import ColumnForm, JobColumns
-from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
+from predictors.memory.job_table import NEW, UNKNOWN, JobTable
 from predictors.memory.table_columns import table_columns
 from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
@@ -82,9 +83,9 @@ class Attention:
         self._price = number("price", price, 0, 1000)
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._weights = weights or shipped()
-        kept = self._history + LONGEST_WINDOW + 2 * LATE_JOBS
+        kept = rows_kept(self._history, looked_back=LOOKED_BACK)
         self._recent = JobTable(kept, names_jobs=True)
-        self._calibration = Calibration(self._recent, self._rank)
+        self._calibration = Calibration(self._recent, self._rank, looked_back=LOOKED_BACK)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from predictors.base import Memory, Question
 from predictors.jobs import Completion, Submission
-from predictors.memory.calibration import LONGEST_WINDOW
+from predictors.memory.hindsight import LOOKED_BACK
 from predictors.memory.job_table import LATE_JOBS
+from predictors.memory.rank_counts import LONGEST_WINDOW
 from predictors.methods.attention import Attention
 from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
 from predictors.methods.attention_context import CONTEXT
@@ -333,7 +334,7 @@ def test_likeness_by_hand_is_told_whatever_share_it_has():
 
 def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
     attention = Attention(weights=only(), history=1000)
-    kept = 1000 + LONGEST_WINDOW + 2 * LATE_JOBS
+    kept = 1000 + LONGEST_WINDOW + LOOKED_BACK + 2 * LATE_JOBS
     assert attention.memory == Memory(latest_jobs=kept)
     assert attention.parameters == {"price": 1.0, "history": 1000}
     assert Attention(weights=only()).parameters == {"price": 1.0, "history": 20_000}
