@@ -18,6 +18,8 @@ The place of a run follows from the ranks of the LONGEST_WINDOW runs before it i
 is the same in every process, as these are.
 """
 
+from math import inf
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -102,18 +104,15 @@ def _up_to(
 
     Each number is followed by that of rows of whose users as much was known.
     """
-    level, spread, known = (
-        bin_of(numbers[LEVEL, row]),
-        bin_of(numbers[SPREAD, row]),
-        numbers[KNOWN, row],
-    )
+    level, spread = _end_of_bin(numbers[LEVEL, row]), _end_of_bin(numbers[SPREAD, row])
+    known = numbers[KNOWN, row]
     everybody = alike = lower = lower_alike = narrower = narrower_alike = 0
     for other in range(among[0], among[1]):
         if numbers[LEVEL, other] < 0:
             continue
         is_alike = int(numbers[KNOWN, other] == known)
-        is_lower = int(bin_of(numbers[LEVEL, other]) <= level)
-        is_narrower = int(bin_of(numbers[SPREAD, other]) <= spread)
+        is_lower = int(numbers[LEVEL, other] < level)
+        is_narrower = int(numbers[SPREAD, other] < spread)
         everybody += 1
         alike += is_alike
         lower += is_lower
@@ -121,6 +120,13 @@ def _up_to(
         narrower += is_narrower
         narrower_alike += is_narrower & is_alike
     return everybody, alike, lower, lower_alike, narrower, narrower_alike
+
+
+@compiled
+def _end_of_bin(rank: float) -> float:
+    """What ranks in the same bin, or in one before it, are less than."""
+    place = bin_of(rank) + 1
+    return place / BINS if place < BINS else inf
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,9 @@ from predictors.methods.least_cost_search import SCALING, Sorted
 from predictors.names import without_digits
 from predictors.parameters import number, whole_number
 from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
+
+MANY = 1_000
+"""As many runs are worth another thread to rank them."""
 
 
 class Attention:
@@ -270,6 +274,17 @@ class Attention:
         )
 
     def _rank(self, begin: int, end: int) -> None:
+        """Rank rows, of which none rests on the rank of another: many of them on two cores."""
+        if end - begin < MANY:
+            self._rank_rows(begin, end)
+            return
+        middle = (begin + end) // 2
+        with ThreadPoolExecutor(1) as other:
+            later = other.submit(self._rank_rows, middle, end)
+            self._rank_rows(begin, middle)
+            later.result()
+
+    def _rank_rows(self, begin: int, end: int) -> None:
         rows = (self._recent.first, begin, end)
         attention_search.rank(self._recent.columns, rows, self._history, self._weights.model)
 

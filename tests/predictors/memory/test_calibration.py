@@ -199,7 +199,7 @@ def test_attention_alone_looks_back_at_where_runs_came_among_those_before_them()
         ranks, places = method._calibration._counts
         level, coarsest = 0, slice(rank_counts.LAYERS[0][0], None)
         placed = places[level, coarsest].sum()
-        assert ranks[rank_counts.ALL, level, 1, coarsest].sum() > 1400
+        assert ranks[rank_counts.ALL, level, 1, coarsest].sum() > 1000
         assert placed > 1000 if name == "attention" else placed == 0
 
 

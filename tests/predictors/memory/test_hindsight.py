@@ -53,9 +53,8 @@ def counted(shares: list[float]) -> hindsight.Places:
 def test_the_place_of_a_run_is_the_share_of_known_runs_with_a_level_up_to_its_own():
     numbers = ranked(1000, waits=0.0)
     assert placed(numbers, 800) == pytest.approx((0.25, 0.25))
-    assert placed(numbers, 802) == pytest.approx((0.75, 0.75))
-    numbers[SPREAD, 802] = 0.05
-    assert placed(numbers, 802) == pytest.approx((0.75, 0.0))
+    numbers[LEVEL, 800], numbers[SPREAD, 800] = 0.6, 0.05
+    assert placed(numbers, 800) == pytest.approx((0.75, 0.0))
 
 
 def test_runs_that_had_not_ended_at_the_submission_say_nothing_of_a_place():
