@@ -16,7 +16,7 @@ def learn(
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the weights are written.")],
     jobs: Annotated[int, typer.Option(min=1, help="Drawn from each log.")] = 12_000,
-    passes: Annotated[int, typer.Option(min=1, help="Over all of them.")] = 5,
+    passes: Annotated[int, typer.Option(min=1, help="Over all of them.")] = 10,
     seed: Annotated[int, typer.Option(help="Of the draw and of learning.")] = 1,
 ) -> None:
     """Learn what makes runs alike from logs, all together and shuffled.
@@ -51,20 +51,21 @@ def learn(
             )
             origins.append(log.described())
     examples = together(found)
-    losses: list[float] = []
+    distances: list[float] = []
     with progress_bar("steps") as bar:
         task = bar.add_task("learning", total=steps_of(len(examples), recipe))
 
         def note(loss: float) -> None:
-            losses.append(loss)
+            distances.append(loss)
             bar.advance(task)
 
         weights = learn_weights(examples, recipe, origin={"logs": origins}, progress=note)
     content = weights.to_bytes()
     output.write_bytes(content)
-    last = losses[-max(1, len(losses) // 10) :]
+    last = distances[-max(1, len(examples) // recipe.batch) :]
     out.print(
         f"{output}: {len(content):,} bytes, learned from {len(examples):,} jobs of "
-        f"{len(traces)} logs; mean loss of the last tenth {sum(last) / len(last):.4f}",
+        f"{len(traces)} logs; mean distance from {recipe.teachers} teachers "
+        f"{sum(last) / len(last):.4f}",
         soft_wrap=True,
     )

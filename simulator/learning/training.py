@@ -1,7 +1,13 @@
-"""Learns the weights with PyTorch, which is an optional dependency (the extra ``learning``)."""
+"""Learns the weights with PyTorch, which is an optional dependency (the extra ``learning``).
+
+Several large networks learn from the jobs, each from other first weights and in another order. The
+small one that is shipped learns what they say together: it errs less than one of them by chance,
+and answers sooner. (G. Hinton, O. Vinyals and J. Dean, "Distilling the knowledge in a neural
+network", 2015.)
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +26,13 @@ class Recipe:
 
     Attributes:
         jobs: drawn from each log.
-        passes: over all of them.
+        passes: over all of them, of the network that is shipped.
         batch: jobs in a step.
         rate: of learning at the first step; it falls to 0 as a cosine does.
         units: in the first and the second layer.
+        teachers: how many larger networks it learns from; with none it learns from the jobs.
+        teacher_units: in their layers.
+        teacher_passes: over all jobs, of each of them.
         longest_gradient: a longer one is shortened to that.
         by_hand: the share of all weight that goes by hand-chosen likeness, when jobs are predicted.
         unseen: how many past runs the runtimes that no run had count for, then.
@@ -31,10 +40,13 @@ class Recipe:
     """
 
     jobs: int = 12_000
-    passes: int = 5
+    passes: int = 10
     batch: int = 512
     rate: float = 3e-3
-    units: tuple[int, int] = (24, 16)
+    units: tuple[int, int] = (12, 8)
+    teachers: int = 6
+    teacher_units: tuple[int, int] = (24, 16)
+    teacher_passes: int = 5
     longest_gradient: float = 1.0
     by_hand: float = 0.25
     unseen: float = 6.0
@@ -43,6 +55,10 @@ class Recipe:
     def as_dict(self) -> dict[str, Any]:
         """For the header of the file."""
         return asdict(self)
+
+
+Batch = dict[str, "Tensor"]
+"""Examples by the names of their columns."""
 
 
 class LearningUnavailableError(RuntimeError):
@@ -71,6 +87,13 @@ class Network:
         places = torch.arange(features.shape[2])
         return torch.softmax(score.masked_fill(places[None] >= counts[:, None], -1e9), 1)
 
+    def below(self, batch: Batch) -> "Tensor":
+        """The share of all weight up to each atom but the last, by job."""
+        import torch  # noqa: PLC0415 - optional
+
+        weights = self.weights_of(batch["features"].float(), batch["context"], batch["counts"])
+        return torch.cumsum(weights, 1)[:, :-1]
+
 
 def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
     """Where learning starts."""
@@ -84,19 +107,27 @@ def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
     ]
 
 
-def loss(network: Network, batch: "dict[str, Tensor]") -> "Tensor":
+def loss(network: Network, batch: Batch) -> "Tensor":
     """Mean continuous ranked probability score of jobs, each in the unit of its log."""
-    import torch  # noqa: PLC0415 - optional
-
-    weights = network.weights_of(batch["features"].float(), batch["context"], batch["counts"])
-    below = torch.cumsum(weights, 1)[:, :-1]
+    below = network.below(batch)
     scores = (batch["before"] * below**2 + batch["after"] * (1 - below) ** 2).sum(1)
     return (scores / batch["units"]).mean()
 
 
+def distance(network: Network, batch: Batch) -> "Tensor":
+    """How far a network is from its teachers, in the same unit.
+
+    By so much its mean score would be worse than theirs if runtimes were distributed as they say.
+    """
+    gaps = batch["before"] + batch["after"]
+    scores = (gaps * (network.below(batch) - batch["taught"]) ** 2).sum(1)
+    return (scores / batch["units"]).mean()
+
+
 def steps_of(jobs: int, recipe: Recipe) -> int:
-    """The number of steps that learning from a number of jobs takes."""
-    return recipe.passes * max(1, jobs // recipe.batch)
+    """The number of steps that learning from a number of jobs takes, those of teachers included."""
+    passes = recipe.teachers * recipe.teacher_passes + recipe.passes
+    return passes * max(1, jobs // recipe.batch)
 
 
 def learn(
@@ -114,7 +145,8 @@ def learn(
         recipe: how.
         chosen: places of the examples that count; all without it.
         origin: what to say of where the weights come from.
-        progress: called with the loss of every step.
+        progress: called with the loss of every step: of a teacher its score, of the network that
+            learns from teachers its distance.
 
     Raises:
         LearningUnavailableError: PyTorch is not installed.
@@ -123,19 +155,54 @@ def learn(
         import torch  # noqa: PLC0415 - optional
     except ImportError:
         raise LearningUnavailableError from None
+    torch.set_num_threads(1)  # sums in another order would make other weights
     chosen = np.arange(len(examples)) if chosen is None else chosen
     columns = {name: torch.from_numpy(getattr(examples, name)) for name in Examples.__slots__}
+    seeds = range(recipe.seed, recipe.seed + recipe.teachers)
+    teachers = [Network(first_layers(recipe.teacher_units, seed)) for seed in seeds]
+    for seed, teacher in zip(seeds, teachers, strict=True):
+        its = replace(recipe, passes=recipe.teacher_passes, seed=seed)
+        descend(teacher, loss, columns, chosen, its, progress)
+    if teachers:
+        columns["taught"] = taught(teachers, columns, recipe.batch)
     network = Network(first_layers(recipe.units, recipe.seed))
+    descend(network, distance if teachers else loss, columns, chosen, recipe, progress)
+    layers = tuple(each.detach().numpy().copy() for each in network.layers)
+    said = {**(origin or {}), "recipe": recipe.as_dict()}
+    return Weights(layers=layers, by_hand=recipe.by_hand, unseen=recipe.unseen, origin=said)
+
+
+def taught(teachers: Sequence[Network], columns: Batch, batch: int) -> "Tensor":
+    """The share of all weight up to each atom but the last, by job: the mean of all teachers."""
+    import torch  # noqa: PLC0415 - optional
+
+    with torch.no_grad():
+        places = torch.arange(len(columns["counts"])).split(batch)
+        parts = ({name: each[some] for name, each in columns.items()} for some in places)
+        means = [torch.stack([each.below(part) for each in teachers]).mean(0) for part in parts]
+    return torch.cat(means)
+
+
+def descend(  # noqa: PLR0913, PLR0917 - all that learning depends on
+    network: Network,
+    lost: "Callable[[Network, Batch], Tensor]",
+    columns: Batch,
+    chosen: NDArray[np.int64],
+    recipe: Recipe,
+    progress: Callable[[float], object] | None,
+) -> None:
+    """Lower what is lost, batch by batch of the chosen jobs, shuffled."""
+    import torch  # noqa: PLC0415 - optional
+
     optimiser = torch.optim.Adam(network.layers, lr=recipe.rate)
-    torch.set_num_threads(1)  # sums in another order would make other weights
-    steps = steps_of(len(chosen), recipe)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    steps = max(1, len(chosen) // recipe.batch)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.passes * steps)
     random = np.random.default_rng(recipe.seed)
     for _ in range(recipe.passes):
         shuffled = random.permutation(chosen)
-        for step in range(steps // recipe.passes):
+        for step in range(steps):
             places = torch.from_numpy(shuffled[step * recipe.batch : (step + 1) * recipe.batch])
-            current = loss(network, {name: each[places] for name, each in columns.items()})
+            current = lost(network, {name: each[places] for name, each in columns.items()})
             optimiser.zero_grad()
             current.backward()
             torch.nn.utils.clip_grad_norm_(network.layers, recipe.longest_gradient)
@@ -143,6 +210,3 @@ def learn(
             falling.step()
             if progress:
                 progress(current.item())
-    layers = tuple(each.detach().numpy().copy() for each in network.layers)
-    said = {**(origin or {}), "recipe": recipe.as_dict()}
-    return Weights(layers=layers, by_hand=recipe.by_hand, unseen=recipe.unseen, origin=said)

@@ -167,7 +167,7 @@ EXPERIMENTS = (
         TRACES,
         {
             "jobs": (Annotated[int, typer.Option(min=1, help="Drawn from each log.")], 12_000),
-            "passes": (Annotated[int, typer.Option(min=1, help="Over what was drawn.")], 5),
+            "passes": (Annotated[int, typer.Option(min=1, help="Over what was drawn.")], 10),
             "seed": (Annotated[int, typer.Option(help="Of the draw and of learning.")], 1),
         },
     ),

@@ -147,7 +147,7 @@ def test_pytorch_and_the_compiled_code_have_the_same_loss_and_gradient():
 def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
     needs_torch()
     examples = examples_of(log(), jobs=300, seed=0)
-    recipe = Recipe(passes=30, batch=64, units=(8, 8))
+    recipe = Recipe(passes=30, batch=64, units=(8, 8), teachers=0)
     losses = []
     weights = learn(examples, recipe, origin={"logs": []}, progress=losses.append)
     again = learn(examples, recipe)
@@ -158,11 +158,63 @@ def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
     assert (weights.by_hand, weights.unseen) == (recipe.by_hand, recipe.unseen)
 
 
+def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_lasts():
+    """10 s at a half instead of a quarter, 20 s as the teachers say; the unit is 5 s."""
+    torch = needs_torch()
+    from simulator.learning.training import distance  # noqa: PLC0415
+
+    class Said:
+        def below(self, _):
+            return torch.tensor([[0.5, 0.75]])
+
+    batch = {
+        "before": torch.tensor([[10.0, 5.0]]),
+        "after": torch.tensor([[0.0, 15.0]]),
+        "taught": torch.tensor([[0.25, 0.75]]),
+        "units": torch.tensor([5.0]),
+    }
+    assert distance(Said(), batch).item() == pytest.approx(10 * 0.25**2 / 5)
+
+
+def test_a_small_network_comes_near_to_what_its_teachers_say_together():
+    needs_torch()
+    examples = examples_of(log(), jobs=300, seed=0)
+    recipe = Recipe(
+        passes=60, batch=64, units=(6, 5), teachers=2, teacher_units=(8, 8), teacher_passes=20
+    )
+    losses = []
+    weights = learn(examples, recipe, progress=losses.append)
+    again = learn(examples, recipe)
+    assert len(losses) == steps_of(len(examples), recipe)
+    steps = max(1, len(examples) // recipe.batch)
+    distances = losses[2 * 20 * steps :]
+    assert sum(distances[-8:]) < 0.2 * sum(distances[:8])
+    assert len(weights.layers[2]) == 6
+    assert all(np.array_equal(*pair) for pair in zip(weights.layers, again.layers, strict=True))
+
+
+def test_teachers_are_heard_with_equal_weight():
+    """Two that put all weight on the first of two atoms, or half of it: three quarters together."""
+    torch = needs_torch()
+    from simulator.learning.training import taught  # noqa: PLC0415
+
+    class Says:
+        def __init__(self, share):
+            self.share = share
+
+        def below(self, batch):
+            return torch.full((len(batch["counts"]), 1), self.share)
+
+    found = taught([Says(1.0), Says(0.5)], {"counts": torch.tensor([2, 2, 2])}, batch=2)
+    assert found.tolist() == [[0.75], [0.75], [0.75]]
+
+
 def test_what_was_learned_tells_the_two_scripts_apart():
     needs_torch()
     examples = examples_of(log(), jobs=300, seed=0)
     attention = Attention(
-        price=0.3, weights=learn(examples, Recipe(passes=30, batch=64, units=(8, 8)))
+        price=0.3,
+        weights=learn(examples, Recipe(passes=60, batch=64, teachers=2, teacher_passes=30)),
     )
     for run in log(seed=5):
         attention.observe(run)
