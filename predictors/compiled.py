@@ -64,6 +64,11 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     return _compiled(function, error_model="python")
 
 
+def compiled_for_threads(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The same, and other threads run meanwhile: they must leave the arguments as they are."""
+    return _compiled(function, error_model="python", nogil=True)
+
+
 def compiled_for_lanes(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """The same for loops that divide: dividing by zero is infinite instead of an error.
 
@@ -73,11 +78,11 @@ def compiled_for_lanes(function: Callable[Parameters, Result]) -> Callable[Param
 
 
 def _compiled(
-    function: Callable[Parameters, Result], *, error_model: str
+    function: Callable[Parameters, Result], *, error_model: str, nogil: bool = False
 ) -> Callable[Parameters, Result]:
     function.__qualname__ = f"{function.__qualname__}-{source_digest(function)}"
     compiler: Any = njit  # its overloads do not know this option
-    dispatcher: Any = compiler(error_model=error_model)(function)
+    dispatcher: Any = compiler(error_model=error_model, nogil=nogil)(function)
     dispatcher._cache = MachineCode(function)  # noqa: SLF001 - enable_caching() takes numba's own only
     dispatcher.get_call_template = _for_plain_types(dispatcher.get_call_template)
     return cast("Callable[Parameters, Result]", dispatcher)

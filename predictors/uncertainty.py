@@ -11,16 +11,9 @@ from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question, limited, re
 from predictors.compiled import compiled
 from predictors.distribution import cheapest, left, levels_at, passed, quantile_at
 from predictors.jobs import Basis, Interval, PastRun, Prediction, Submission
-from predictors.memory.calibration import (
-    ENOUGH,
-    Counts,
-    Shares,
-    corrected_by,
-    ranked,
-    share_within,
-    shares_of,
-)
+from predictors.memory.calibration import Counts, corrected, ranked, share_within, shares_of_runs
 from predictors.memory.columns import LEVEL, REQUEST, RUNTIME, SPREAD, Floats, within
+from predictors.memory.rank_counts import ENOUGH, Shares
 
 EXPLAINED = 10
 """The most runs that an explanation names."""
@@ -272,7 +265,7 @@ def bounds(
     elapsed, coverage, rate = asked
     count = len(values)
     reached = passed(weights, count)
-    shares = shares_of(counts)
+    shares = shares_of_runs(counts)
     is_corrected = shares[0] >= ENOUGH
     seconds = request
     if not is_corrected:
@@ -282,7 +275,7 @@ def bounds(
     else:
         placed = (values, reached, (request, elapsed))
         if elapsed < 0:
-            spread = corrected_by(counts, shares, _SPREAD, coverage)
+            spread = corrected(counts, shares, _SPREAD, coverage)
             lower = quantile_at(values, reached, request, 0.5 - spread / 2)
             upper = quantile_at(values, reached, request, 0.5 + spread / 2)
         else:
@@ -310,7 +303,7 @@ def many_quantiles(
 
     ``job`` is its request, and the seconds since its start.
     """
-    placed, ranks = (values, passed(weights, len(values)), job), shares_of(counts)
+    placed, ranks = (values, passed(weights, len(values)), job), shares_of_runs(counts)
     for index in range(len(shares)):
         shares[index] = _up_to(placed, counts, ranks, shares[index])
 
@@ -323,9 +316,9 @@ def _up_to(placed: Placed, counts: Counts, shares: Shares, share: float) -> floa
     """
     values, reached, (request, elapsed) = placed
     if elapsed < 0:
-        level = corrected_by(counts, shares, _LEVEL, share)
+        level = corrected(counts, shares, _LEVEL, share)
         return quantile_at(values, reached, request, level)
     _, level = levels_at(values, reached, request, elapsed)
     ended = share_within(counts, level)
-    level = corrected_by(counts, shares, _LEVEL, ended + share * (1.0 - ended))
+    level = corrected(counts, shares, _LEVEL, ended + share * (1.0 - ended))
     return max(min(elapsed, request), quantile_at(values, reached, request, level))

@@ -14,6 +14,8 @@ How far a distribution can be trusted depends on how much was known of the user:
 much. Last runs of whose users as much was known tell more than others do, and together with them
 some of all runs (Mondrian conformal prediction, damped).
 
+A method may look back further, at how good the levels were that this came to: see ``hindsight``.
+
 Ranks are no state of their own. The rank of a run follows from the runs before it in the table,
 those alone that had ended when it was submitted, among those that the method keeps. So it is found
 when it is asked for, and it is the same in every process, in any order, after any restart.
@@ -24,69 +26,58 @@ seen when it ends.
 from collections.abc import Callable
 from math import inf
 
-import numpy as np
-from numpy.typing import NDArray
-
 from predictors.compiled import compiled
 from predictors.jobs import Submission
 from predictors.memory.columns import (
     END,
     KNOWN,
-    LEVEL,
     PREVIOUS,
-    SPREAD,
     SUBMIT,
     Columns,
-    Floats,
     Window,
     rows_until,
 )
+from predictors.memory.hindsight import (
+    Places,
+    no_places,
+    note_places,
+    recount_places,
+    share_got,
+    share_to_ask,
+)
 from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
-
-WINDOWS = (2_000, 8_000)
-"""How many of the last runs tell how the levels are to be corrected, in each of two windows."""
-
-LONGEST_WINDOW = WINDOWS[-1]
-
-ENOUGH = 200
-"""With fewer ranked runs nothing is corrected, and an interval is as wide as it can be."""
+from predictors.memory.rank_counts import (
+    ALL,
+    ENOUGH,
+    LONGEST_WINDOW,
+    WINDOWS,
+    Counted,
+    Ranks,
+    Shares,
+    no_ranks,
+    rank_of,
+    ranked_in,
+    recount,
+    share_up_to,
+    shares_of,
+)
 
 MUCH = 10
 """With as many runs of its user before it, much is known of a job; with none, nothing."""
 
-BORROWED = 1_000
-"""Runs of all kinds that count beside those of whose users as much was known: few such runs alone
-would tell little."""
-
-_BINS, _STEP = 4_096, 16
-_LAYERS = ((_BINS + _BINS // _STEP, 256), (_BINS, 16), (0, 1))
-"""Where the bins of each layer begin, and how many of the finest each of them holds."""
-
-_PLACES = _BINS + _BINS // _STEP + _STEP
-_KINDS = (LEVEL, SPREAD)
-_ROUNDING = 1e-12
 MUCH_KNOWN = 2
 """What ``known`` says of a user of whom much is known."""
 
-_ALL = 3
-"""The group of all runs, behind those of whose users nothing, little or much was known."""
+_NO_ROWS = (0, 0)
+_UNCOUNTED: Counted = (_NO_ROWS, _NO_ROWS)
 
-Bins = NDArray[np.int16]
-"""Ranked runs by group, kind of rank, window and bin; behind the bins they are counted once more
-in coarser ones, and once more in the coarsest."""
-
-Counted = tuple[tuple[int, int], tuple[int, int]]
-"""First and end of the runs that are counted, by window."""
-
-_UNCOUNTED: Counted = ((0, 0), (0, 0))
+Bins = tuple[Ranks, Places]
+"""What was counted of the last runs."""
 
 Counts = tuple[Bins, int]
-"""Of the last windows, and the group of the job that is asked about."""
+"""The same, and the group of the job that is asked about."""
 
-Shares = tuple[float, float, float, float, float]
-"""What ``shares_of`` answers."""
-
-NOTHING: Bins = np.zeros((_ALL + 1, len(_KINDS), len(WINDOWS), _PLACES), np.int16)
+NOTHING: Bins = (no_ranks(), no_places())
 """Nothing was counted; shared, and never written to."""
 
 Rank = Callable[[int, int], None]
@@ -94,24 +85,36 @@ Rank = Callable[[int, int], None]
 nothing was predicted."""
 
 
+def rows_kept(history: int, *, looked_back: int = 0) -> int:
+    """How many runs the table of a method has to keep.
+
+    Args:
+        history: how many the method looks at for one job.
+        looked_back: of how many it is told how good their levels were.
+    """
+    return history + LONGEST_WINDOW + looked_back + 2 * LATE_JOBS
+
+
 class Calibration:
     """What a table's ranks say about a method's levels.
 
     Args:
-        recent: the runs, LONGEST_WINDOW and twice LATE_JOBS more than the method looks at for one
-            job. Nobody else may watch the table.
+        recent: the runs, as many as ``rows_kept`` tells. Nobody else may watch the table.
         rank: of the method.
+        looked_back: how many of the last runs tell how good the corrected levels were.
 
     Attributes:
         history: how many rows before a run tell how much was known of its user.
     """
 
-    def __init__(self, recent: JobTable, rank: Rank) -> None:
+    def __init__(self, recent: JobTable, rank: Rank, *, looked_back: int = 0) -> None:
         self._recent = recent
         self._rank = rank
-        self.history = recent.kept - LONGEST_WINDOW - 2 * LATE_JOBS
-        self._ranked = (0, 0)
+        self._looked_back = looked_back
+        self.history = recent.kept - rows_kept(0, looked_back=looked_back)
+        self._ranked, self._placed = Noted(), Noted()
         self._counted = _UNCOUNTED
+        self._counted_places = _NO_ROWS
         self._counts: Bins = NOTHING
         self._is_asked = False
         self._newest = inf
@@ -157,35 +160,60 @@ class Calibration:
     def _count(self, first: int, stop: int) -> None:
         """Rank and count the rows from ``first`` on and before ``stop``."""
         if self._counts is NOTHING:
-            self._counts = NOTHING.copy()
+            self._counts = (no_ranks(), no_places())
         self._forget_changes()
         table = self._recent
-        self._rank_rows(max(first, stop - LONGEST_WINDOW), stop)
-        before, moved = self._counted, table.moved
-        self._counted = recount(self._counts, table.columns[0], before, (first, stop, moved))
+        numbers, moved = table.columns[0], table.moved
+        placed = max(first, stop - self._looked_back)
+        self._rank_rows(max(first, placed - LONGEST_WINDOW), stop)
+        for begin, end in self._placed.lacking(placed + moved, stop + moved):
+            note_places(numbers, (table.first, begin - moved, end - moved))
+        ranks, places = self._counts
+        self._counted = recount(ranks, numbers, self._counted, (first, stop, moved))
+        before = self._counted_places
+        self._counted_places = recount_places(places, numbers, before, (placed, stop, moved))
         is_whole = stop == table.first + len(table)
-        self._newest = float(table.columns[0][END, stop - 1]) if is_whole else inf
+        self._newest = float(numbers[END, stop - 1]) if is_whole else inf
 
     def _forget_changes(self) -> None:
         """Take back what a run that was put before others has made wrong."""
         changed, self._recent.changed_from = self._recent.changed_from, UNCHANGED
-        low, high = self._ranked
-        self._ranked = (low, min(high, changed)) if changed > low else (0, 0)
+        self._ranked.forget(changed)
+        self._placed.forget(changed)
         if changed < self._counted[0][1]:
-            self._counts[:] = 0
-            self._counted = _UNCOUNTED
+            for counts in self._counts:
+                counts[:] = 0
+            self._counted, self._counted_places = _UNCOUNTED, _NO_ROWS
 
     def _rank_rows(self, first: int, stop: int) -> None:
         """Rank those of the rows that are not ranked yet."""
-        moved = self._recent.moved
-        low, high = (place - moved for place in self._ranked)
-        if first > high or stop < low or low == high:
-            low = high = first
-        for begin, end in ((first, low), (high, stop)):
-            if begin < end:
-                self._rank(begin, end)
-                note_known(self._recent.columns, (self._recent.first, begin, end), self.history)
-        self._ranked = (min(first, low) + moved, max(stop, high) + moved)
+        table, moved = self._recent, self._recent.moved
+        for begin, end in self._ranked.lacking(first + moved, stop + moved):
+            rows = (begin - moved, end - moved)
+            self._rank(*rows)
+            note_known(table.columns, (table.first, *rows), self.history)
+
+
+class Noted:
+    """The rows that something has been noted for, in numbers that stay the same."""
+
+    def __init__(self) -> None:
+        self._first = self._stop = 0
+
+    def forget(self, changed: int) -> None:
+        """Forget the rows from ``changed`` on."""
+        self._stop = max(self._first, min(self._stop, changed))
+
+    def lacking(self, first: int, stop: int) -> list[tuple[int, int]]:
+        """First and end of those of the rows that lack it; from now on they have it.
+
+        Rows that lie apart from these are forgotten.
+        """
+        if first > self._stop or stop < self._first or self._first == self._stop:
+            self._first = self._stop = first
+        lacking = [(first, self._first), (self._stop, stop)]
+        self._first, self._stop = min(first, self._first), max(stop, self._stop)
+        return [(begin, end) for begin, end in lacking if begin < end]
 
 
 @compiled
@@ -225,134 +253,34 @@ def note_known(columns: Columns, rows: tuple[int, int, int], history: int) -> No
 
 
 @compiled
-def recount(bins: Bins, numbers: Floats, before: Counted, now: tuple[int, int, int]) -> Counted:
-    """Count the last rows in each window in place of those ``before``, and tell which they are.
-
-    Args:
-        bins: in which they are counted.
-        numbers: of the runs.
-        before: what is counted, in numbers that stay the same.
-        now: the first row, the end of the rows, and by how much rows were moved.
-    """
-    first, stop, moved = now
-    shorter = (max(first, stop - WINDOWS[0]), stop)
-    longer = (max(first, stop - WINDOWS[1]), stop)
-    count_in(bins[:, :, 0], numbers, (before[0][0] - moved, before[0][1] - moved), shorter)
-    count_in(bins[:, :, 1], numbers, (before[1][0] - moved, before[1][1] - moved), longer)
-    return (shorter[0] + moved, stop + moved), (longer[0] + moved, stop + moved)
-
-
-@compiled
-def count_in(
-    counts: Bins, numbers: Floats, before: tuple[int, int], wanted: tuple[int, int]
-) -> None:
-    """Count the rows ``wanted`` in place of those ``before``, in one window."""
-    first, stop = before
-    is_near = 0 <= first <= wanted[0] <= stop <= wanted[1]
-    if not is_near or first == stop:
-        counts[:] = 0
-        first = stop = wanted[0]
-    for row in range(first, wanted[0]):
-        count(counts, numbers, row, -1)
-    for row in range(stop, wanted[1]):
-        count(counts, numbers, row, 1)
-
-
-@compiled
-def count(counts: Bins, numbers: Floats, row: int, change: int) -> None:
-    """Count the ranks of a row once more, or once less."""
-    for kind in range(len(_KINDS)):
-        rank = numbers[_KINDS[kind], row]
-        if rank >= 0:
-            place = min(int(rank * _BINS), _BINS - 1)
-            for group in (int(numbers[KNOWN, row]), _ALL):
-                for begin, width in _LAYERS:
-                    counts[group, kind, begin + place // width] += change
-
-
-@compiled
 def ranked(counts: Counts) -> int:
     """How many runs are ranked."""
-    return _ranked_in(counts[0], _ALL, len(WINDOWS) - 1)
+    return ranked_in(counts[0][0], ALL, len(WINDOWS) - 1)
 
 
 @compiled
-def _ranked_in(bins: Bins, group: int, window: int) -> int:
-    found = 0
-    for place in range(_LAYERS[0][0], _PLACES):
-        found += bins[group, 0, window, place]
-    return found
+def shares_of_runs(counts: Counts) -> Shares:
+    """What ``corrected`` needs to know of all runs; once for all that is asked about a job."""
+    (ranks, _), group = counts
+    return shares_of((ranks, group))
 
 
 @compiled
-def corrected(counts: Counts, kind: int, share: float) -> float:
-    """The level, or spread, up to which ``share`` of the last runs were ranked.
+def corrected(counts: Counts, of_runs: Shares, kind: int, share: float) -> float:
+    """The level, or spread, up to which ``share`` of jobs are.
 
     Args:
         counts: at least ENOUGH runs are ranked.
+        of_runs: what ``shares_of_runs`` says of them.
         kind: 0 for levels, 1 for spreads.
-        share: less than 1; of n runs and the next one it is the share (n + 1) / n.
+        share: less than 1.
     """
-    return corrected_by(counts, shares_of(counts), kind, share)
-
-
-@compiled
-def corrected_by(counts: Counts, shares: Shares, kind: int, share: float) -> float:
-    """The same, where ``shares_of`` the counts are at hand."""
-    whole = shares[0]
-    wanted = min(1.0 - 1e-9, share * (whole + 1.0) / whole)
-    level, place = 0.0, 0
-    for begin, _ in _LAYERS:
-        place *= _STEP
-        for _ in range(_STEP - 1):
-            here = _share_in(counts, shares, kind, begin + place)
-            if level + here >= wanted - _ROUNDING:
-                break
-            level += here
-            place += 1
-    return (place + 1) / _BINS
+    (ranks, places), group = counts
+    return rank_of((ranks, group), of_runs, kind, share_to_ask(places, kind, share))
 
 
 @compiled
 def share_within(counts: Counts, level: float) -> float:
-    """The share of the last runs whose LEVEL is up to ``level``."""
-    end = min(_BINS, int(level * _BINS))
-    shares = shares_of(counts)
-    found, done = 0.0, 0
-    for begin, width in _LAYERS:
-        while done + width <= end:
-            found += _share_in(counts, shares, 0, begin + done // width)
-            done += width
-    return found
-
-
-@compiled
-def shares_of(counts: Counts) -> Shares:
-    """How many runs are ranked; then what a run of the job's group, and any run, counts for.
-
-    Once for the shorter window, and once for the longer.
-    """
-    bins, group = counts
-    everybody = (_ranked_in(bins, _ALL, 0), _ranked_in(bins, _ALL, 1))
-    shorter = 0.5 / (_ranked_in(bins, group, 0) + BORROWED)
-    longer = 0.5 / (_ranked_in(bins, group, 1) + BORROWED)
-    return (
-        float(everybody[1]),
-        shorter,
-        shorter * BORROWED / max(1, everybody[0]),
-        longer,
-        longer * BORROWED / max(1, everybody[1]),
-    )
-
-
-@compiled
-def _share_in(counts: Counts, shares: Shares, kind: int, place: int) -> float:
-    bins, group = counts
-    _, shorter, shorter_of_all, longer, longer_of_all = shares
-    found: float = (
-        shorter * bins[group, kind, 0, place]
-        + shorter_of_all * bins[_ALL, kind, 0, place]
-        + longer * bins[group, kind, 1, place]
-        + longer_of_all * bins[_ALL, kind, 1, place]
-    )
-    return found
+    """The share of jobs whose LEVEL is up to ``level``."""
+    (ranks, places), group = counts
+    return share_got(places, share_up_to((ranks, group), level))

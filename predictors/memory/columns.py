@@ -27,13 +27,15 @@ last row of the user."""
 Features = tuple[float, float, float]
 """Processors, request and memory of a job, NaN where unknown."""
 
-PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL, LEVEL, SPREAD, KNOWN = range(10)
+PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL = range(7)
+LEVEL, SPREAD, KNOWN, LEVEL_PLACE, SPREAD_PLACE = range(7, 12)
 """Rows of the matrix of numbers; NaN is unknown. TOTAL has the whole seconds of all runtimes up
 to the row, from anywhere on: of use are differences, which are exact. LEVEL and SPREAD tell where
 the runtime fell in what was predicted, KNOWN how much was known of its user (see
-``calibration``)."""
+``calibration``); the last two where LEVEL and SPREAD fell among those of earlier runs (see
+``hindsight``)."""
 
-NUMBERS = 10
+NUMBERS = 12
 """How many rows of numbers there are."""
 
 GIVEN = 6
@@ -154,8 +156,7 @@ def insert(
     else:
         widen(numbers, bounds, place)
     for index in range(place, stop + 1):
-        numbers[LEVEL, index] = np.nan
-        numbers[SPREAD, index] = np.nan
+        numbers[LEVEL:, index] = np.nan
     return place
 
 

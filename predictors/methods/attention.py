@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,11 @@ from msgspec.structs import replace
 from predictors.base import COLD_START, SHORTEST_ESTIMATE, Memory, capped, request_of
 from predictors.base import Question as Asked
 from predictors.jobs import Completion, PastRun, Prediction, Submission
-from predictors.memory.calibration import LONGEST_WINDOW, Calibration
+from predictors.memory.calibration import Calibration, rows_kept
 from predictors.memory.columns import USER, Floats
+from predictors.memory.hindsight import LOOKED_BACK
 from predictors.memory.job_columns import ColumnForm, JobColumns
-from predictors.memory.job_table import LATE_JOBS, NEW, UNKNOWN, JobTable
+from predictors.memory.job_table import NEW, UNKNOWN, JobTable
 from predictors.memory.table_columns import table_columns
 from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
@@ -23,6 +25,9 @@ from predictors.methods.least_cost_search import SCALING, Sorted
 from predictors.names import without_digits
 from predictors.parameters import number, whole_number
 from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
+
+MANY = 1_000
+"""As many runs are worth another thread to rank them."""
 
 
 class Attention:
@@ -82,9 +87,9 @@ class Attention:
         self._price = number("price", price, 0, 1000)
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._weights = weights or shipped()
-        kept = self._history + LONGEST_WINDOW + 2 * LATE_JOBS
+        kept = rows_kept(self._history, looked_back=LOOKED_BACK)
         self._recent = JobTable(kept, names_jobs=True)
-        self._calibration = Calibration(self._recent, self._rank)
+        self._calibration = Calibration(self._recent, self._rank, looked_back=LOOKED_BACK)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -269,6 +274,17 @@ class Attention:
         )
 
     def _rank(self, begin: int, end: int) -> None:
+        """Rank rows, of which none rests on the rank of another: many of them on two cores."""
+        if end - begin < MANY:
+            self._rank_rows(begin, end)
+            return
+        middle = (begin + end) // 2
+        with ThreadPoolExecutor(1) as other:
+            later = other.submit(self._rank_rows, middle, end)
+            self._rank_rows(begin, middle)
+            later.result()
+
+    def _rank_rows(self, begin: int, end: int) -> None:
         rows = (self._recent.first, begin, end)
         attention_search.rank(self._recent.columns, rows, self._history, self._weights.model)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from predictors.base import SHORTEST_ESTIMATE
-from predictors.compiled import compiled
+from predictors.compiled import compiled, compiled_for_threads
 from predictors.distribution import cheapest
 from predictors.memory import calibration
 from predictors.memory.calibration import Bins
@@ -188,7 +188,7 @@ def distribution(
     return values, weights, rows, counts
 
 
-@compiled
+@compiled_for_threads
 def rank(columns: Columns, rows: tuple[int, int, int], history: int, model: Model) -> None:
     """Rank each of the rows in the distribution that was predicted for it at its submission.
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.calibration import LONGEST_WINDOW, Calibration
+from predictors.memory.calibration import Calibration, rows_kept
 from predictors.memory.columns import ATTRIBUTES, Floats
-from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, JobTable, features_of
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, JobTable, features_of
 from predictors.methods import knn_search
 from predictors.parameters import choice, number, whole_number
 from predictors.uncertainty import (
@@ -152,7 +152,7 @@ class Knn:
         given = parameters | {name: tuple(parameters.get(name, lists[name])) for name in lists}
         self._take(KnnParameters(**given))
         needed = max(self.given.history, self.given.scaling, LONGEST_HISTORY)
-        self._recent = JobTable(needed + LONGEST_WINDOW + 2 * LATE_JOBS, names_jobs=True)
+        self._recent = JobTable(rows_kept(needed), names_jobs=True)
         self._calibration = Calibration(self._recent, self._rank)
 
     @property
@@ -231,7 +231,7 @@ class Knn:
         Raises:
             ValueError: the parameters look further back than jobs are kept.
         """
-        longest = self._recent.kept - LONGEST_WINDOW - 2 * LATE_JOBS
+        longest = self._calibration.history
         if max(parameters.history, parameters.scaling) > longest:
             raise ValueError(f"history must be at most {longest}")
         other = Knn.__new__(Knn)

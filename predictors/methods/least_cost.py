@@ -6,9 +6,9 @@ from typing import Any
 
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Completion, PastRun, Prediction, Submission
-from predictors.memory.calibration import LONGEST_WINDOW, Calibration
+from predictors.memory.calibration import Calibration, rows_kept
 from predictors.memory.job_columns import ColumnForm, JobColumns
-from predictors.memory.job_table import LATE_JOBS, JobTable
+from predictors.memory.job_table import JobTable
 from predictors.memory.table_columns import table_columns
 from predictors.methods import least_cost_search
 from predictors.parameters import number, whole_number
@@ -67,8 +67,7 @@ class LeastCost:
         self._price = number("price", price, 0, 1000)
         self._window = whole_number("window", window, 1, 1000)
         self._history = whole_number("history", history, least_cost_search.SCALING, 1_000_000)
-        kept = self._history + LONGEST_WINDOW + 2 * LATE_JOBS
-        self._recent = JobTable(kept, names_jobs=True)
+        self._recent = JobTable(rows_kept(self._history), names_jobs=True)
         self._calibration = Calibration(self._recent, self._rank)
 
     @property

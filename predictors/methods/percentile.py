@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.calibration import LONGEST_WINDOW, MUCH, Calibration
+from predictors.memory.calibration import MUCH, Calibration, rows_kept
 from predictors.memory.columns import Floats, Window
-from predictors.memory.job_table import LATE_JOBS, JobTable
+from predictors.memory.job_table import JobTable
 from predictors.memory.ranked_window import RankedWindow
 from predictors.methods import percentile_search
 from predictors.parameters import choice, number, whole_number
@@ -118,7 +118,7 @@ class Percentile:
         self._min_jobs = whole_number("min_jobs", min_jobs, 1, MOST_JOBS)
         self._fewest = min(self._min_jobs, percentile_search.MOST)
         self._parts = _parts_of(self._key_name)
-        self._recent = JobTable(HISTORY + LONGEST_WINDOW + 2 * LATE_JOBS, names_jobs=True)
+        self._recent = JobTable(rows_kept(HISTORY), names_jobs=True)
         self._calibration = Calibration(self._recent, self._rank)
         self._groups: OrderedDict[Hashable, RankedWindow] = OrderedDict()
         self._latest_ends: list[float] = []

@@ -1,9 +1,10 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import groupby, islice
 from math import inf
 from operator import or_
 from typing import cast
@@ -163,18 +164,20 @@ class ClusterState:
                 log.exception("a method could not tell how sure it is", method=method)
             return None
 
-    def learn(self, completion: Completion, methods: Collection[str]) -> None:
+    def learn(
+        self, completion: Completion, methods: Collection[str], *, is_judged: bool = True
+    ) -> None:
         """Let ``methods`` observe a completion; a method that fails does not stop the others.
 
         Before that the service's own method, if it is among them, is asked about the job: the ratio
         of runtime to prediction is what forecasts vary runtimes by. ``service/store/scoring.py``
         scores the predictions that were recorded; this one needs no record, so it is a fold of the
         log. Methods that know how sure they are are asked about the runs that ended in every
-        seventh second only.
+        seventh second only, and none where nobody would remember how that ended.
         """
         answering = self.resolved(self._answering)
         is_asked = answering not in UNCERTAIN or not int(completion.end_time) % ASKED_SELDOM
-        if answering in methods and is_asked:
+        if is_judged and answering in methods and is_asked:
             would_be = self.ask(self._answering, completion.submission, phase="observe")
             self.errors.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:
@@ -205,9 +208,11 @@ class ClusterState:
             if self._complaints.is_due(method, "learn"):
                 log.exception("a method could not learn from a completion", method=method)
 
-    def observe(self, completion: Completion, methods: Collection[str]) -> None:
+    def observe(
+        self, completion: Completion, methods: Collection[str], *, is_judged: bool = True
+    ) -> None:
         """Let methods, the accuracy groups and the correction learn from a completion."""
-        self.learn(completion, methods)
+        self.learn(completion, methods, is_judged=is_judged)
         self.accuracies.observe(completion)
         self.survivors.observe(completion)
 
@@ -223,6 +228,16 @@ class ClusterState:
             reduce(or_, (self.predictors[name].memory for name in self.unwindowed), recent),
             reduce(or_, (self.predictors[name].memory for name in self.windowed), Memory()),
         )
+
+
+def _followed(completions: Iterator[Completion], count: int) -> Iterator[tuple[Completion, bool]]:
+    """Each completion, and whether ``count`` others follow it."""
+    ahead = deque(islice(completions, count))
+    for completion in completions:
+        ahead.append(completion)
+        yield ahead.popleft(), True
+    for completion in ahead:
+        yield completion, False
 
 
 def _end_of_newest(ends: "array[float]", count: int) -> float:
@@ -292,16 +307,17 @@ class LiveState:
                 state.observe(completion, state.predictors)
 
     def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
-        """Observe the parts of a history that ``memories`` ask for, each in order.
+        """Observe the parts of a history that ``memories`` ask for, each cluster by cluster.
 
         So only the methods that look at a long window observe most of it, and they learn all of a
         run only if it is among the latest.
         """
         ends: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
-        for completion in recent:
-            if state := self._state_of(completion):
-                state.observe(completion, state.unwindowed)
-                ends[completion.submission.cluster].append(completion.end_time)
+        for cluster, runs in groupby(recent, key=lambda run: run.submission.cluster):
+            for completion, is_followed in _followed(runs, RecentErrors.memory.latest_jobs):
+                if state := self._state_of(completion):
+                    state.observe(completion, state.unwindowed, is_judged=not is_followed)
+                    ends[cluster].append(completion.end_time)
         latest = self.memories[1].latest_jobs
         since = {cluster: _end_of_newest(each, latest) for cluster, each in ends.items()}
         for completion in windows:

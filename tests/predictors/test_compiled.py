@@ -8,7 +8,7 @@ from pkgutil import walk_packages
 
 import predictors
 from predictors import compiled, distribution
-from predictors.memory import calibration, columns
+from predictors.memory import calibration, columns, rank_counts
 from predictors.methods import least_cost_search
 from simulator.engine import corrections, loop
 from simulator.engine.compiled import PARTS
@@ -76,11 +76,11 @@ def test_the_digest_of_the_scheduling_loop_changes_with_a_constant_of_a_part(mon
 def test_the_digest_of_an_interval_covers_weights_quantiles_and_corrected_levels(monkeypatch):
     asked = least_cost_search.certain
     covered = set(compiled.parts_of(asked))
-    parts = (least_cost_search.weigh, distribution.quantile_at, calibration.corrected_by)
+    parts = (least_cost_search.weigh, distribution.quantile_at, calibration.corrected)
     for part in (*parts, calibration.known, columns.admit):
         assert part.py_func in covered
     before = compiled.source_digest(asked)
-    monkeypatch.setattr(calibration, "BORROWED", 999)
+    monkeypatch.setattr(rank_counts, "BORROWED", 999)
     assert compiled.source_digest(asked) != before
 
 

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from predictors.base import Question, UncertainPredictor
 from predictors.distribution import Distribution
 from predictors.jobs import Completion, Submission
-from predictors.memory import calibration, columns
+from predictors.memory import calibration, columns, hindsight, rank_counts
 from predictors.memory.job_table import JobTable
+from predictors.memory.rank_counts import ENOUGH
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN, create
 from predictors.uncertainty import YOUNG
@@ -107,12 +108,12 @@ def test_as_many_predictions_are_too_short_as_were_asked_for(rate, name):
 
 @every_method
 def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be(name):
-    runs = log(calibration.ENOUGH + 1400)
+    runs = log(ENOUGH + 1400)
     job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
-    young = told(runs[: calibration.ENOUGH - 1], name).ask(job, Question())
+    young = told(runs[: ENOUGH - 1], name).ask(job, Question())
     assert young.basis.reason == YOUNG
     assert (young.interval.lower, young.interval.upper) == (0, 7200)
-    assert told(runs[: calibration.ENOUGH - 1], name).quantiles(job, SHARES) is None
+    assert told(runs[: ENOUGH - 1], name).quantiles(job, SHARES) is None
     grown = told(runs, name).ask(job, Question())
     assert grown.basis.reason == "history"
     assert grown.interval.upper < 7200
@@ -190,6 +191,37 @@ def test_the_remembered_part_of_a_long_log_answers_as_all_of_it_does(name):
         assert asked(part, submission) == asked(whole, submission)
 
 
+def test_attention_alone_looks_back_at_where_runs_came_among_those_before_them():
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    for name in METHODS:
+        method = told(LONG_LOG, name)
+        method.ask(job, Question())
+        ranks, places = method._calibration._counts
+        level, coarsest = 0, slice(rank_counts.LAYERS[0][0], None)
+        placed = places[level, coarsest].sum()
+        assert ranks[rank_counts.ALL, level, 1, coarsest].sum() > 1000
+        assert placed > 1000 if name == "attention" else placed == 0
+
+
+def test_ranks_and_places_are_the_same_whatever_order_runs_are_reported_in():
+    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    runs = sorted(LONG_LOG, key=lambda run: run.end_time)
+    runs = [replace(run, end_time=run.end_time + place / 1e3) for place, run in enumerate(runs)]
+    mixed = told([], "attention")
+    for begin in range(0, len(runs), 50):
+        several = runs[begin : begin + 50]
+        Random(begin).shuffle(several)
+        for run in several:
+            mixed.observe(run)
+        mixed.ask(job, Question())
+    in_order = told(runs, "attention")
+    in_order.ask(job, Question())
+    for found, wanted in zip(
+        mixed._calibration._counts, in_order._calibration._counts, strict=True
+    ):
+        assert (found == wanted).all()
+
+
 @every_method
 def test_a_running_job_is_compared_with_those_that_ran_as_long(name):
     method = told(log(3000), name)
@@ -233,6 +265,10 @@ def test_every_method_that_says_how_sure_it_is_is_held_to_this():
     assert set(METHODS) == UNCERTAIN
 
 
+def corrected(counts: calibration.Counts, kind: int, share: float) -> float:
+    return calibration.corrected(counts, calibration.shares_of_runs(counts), kind, share)
+
+
 def one_by_one(method: LeastCost, submission: Submission, question: Question) -> tuple:
     """Prediction, interval and median, each taken from the distribution by its own definition."""
     weighed = method._weighed(submission)
@@ -241,13 +277,13 @@ def one_by_one(method: LeastCost, submission: Submission, question: Question) ->
 
     def up_to(share: float) -> float:
         if elapsed is None:
-            return whole.quantile(calibration.corrected(weighed.counts, 0, share))
+            return whole.quantile(corrected(weighed.counts, 0, share))
         ended = calibration.share_within(weighed.counts, whole.levels(elapsed)[1])
-        level = calibration.corrected(weighed.counts, 0, ended + share * (1 - ended))
+        level = corrected(weighed.counts, 0, ended + share * (1 - ended))
         return max(min(elapsed, request), whole.quantile(level))
 
     if elapsed is None:
-        spread = calibration.corrected(weighed.counts, 1, question.coverage)
+        spread = corrected(weighed.counts, 1, question.coverage)
         lower, upper = whole.quantile(0.5 - spread / 2), whole.quantile(0.5 + spread / 2)
     else:
         lower, upper = (up_to(0.5 + side * question.coverage / 2) for side in (-1, 1))
@@ -307,19 +343,19 @@ def test_ranks_made_when_runs_are_observed_are_those_made_when_somebody_asks(nam
 
 def counted(ranks: dict[int, list[float]]) -> calibration.Bins:
     """Runs with these levels, by how much was known of their users."""
-    bins = calibration.NOTHING.copy()
+    bins, places = rank_counts.no_ranks(), hindsight.no_places()
     numbers = np.full((columns.NUMBERS, sum(map(len, ranks.values()))), -1.0)
     rows = [(group, level) for group, levels in ranks.items() for level in levels]
     for row, (group, level) in enumerate(rows):
         numbers[columns.KNOWN, row], numbers[columns.LEVEL, row] = group, level
-    for window in range(len(calibration.WINDOWS)):
-        calibration.count_in(bins[:, :, window], numbers, (0, 0), (0, len(rows)))
-    return bins
+    for window in range(len(rank_counts.WINDOWS)):
+        rank_counts.count_in(bins[:, :, window], numbers, (0, 0), (0, len(rows)))
+    return bins, places
 
 
 def test_jobs_of_new_users_are_corrected_by_those_of_new_users_above_all():
     bins = counted({0: [0.95] * 300, 1: [], 2: [0.5] * 3000})
-    new, unseen, familiar = (calibration.corrected((bins, group), 0, 0.8) for group in range(3))
+    new, unseen, familiar = (corrected((bins, group), 0, 0.8) for group in range(3))
     assert new == pytest.approx(0.95, abs=1e-3)
     assert familiar == pytest.approx(0.5, abs=1e-3)
     assert unseen == pytest.approx(0.5, abs=1e-3), "without runs like it, all runs count"
@@ -332,8 +368,8 @@ def test_a_corrected_level_is_the_least_that_the_share_of_runs_and_one_more_did_
     bins = counted({0: levels, 1: [], 2: []})
     runs = len(levels)
     wanted = min(1.0, share * (runs + 1) / runs)
-    least = sorted(levels)[max(0, ceil((wanted - calibration._ROUNDING) * runs) - 1)]
-    assert calibration.corrected((bins, 0), 0, share) == pytest.approx(least, abs=3e-4)
+    least = sorted(levels)[max(0, ceil((wanted - rank_counts.ROUNDING) * runs) - 1)]
+    assert corrected((bins, 0), 0, share) == pytest.approx(least, abs=3e-4)
     below = sum(level < 0.5 for level in levels) / runs
     assert calibration.share_within((bins, 0), 0.5) == pytest.approx(below)
 
@@ -353,11 +389,11 @@ def test_the_last_2_000_ranks_are_counted_in_one_window_and_8_000_in_the_other()
     """The last 500 of 9,000 runs have another rank, which is in both windows once they came."""
     numbers = np.zeros((columns.NUMBERS, 9_000))
     numbers[columns.LEVEL, 8_500:] = 0.75
-    bins, new = np.zeros_like(calibration.NOTHING), 3 * 4096 // 4
+    bins, new = rank_counts.no_ranks(), 3 * 4096 // 4
     every_run, levels = bins[-1], 0
     counted = ((0, 0), (0, 0))
     for stop, old_ranks, new_ranks in ((8_500, (2_000, 8_000), 0), (9_000, (1_500, 7_500), 500)):
-        counted = calibration.recount(bins, numbers, counted, (0, stop, 0))
+        counted = rank_counts.recount(bins, numbers, counted, (0, stop, 0))
         assert every_run[levels, :, 0].tolist() == list(old_ranks)
         assert every_run[levels, :, new].tolist() == [new_ranks] * 2
         assert counted == ((stop - 2_000, stop), (stop - 8_000, stop))

@@ -1,6 +1,7 @@
 """Attention by hand: with weights that say one thing only, the answer can be worked out."""
 
 from math import e
+from threading import get_ident
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 
 from predictors.base import Memory, Question
 from predictors.jobs import Completion, Submission
-from predictors.memory.calibration import LONGEST_WINDOW
+from predictors.memory.hindsight import LOOKED_BACK
 from predictors.memory.job_table import LATE_JOBS
-from predictors.methods.attention import Attention
+from predictors.memory.rank_counts import LONGEST_WINDOW
+from predictors.methods import attention as attention_module
+from predictors.methods import attention_search
+from predictors.methods.attention import MANY, Attention
 from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import FEATURES
@@ -333,10 +337,30 @@ def test_likeness_by_hand_is_told_whatever_share_it_has():
 
 def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
     attention = Attention(weights=only(), history=1000)
-    kept = 1000 + LONGEST_WINDOW + 2 * LATE_JOBS
+    kept = 1000 + LONGEST_WINDOW + LOOKED_BACK + 2 * LATE_JOBS
     assert attention.memory == Memory(latest_jobs=kept)
     assert attention.parameters == {"price": 1.0, "history": 1000}
     assert Attention(weights=only()).parameters == {"price": 1.0, "history": 20_000}
+
+
+def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
+    runs = [run(100.0 * n, 10.0 + n * n % 977) for n in range(1, MANY + 200)]
+    threads, rank = [], attention_search.rank
+
+    def watched(*arguments):
+        threads.append(get_ident())
+        rank(*arguments)
+
+    monkeypatch.setattr(attention_search, "rank", watched)
+    attention, alone = told(runs, only()), told(runs, only())
+    monkeypatch.setattr(attention_module, "MANY", len(runs) + 1)
+    alone.ask(submission(), Question())
+    assert len(threads) == 1
+    monkeypatch.setattr(attention_module, "MANY", MANY)
+    attention.ask(submission(), Question())
+    assert len(set(threads)) == 2
+    one, two = (each._recent.columns[0][:, : len(runs)] for each in (alone, attention))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_other_weights_may_have_a_price_of_their_own():

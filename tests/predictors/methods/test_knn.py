@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from predictors.base import Question
 from predictors.jobs import Completion, Submission
 from predictors.memory import job_table
-from predictors.memory.calibration import LONGEST_WINDOW
 from predictors.memory.columns import FEATURES
 from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, Interned, JobTable
+from predictors.memory.rank_counts import LONGEST_WINDOW
 from predictors.methods.knn import Knn, KnnParameters, nearest
 from predictors.methods.knn_search import inverse_ranges
 

@@ -5,9 +5,10 @@ import pytest
 from msgspec.structs import replace
 from runs import a_run
 
-from predictors.base import USUAL
+from predictors.base import USUAL, Memory
 from predictors.jobs import LATEST_TIME
 from predictors.memory.columns import LEVEL
+from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import NOTHING_LEARNED, shipped
 from predictors.methods.knn import KnnParameters
@@ -92,6 +93,21 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
         ranks = cluster.predictors[name]._recent.columns[0][LEVEL, : len(runs)]
         assert not np.isnan(ranks).any(), f"a request would have to wait for {name}"
     assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
+
+
+def test_a_start_asks_only_about_runs_of_which_it_is_remembered_how_they_ended(monkeypatch):
+    """Of two clusters, of which one has more runs than are remembered."""
+    monkeypatch.setattr(RecentErrors, "memory", Memory(latest_jobs=5))
+    settings = Settings(method="last-two")
+    runs = [a_run(str(n), start=1000.0 * n, runtime=60.0 + n, cluster="long") for n in range(20)]
+    runs += [a_run(str(n), start=1000.0 * n, runtime=60.0 + n, cluster="short") for n in range(3)]
+    started, whole = LiveState(settings, Metrics()), LiveState(settings, Metrics())
+    started.remember(runs, ())
+    whole.apply(runs)
+    for cluster, judged in (("long", 5), ("short", 3)):
+        found, wanted = (list(each.of(cluster).errors._ratios) for each in (started, whole))
+        assert found == wanted[-5:]
+        assert len(found) == judged
 
 
 @pytest.mark.parametrize(("last_end", "expected"), [(1e9, 1e9), (LATEST_TIME, 2e9)])

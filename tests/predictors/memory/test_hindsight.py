@@ -1,0 +1,131 @@
+"""Shares that are asked for are corrected by what became of those of earlier runs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from predictors.memory import hindsight
+from predictors.memory.columns import (
+    END,
+    KNOWN,
+    LEVEL,
+    LEVEL_PLACE,
+    NUMBERS,
+    SPREAD,
+    SPREAD_PLACE,
+    SUBMIT,
+    Floats,
+)
+from predictors.memory.rank_counts import BINS, ENOUGH, LONGEST_WINDOW
+
+ALIKE = 2
+BIN = 1 / BINS
+
+
+def ranked(runs: int, *, waits: float) -> Floats:
+    """Runs of which one ends each second, ``waits`` seconds after its submission.
+
+    Of four runs one each has a LEVEL of 0.2, 0.4, 0.6 and 0.8, and a SPREAD of half as much.
+    """
+    numbers = np.full((NUMBERS, runs), np.nan, order="F")
+    numbers[END] = np.arange(runs)
+    numbers[SUBMIT] = numbers[END] - waits
+    numbers[LEVEL] = 0.2 + 0.2 * (np.arange(runs) % 4)
+    numbers[SPREAD] = numbers[LEVEL] / 2
+    numbers[KNOWN] = ALIKE
+    return numbers
+
+
+def placed(numbers: Floats, row: int) -> tuple[float, float]:
+    hindsight.note_places(numbers, (0, row, row + 1))
+    return numbers[LEVEL_PLACE, row], numbers[SPREAD_PLACE, row]
+
+
+def counted(shares: list[float]) -> hindsight.Places:
+    numbers = np.full((NUMBERS, len(shares)), -1.0, order="F")
+    numbers[LEVEL_PLACE] = shares
+    places = hindsight.no_places()
+    hindsight.recount_places(places, numbers, (0, 0), (0, len(shares), 0))
+    return places
+
+
+def test_the_place_of_a_run_is_the_share_of_known_runs_with_a_level_up_to_its_own():
+    numbers = ranked(1000, waits=0.0)
+    assert placed(numbers, 800) == pytest.approx((0.25, 0.25))
+    numbers[LEVEL, 800], numbers[SPREAD, 800] = 0.6, 0.05
+    assert placed(numbers, 800) == pytest.approx((0.75, 0.0))
+
+
+def test_runs_that_had_not_ended_at_the_submission_say_nothing_of_a_place():
+    numbers = ranked(1000, waits=400.0)
+    numbers[LEVEL, 401:] = 0.1
+    numbers[LEVEL, 800] = 0.2
+    assert placed(numbers, 800)[0] == pytest.approx(101 / 401)
+    assert placed(numbers, 400 + ENOUGH - 2) == (-1, -1), "too few had ended"
+
+
+def test_the_last_2_000_known_runs_are_a_half_of_a_place_and_the_last_8_000_the_other():
+    numbers = ranked(10_000, waits=0.0)
+    numbers[LEVEL] = 0.9
+    numbers[LEVEL, 7_000:9_000] = 0.1
+    numbers[LEVEL, 9_000] = 0.5
+    assert placed(numbers, 9_000)[0] == pytest.approx(0.5 + 0.5 * 2_000 / 8_000)
+    numbers[LEVEL, : 9_000 - LONGEST_WINDOW] = 0.1
+    assert placed(numbers, 9_000)[0] == pytest.approx(0.5 + 0.5 * 2_000 / 8_000)
+
+
+def test_runs_of_whose_users_as_much_was_known_count_beside_as_many_as_make_1_000():
+    """1,000 alike with a level of 0.9, and 999 others with 0.1, of the last 1,999."""
+    numbers = ranked(2_000, waits=0.0)
+    numbers[LEVEL, ::2], numbers[KNOWN, ::2] = 0.9, 0
+    numbers[LEVEL, 1::2] = 0.1
+    numbers[LEVEL, 1_999], numbers[KNOWN, 1_999] = 0.5, 0
+    assert placed(numbers, 1_999)[0] == pytest.approx(0.5 * 999 / 1_999)
+
+
+def test_a_run_for_which_nothing_was_predicted_has_no_place():
+    numbers = ranked(1000, waits=0.0)
+    numbers[LEVEL, 800] = numbers[SPREAD, 800] = -1.0
+    assert placed(numbers, 800) == (-1, -1)
+
+
+def test_what_is_asked_for_lies_half_way_in_weight_between_the_share_and_where_it_got():
+    """A third of all places lies at 0.2, the rest at 0.8: 0.4 of the weight is up to 0.4667."""
+    places = counted([0.2] * 100 + [0.8] * 200)
+    assert hindsight.share_to_ask(places, 0, 0.4) == pytest.approx(2 * 0.4 - 1 / 3, abs=BIN)
+    assert hindsight.share_to_ask(places, 0, 0.95) == pytest.approx(2 * 0.95 - 1, abs=BIN)
+    assert hindsight.share_to_ask(places, 0, 0.6) == pytest.approx(0.8, abs=BIN), "is a step"
+
+
+@given(share=st.floats(0.001, 0.999))
+def test_where_places_are_even_what_is_wanted_is_asked_for(share):
+    places = counted(((np.arange(BINS) + 0.5) / BINS).tolist())
+    assert hindsight.share_to_ask(places, 0, share) == pytest.approx(share, abs=2 * BIN)
+
+
+@given(shares=st.lists(st.floats(0, 1), min_size=5, max_size=5), wanted=st.floats(0.01, 0.99))
+def test_what_was_got_for_a_share_is_what_it_is_asked_for(shares, wanted):
+    places = counted(shares * 50)
+    asked = hindsight.share_to_ask(places, 0, wanted)
+    below = hindsight.share_got(places, asked - BIN)
+    assert below <= wanted + BIN
+    assert hindsight.share_got(places, asked) >= wanted - BIN
+
+
+def test_with_too_few_places_nothing_is_corrected():
+    places = counted([0.1] * (ENOUGH - 1))
+    assert hindsight.share_to_ask(places, 0, 0.3) == 0.3
+    assert hindsight.share_got(places, 0.3) == 0.3
+
+
+def test_rows_that_come_and_go_are_counted_as_if_all_were_counted_anew():
+    chance = np.random.default_rng(5)
+    numbers = np.full((NUMBERS, 900), -1.0, order="F")
+    numbers[LEVEL_PLACE], numbers[SPREAD_PLACE] = chance.random((2, 900))
+    places, before, moved = hindsight.no_places(), (0, 0), 0
+    for begin, end in ((0, 300), (50, 500), (100, 900), (0, 400)):
+        before = hindsight.recount_places(places, numbers, before, (begin, end, moved))
+        anew = hindsight.no_places()
+        hindsight.recount_places(anew, numbers, (0, 0), (begin, end, 0))
+        assert (places == anew).all()
