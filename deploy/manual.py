@@ -52,47 +52,51 @@ def pages() -> dict[str, str]:
     """Every manual page by name: one of the whole, and one of each command."""
     whole: Any = get_command(app)
     commands = dict(walk("walltimed", whole.commands))
-    found = {name: page_of(name, command) for name, command in commands.items()}
+    found = {name_of(words): page_of(words, command) for words, command in commands.items()}
     summary = [
-        f".TP\n.BR {roff(name)} (1)\n{roff(first_line(command))}"
-        for name, command in commands.items()
+        f".TP\n.BR {roff(name_of(words))} (1)\n{roff(first_line(command))}"
+        for words, command in commands.items()
     ]
     body = [roff(whole.help), ".SH COMMANDS", *summary, ".SH EXIT STATUS", roff(whole.epilog)]
     found["walltimed"] = page("walltimed", whole.help.rstrip("."), body, "COMMAND ...")
     return found
 
 
-def walk(prefix: str, commands: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every command with the name of its page; groups are named by their members."""
+def walk(before: str, commands: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every command with the words that it is called by; groups are named by their members."""
     for name, command in commands.items():
         inner = getattr(command, "commands", None)
         if inner:
-            yield from walk(f"{prefix}-{name}", inner)
+            yield from walk(f"{before} {name}", inner)
         else:
-            yield f"{prefix}-{name}", command
+            yield f"{before} {name}", command
 
 
-def page_of(name: str, command: Any) -> str:
+def name_of(words: str) -> str:
+    """The name of the page about the command that is called by these words."""
+    return words.replace(" ", "-")
+
+
+def page_of(words: str, command: Any) -> str:
     """The page of one command."""
     options = [each for each in command.params if each.param_type_name == "option"]
     arguments = [each for each in command.params if each.param_type_name != "option"]
     called = " ".join(each.metavar or each.name.upper() for each in arguments)
-    listed = [f".TP\n.B {roff(', '.join(each.opts))}\n{roff(meaning(each))}" for each in options]
+    listed = [f".TP\n.B {roff(spelt(each))}\n{roff(meaning(each))}" for each in options]
     body = [*paragraphs(command.help), *([".SH OPTIONS", *listed] if listed else [])]
-    return page(name, first_line(command), body, f"[OPTIONS] {called}".strip())
+    return page(words, first_line(command), body, f"[OPTIONS] {called}".strip())
 
 
-def page(name: str, summary: str, body: list[str], called: str) -> str:
+def page(words: str, summary: str, body: list[str], called: str) -> str:
     """A page with its heads."""
-    title = name.upper()
-    command = name.replace("-", " ", 1) if name.count("-") else name
+    name = name_of(words)
     return "\n".join(
         [
-            f'.TH "{roff(title)}" 1 "" "walltimed {installed_version()}" "User Commands"',
+            f'.TH "{roff(name.upper())}" 1 "" "walltimed {installed_version()}" "User Commands"',
             ".SH NAME",
             f"{roff(name)} \\- {roff(summary)}",
             ".SH SYNOPSIS",
-            f".B {roff(command)}\n{roff(called)}",
+            f".B {roff(words)}\n{roff(called)}",
             ".SH DESCRIPTION",
             *body,
             ".SH SEE ALSO",
@@ -115,6 +119,12 @@ def paragraphs(text: str) -> Iterator[str]:
 def first_line(command: Any) -> str:
     """The first sentence of the help."""
     return " ".join(command.help.split("\n\n")[0].split()).rstrip(".")
+
+
+def spelt(option: Any) -> str:
+    """Every spelling of an option; of a switch also the one that turns it off."""
+    on, off = ", ".join(option.opts), ", ".join(option.secondary_opts)
+    return f"{on} / {off}" if off else on
 
 
 def meaning(option: Any) -> str:

@@ -178,8 +178,9 @@ class TooManyBadLinesError(InvalidLineError):
     def __init__(self, bad: Sequence[InvalidLineError], stored: int) -> None:
         last = bad[-1]
         super().__init__(
-            f"The stream is given up at this line, its {len(bad):,}th that is no completion. "
-            f"The {stored:,} completions before it are stored. The first bad one was: {bad[0]}",
+            "The stream is given up at this line; lines that are no completion, with this one: "
+            f"{len(bad):,}. Completions before it, which are stored: {stored:,}. "
+            f"The first bad line was: {bad[0]}",
             field=last.field,
             line=last.line,
         )

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.main import get_command
 
+from service.cli import app
 from service.http.server import GRACE_SECONDS
 
 ROOT = Path(__file__).parent.parent
@@ -146,3 +149,23 @@ def test_requirements_are_pinned_by_hash_and_name_no_download_address():
 def test_every_submit_filter_names_this_release(file):
     text = (ROOT / "integrations" / file).read_text()
     assert f"{Path(file).name}/{PROJECT['version']}" in text
+
+
+@pytest.fixture(scope="module")
+def manual():
+    """The manual pages that the Debian package brings, by name."""
+    return runpy.run_path(str(ROOT / "deploy/manual.py"))["pages"]()
+
+
+def test_every_manual_page_tells_how_its_command_is_called(manual):
+    for name, page in manual.items():
+        called = page.partition(".SH SYNOPSIS\n.B ")[2].partition("\n")[0].replace("\\-", "-")
+        program, *words = called.split()
+        command = get_command(app)
+        for word in words:
+            command = command.commands[word]
+        assert name == "-".join([program, *words])
+
+
+def test_a_manual_page_names_the_option_that_turns_something_off(manual):
+    assert "--no-hand-over" in manual["walltimed-slurm-updater"].replace("\\-", "-")

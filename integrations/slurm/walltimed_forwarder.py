@@ -183,12 +183,29 @@ def parsed(arguments):
     return parser.parse_args(arguments)
 
 
+def server_of(options):
+    """What listens, to processes of Slurm's user and of root."""
+    users = {0, pwd.getpwnam(options.user).pw_uid}
+    service = Service(options.url, options.token_file)
+    return Server(("127.0.0.1", options.port), service, users)
+
+
+def trouble_of(error, options):
+    """Why nothing can listen, in a sentence."""
+    if isinstance(error, KeyError):
+        return f"there is no user {options.user!r}: name SlurmUser of slurm.conf by --user"
+    return f"port {options.port} of 127.0.0.1 cannot be listened on: {error}"
+
+
 def main(arguments=None):
     """Forward until told to stop."""
     options = parsed(arguments)
-    users = {0, pwd.getpwnam(options.user).pw_uid}
-    service = Service(options.url, options.token_file)
-    with Server(("127.0.0.1", options.port), service, users) as server:
+    try:
+        server = server_of(options)
+    except (KeyError, OSError, OverflowError) as error:
+        print(trouble_of(error, options), file=sys.stderr)
+        return 1
+    with server:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             server.serve_forever()

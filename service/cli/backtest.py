@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from predictors.jobs import DEFAULT_CLUSTER
 from service.cli import option_values as values
 from service.cli.console import (
     AsJson,
@@ -52,8 +51,8 @@ def backtest(
     *,
     format_: Format = None,
     cluster: Annotated[
-        str, typer.Option(help="Cluster of records that name none.")
-    ] = DEFAULT_CLUSTER,
+        str | None, typer.Option(help="Cluster of all jobs; by default as the records name it.")
+    ] = None,
     time_zone: Annotated[
         str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
     ] = "UTC",
@@ -312,7 +311,7 @@ def show(tested: "Backtest", output: Path) -> None:
 
 
 def read_log(
-    file: str, format_: str | None, cluster: str, time_zone: str, on_error: OnError
+    file: str, format_: str | None, cluster: str | None, time_zone: str, on_error: OnError
 ) -> "RecordedLog":
     """An accounting file as a trace, with the names that its numbers stand for.
 

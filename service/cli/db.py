@@ -8,7 +8,7 @@ import typer
 
 from service.cli.config import without_password
 from service.cli.console import AsJson, err, out, print_json
-from service.cli.options import ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import LONGEST_SECONDS, ConfigFile, DatabaseUrl, load_settings
 from service.cli.stores import opened, surplus_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ db = typer.Typer(name="db", help="Look after the history store.", no_args_is_hel
 def upgrade(
     *,
     wait: Annotated[
-        float, typer.Option(min=0.0, help="Seconds to wait for a database that is still starting.")
+        float,
+        typer.Option(
+            min=0.0,
+            max=LONGEST_SECONDS,
+            help="Seconds to wait for a database that is still starting.",
+        ),
     ] = 0.0,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,

@@ -10,7 +10,14 @@ from rich.markup import escape
 
 from service.cli.console import AsJson, ExitCode, out, print_json
 from service.cli.for_users.connection import asked, token_of
-from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
+from service.cli.options import (
+    LONGEST_SECONDS,
+    MOST_DAYS,
+    ConfigFile,
+    DatabaseUrl,
+    check_parameters,
+    load_settings,
+)
 from service.cli.stores import opened, surplus_of
 
 if TYPE_CHECKING:
@@ -26,14 +33,16 @@ DAY = 86400.0
 
 def doctor(
     *,
-    days: Annotated[float, typer.Option(min=0.001, help="Days to look back.")] = 7.0,
+    days: Annotated[float, typer.Option(min=0.001, max=MOST_DAYS, help="Days to look back.")] = 7.0,
     url: Annotated[
         str | None, typer.Option(help="URL of the service, or unix:FILE; default: the settings'.")
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File with any valid token, where calls need one.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each answer.")] = 10.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, max=LONGEST_SECONDS, help="Seconds for each answer.")
+    ] = 10.0,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,

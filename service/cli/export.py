@@ -2,7 +2,7 @@
 
 import csv
 import time
-from contextlib import closing, nullcontext
+from contextlib import closing
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from service.cli.console import CommandError, ExitCode, err
 from service.cli.extras import missing
 from service.cli.for_users.times import period_of
 from service.cli.options import ConfigFile, DatabaseUrl, load_settings
-from service.cli.outputs import STANDARD_OUTPUT, whole_file
+from service.cli.outputs import STANDARD_OUTPUT
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
@@ -88,17 +88,13 @@ def export(
 
 def write(runs: "Iterator[Completion]", form: Form, output: Path | None, whose: str | None) -> None:
     """Write the runs to standard output, or to a file that is there as a whole or not at all."""
-    from simulator.traces.files import text_writer
+    from simulator.traces.files import text_writer, whole_file
 
     if form is Form.PARQUET:
         with whole_file(needed(output)) as file:
             write_parquet(runs, file)
         return
-    is_piped = str(output or STANDARD_OUTPUT) == STANDARD_OUTPUT
-    with (
-        nullcontext(Path(STANDARD_OUTPUT)) if is_piped else whole_file(needed(output)) as file,
-        text_writer(file, encoding="utf-8") as out,
-    ):
+    with text_writer(output or STANDARD_OUTPUT, encoding="utf-8") as out:
         write_text(runs, out, whose if form is Form.SWF else None)
 
 

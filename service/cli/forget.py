@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
-from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.options import MOST_DAYS, ConfigFile, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def forget(
         str | None, typer.Option(help="Whose runs, predictions, scores and tuned parameters.")
     ] = None,
     older_than_days: Annotated[
-        float | None, typer.Option(min=1.0, help="Delete runs that ended longer ago.")
+        float | None,
+        typer.Option(min=1.0, max=MOST_DAYS, help="Delete runs that ended longer ago."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how much would be deleted; delete nothing.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from predictors.jobs import DEFAULT_CLUSTER
 from service.cli import option_values as values
 from service.cli.console import CommandError, ExitCode
 
@@ -36,7 +37,7 @@ class HistoryFile:
     left_out: Mapping[str, int]
 
 
-def swf(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
+def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
     """The Standard Workload Format: plain, gzip or xz. Its times are Unix seconds."""
     from simulator.traces.cleaning import REPLAY_RULES, clean
     from simulator.traces.completions import completions
@@ -44,45 +45,39 @@ def swf(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
 
     trace = read_swf(path, on_error="skip")
     jobs, left_out = clean(trace, REPLAY_RULES)
-    return HistoryFile(completions(jobs, cluster=cluster), len(jobs), trace.rejects, left_out)
+    runs = completions(jobs, cluster=cluster or DEFAULT_CLUSTER)
+    return HistoryFile(runs, len(jobs), trace.rejects, left_out)
 
 
-def sacct(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
+def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """What sacct prints: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
     from service.adapters.slurm.sacct_json import read_sacct_json
     from service.adapters.slurm.sacct_text import read_sacct
     from simulator.traces.files import read_bytes
 
     content = read_bytes(path)
-    named = cluster_named(cluster)
     if content.lstrip().startswith(b"{"):
-        return of_records(read_sacct_json(content, cluster=named))
+        return of_records(read_sacct_json(content, cluster=cluster))
     lines = content.decode("utf-8", "replace").split("\n")
-    return of_records(read_sacct((f"{line}\n" for line in lines if line), zone=zone, cluster=named))
+    rows = (f"{line}\n" for line in lines if line)
+    return of_records(read_sacct(rows, zone=zone, cluster=cluster))
 
 
-def pbs(path: str, cluster: str, zone: tzinfo) -> HistoryFile:
+def pbs(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """The accounting log of PBS or Torque."""
     from service.adapters.pbs import read_accounting
     from simulator.traces.files import read_bytes
 
     lines = read_bytes(path).decode("utf-8", "replace").split("\n")
-    return of_records(read_accounting(lines, zone=zone, cluster=cluster_named(cluster)))
+    return of_records(read_accounting(lines, zone=zone, cluster=cluster))
 
 
-def htcondor(path: str, cluster: str, _zone: tzinfo) -> HistoryFile:
+def htcondor(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
     """What ``condor_history -json`` prints. Its times are Unix seconds."""
     from service.adapters.htcondor import read_history
     from simulator.traces.files import read_bytes
 
-    return of_records(read_history(read_bytes(path), cluster=cluster_named(cluster)))
-
-
-def cluster_named(cluster: str) -> str | None:
-    """The cluster that the caller named; None leaves it to the records."""
-    from predictors.jobs import DEFAULT_CLUSTER
-
-    return None if cluster == DEFAULT_CLUSTER else cluster
+    return of_records(read_history(read_bytes(path), cluster=cluster))
 
 
 def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]]") -> HistoryFile:
@@ -103,7 +98,7 @@ def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]
     return HistoryFile(runs, len(runs), rejected, left_out)
 
 
-FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
+FORMATS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
     "swf": swf,
     "sacct": sacct,
     "pbs": pbs,
@@ -111,8 +106,15 @@ FORMATS: Mapping[str, Callable[[str, str, tzinfo], HistoryFile]] = {
 }
 
 
-def read_history(path: str, format_: str, cluster: str, zone: tzinfo) -> HistoryFile:
+def read_history(path: str, format_: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """The content of a file of one of the formats.
+
+    Args:
+        path: the file.
+        format_: its format.
+        cluster: of all its jobs; None leaves that to the records, and to ``default`` those that
+            name none.
+        zone: of times without one.
 
     Raises:
         CommandError: it is a document that is cut short or none; the message names the file.

@@ -10,7 +10,6 @@ import typer
 from msgspec import Struct, field
 from rich.markup import escape
 
-from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
 from service.cli.formats import Format, HistoryFile, format_of, read_history
 from service.cli.options import (
@@ -66,7 +65,12 @@ def import_(
     ],
     *,
     format_: Format = None,
-    cluster: Annotated[str, typer.Option(help="Cluster of the jobs.")] = DEFAULT_CLUSTER,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Cluster of all jobs; by default the one that a record names, else `default`."
+        ),
+    ] = None,
     time_zone: Annotated[
         str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
     ] = "UTC",
@@ -92,7 +96,8 @@ def import_(
         walltimed import --cluster seth --on-error skip hpc2n.swf.gz --json
         walltimed import --time-zone Europe/Berlin sacct.txt --dry-run
     """
-    check_cluster(cluster)
+    if cluster is not None:
+        check_cluster(cluster)
     zone = zone_named(time_zone)
     formats = {name: format_of(name, format_) for name in files}
     histories = {name: read_history(name, formats[name], cluster, zone) for name in files}

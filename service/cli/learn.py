@@ -34,6 +34,7 @@ def learn(
     from simulator.learning.logs import read_log
     from simulator.learning.training import Recipe, steps_of
     from simulator.learning.training import learn as learn_weights
+    from simulator.traces.files import whole_file
 
     recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
     found, origins = [], []
@@ -61,7 +62,8 @@ def learn(
 
         weights = learn_weights(examples, recipe, origin={"logs": origins}, progress=note)
     content = weights.to_bytes()
-    output.write_bytes(content)
+    with whole_file(output) as file:
+        file.write_bytes(content)
     last = distances[-max(1, len(examples) // recipe.batch) :]
     out.print(
         f"{output}: {len(content):,} bytes, learned from {len(examples):,} jobs of "

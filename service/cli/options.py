@@ -25,6 +25,12 @@ DatabaseUrl = Annotated[
         help="History store; default: WALLTIMED_DATABASE_URL.",
     ),
 ]
+LONGEST_SECONDS = 86_400.0
+"""Of options that say how long to wait: sockets and clocks take no infinite time."""
+
+MOST_DAYS = 36_525.0
+"""Of options that look back: a century, as no clock reaches back endlessly."""
+
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="TOML file; default: WALLTIMED_CONFIG."),

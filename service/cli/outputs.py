@@ -1,9 +1,6 @@
-"""The paths that a command is to write: checked before it works, and written as a whole."""
+"""The paths that a command is to write, checked before it works."""
 
 import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from service.cli.console import CommandError, ExitCode
@@ -56,26 +53,3 @@ def check_directory(path: Path | None) -> None:
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise CommandError(f"{path} cannot be written: {there} refuses it.", ExitCode.USAGE)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write beside ``path``, whose name it takes when it is complete.
-
-    Until then, and if it is never complete, what was there stays. A pipe, a device, or a file in a
-    directory that cannot be written is written as it is.
-    """
-    target = path.resolve()
-    is_special = target.exists() and not target.is_file()
-    if is_special or not os.access(target.parent, os.W_OK):
-        yield path
-        return
-    unfinished = target.with_name(f".unfinished.{target.name}")
-    try:
-        unfinished.touch()
-        if target.exists():
-            shutil.copymode(target, unfinished)
-        yield unfinished
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from service.cli.for_users.connection import (
     queue_path,
 )
 from service.cli.for_users.times import duration, limit, moment
+from service.cli.options import LONGEST_SECONDS
 
 if TYPE_CHECKING:
     from simulator.replay.remote import Client
@@ -46,7 +47,9 @@ def queue(
     *,
     user: Annotated[str | None, typer.Option("--user", "-u", help="Only this user's.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again.")] = False,
-    interval: Annotated[float, typer.Option(min=1.0, help="With --watch: seconds.")] = 30.0,
+    interval: Annotated[
+        float, typer.Option(min=1.0, max=LONGEST_SECONDS, help="With --watch: seconds.")
+    ] = 30.0,
     limit_: Annotated[int, typer.Option("--limit", min=1, help="Most jobs shown.")] = 1000,
     url: Url = None,
     token_file: TokenFile = None,

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.options import (
+    MOST_DAYS,
     ConfigFile,
     DatabaseUrl,
     check_cluster,
@@ -46,7 +47,7 @@ class ReconcileCounts(Struct):
 
 def reconcile(
     *,
-    days: Annotated[float, typer.Option(min=0.0, help="Days to look back.")] = 7.0,
+    days: Annotated[float, typer.Option(min=0.0, max=MOST_DAYS, help="Days to look back.")] = 7.0,
     cluster: Annotated[
         str | None, typer.Option(help="Name of the history; by default the cluster's in sacct.")
     ] = None,

@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 
 SERVICE = "service"
 
+REPETITIONS = 20
+"""Of ``--shake``, if nobody says how many."""
+
 MOST_MINUTES = 366 * 24 * 60
-"""Of ``--pinning``: as long as the longest request."""
+"""Of ``--pinning``, and in seconds of ``--shake``: as long as the longest request."""
 
 
 class Source(StrEnum):
@@ -77,12 +80,12 @@ def simulate(
         ),
     ] = None,
     order: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Queue order: fcfs, sjf, wfp, psp, psp-aging.",
+            help="Queue order: fcfs (default), sjf, wfp, psp, psp-aging.",
             autocompletion=values.one_of(values.ORDERS),
         ),
-    ] = "fcfs",
+    ] = None,
     events: Annotated[
         str,
         typer.Option(
@@ -169,9 +172,14 @@ def simulate(
         OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
     ] = OnError.REFUSE,
     shake: Annotated[
-        int | None, typer.Option(min=1, help="Seconds by which submissions move at most.")
+        int | None,
+        typer.Option(
+            min=1, max=60 * MOST_MINUTES, help="Seconds by which submissions move at most."
+        ),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Repetitions of --shake.")] = 20,
+    repeat: Annotated[
+        int | None, typer.Option(min=1, help="Repetitions of --shake; default: 20.")
+    ] = None,
     url: Annotated[
         str | None, typer.Option(help="URL of the service; default: a private one.")
     ] = None,
@@ -226,8 +234,9 @@ def simulate(
     check_file(output)
     check_directory(report)
     estimates, order = of_scenario(scenario, estimates, order)
+    refuse_idle(shake=shake, repeat=repeat, estimates=estimates or (), url=url)
     rules = {
-        "order": order,
+        "order": order or "fcfs",
         "events": events,
         "depth": depth,
         "compression": compression,
@@ -254,7 +263,7 @@ def simulate(
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
         raise NoJobError(name_of(trace), "simulated", workload.counts)
-    shaking = Shaking(shake, repeat) if shake else None
+    shaking = Shaking(shake, repeat or REPETITIONS) if shake else None
     outcomes = combinations.play(log, workload, shaking, quiet=as_json)
     if output:
         write = write_csv if ".csv" in Path(output).suffixes else write_result
@@ -276,12 +285,34 @@ def simulate(
         raise typer.Exit(ExitCode.PARTIAL)
 
 
+def refuse_idle(
+    *, shake: int | None, repeat: int | None, estimates: Sequence[str], url: str | None
+) -> None:
+    """Refuse options that do nothing without another one.
+
+    Raises:
+        CommandError: the message names the other one.
+    """
+    if repeat and not shake:
+        raise CommandError("--repeat repeats what --shake moves: name it too.", ExitCode.USAGE)
+    if url and SERVICE not in estimates:
+        raise CommandError("--url is asked by --estimates service only.", ExitCode.USAGE)
+
+
 def of_scenario(
-    scenario: int | None, estimates: list[str] | None, order: str
-) -> tuple[list[str] | None, str]:
-    """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named."""
+    scenario: int | None, estimates: list[str] | None, order: str | None
+) -> tuple[list[str] | None, str | None]:
+    """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named.
+
+    Raises:
+        CommandError: they are given beside it.
+    """
     if scenario is None:
         return estimates, order
+    if estimates or order:
+        raise CommandError(
+            "--scenario sets --order and --estimates: leave them out.", ExitCode.USAGE
+        )
     from simulator.studies.rocchetti.stretches import SCENARIOS
 
     source, order = SCENARIOS[scenario - 1]

@@ -11,9 +11,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from predictors.jobs import LONGEST
 from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
 from service.cli.for_users.connection import token_of
-from service.cli.options import ConfigFile, load_settings
+from service.cli.options import LONGEST_SECONDS, ConfigFile, load_settings
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def slurm_updater(
         typer.Option(min=100, max=LARGEST_SITE_FACTOR, help="SiteFactor of the first job."),
     ] = 10_000,
     soft_floor: Annotated[
-        float, typer.Option(min=1.0, help="Seconds below which no TimeMin is set.")
+        float,
+        typer.Option(min=1.0, max=LONGEST, help="Seconds below which no TimeMin is set."),
     ] = 60.0,
     user: Names = None,
     account: Names = None,
@@ -56,16 +58,23 @@ def slurm_updater(
     cluster: Annotated[
         str | None, typer.Option(help="Name of the history; by default Slurm's ClusterName.")
     ] = None,
-    interval: Annotated[float, typer.Option(min=1.0, help="Seconds between rounds.")] = 60.0,
+    interval: Annotated[
+        float, typer.Option(min=1.0, max=LONGEST_SECONDS, help="Seconds between rounds.")
+    ] = 60.0,
     rate: Annotated[float, typer.Option(min=0.01, max=100.0, help="Most updates a second.")] = 5.0,
     predict_again_after: Annotated[
         float,
         typer.Option(
-            min=60.0, help="Seconds of waiting until a job is predicted again; then twice, …"
+            min=60.0,
+            max=LONGEST,
+            help="Seconds of waiting until a job is predicted again; then twice, …",
         ),
     ] = 3600.0,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for each Slurm command and each answer.")
+        float,
+        typer.Option(
+            min=0.1, max=LONGEST_SECONDS, help="Seconds for each Slurm command and each answer."
+        ),
     ] = 10.0,
     slurm_bin: Annotated[
         Path | None, typer.Option(help="Directory of scontrol, squeue and sprio, if not on PATH.")

@@ -47,11 +47,15 @@ class BytesRoute(APIRoute):
         """The ASGI application of the route."""
         return partial(
             answer_bytes,
-            validate=plausible(each_key_once(self.validator()), fields_of(self.body_type)),
+            validate=self.checked_validator(),
             call=self.endpoint,
             status=self.status_code or 200,
             limit=self.max_body_size,
         )
+
+    def checked_validator(self) -> Callable[[bytes], Any]:
+        """The decoder, and before it what refuses large nonsense and keys that are given twice."""
+        return plausible(each_key_once(self.validator()), fields_of(self.body_type))
 
     def validator(self) -> Callable[[bytes], Any]:
         """The decoder from a body's bytes to the endpoint's argument."""

@@ -48,7 +48,7 @@ def write_result(schedule: Schedule, path: str | Path) -> None:
         used_memory=np.where(schedule.promise < 0, -1, promised).astype(float),
         preceding_job=schedule.corrections,
         think_time=schedule.estimate.astype(float),
-        comments=(*trace.comments, *_comments(schedule)),
+        comments=(*trace.comments, *map(_as_read, _comments(schedule))),
     )
     write_swf(result, path)
 
@@ -99,6 +99,11 @@ def _comments(schedule: Schedule) -> list[str]:
         f"; {PREFIX}Input: {len(schedule.workload)} jobs; {schedule.workload.treated()}",
         f"; {RULES}: {msgspec.json.encode(rules).decode()}",
     ]
+
+
+def _as_read(comment: str) -> str:
+    """A comment in UTF-8 as it is read from a file, byte by byte: it may name a user's file."""
+    return comment.encode(errors="surrogateescape").decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,14 @@ from simulator.engine.state import UNKNOWN, State, new_state
 from simulator.scheduling.column_feed import ColumnFeed, column_feed
 from simulator.scheduling.estimates import EstimateFeed, Estimates, Said, tell
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.workload import EMPTY, Workload
+from simulator.scheduling.workload import EMPTY, Workload, WorkloadError
 from simulator.traces.trace import Integers
 
 PROGRESS_STEP = 2000
 """Number of submissions between two reports of progress."""
+
+MOST_NODES = 2**24
+"""That are named: 2 GB of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +179,17 @@ def _play_together(
 
 
 def empty_machine(workload: Workload, semantics: Semantics) -> State:
-    """The state of a simulation before the first submission."""
+    """The state of a simulation before the first submission.
+
+    Raises:
+        WorkloadError: the machine has more nodes than can be named.
+    """
+    nodes = workload.processors_of_machine
+    if semantics.names_nodes and nodes > MOST_NODES:
+        raise WorkloadError(
+            f"{semantics.policy} plans on named nodes, at most {MOST_NODES:,}: {nodes:,} "
+            "processors need --cores-per-node."
+        )
     columns = ("submit", "processors", "runtime", "request")
     return new_state(
         {name: getattr(workload, name) for name in columns},

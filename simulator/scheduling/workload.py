@@ -9,6 +9,9 @@ import numpy as np
 from simulator.traces.cleaning import SIMULATION_RULES, clean, in_words
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 
+LARGEST_MACHINE = 2**30
+"""Processors; no machine has as many."""
+
 
 class WorkloadError(ValueError):
     """The machine's size is unknown, a number is impossible, or a name is unknown."""
@@ -174,14 +177,19 @@ def _on_machine(trace: Trace, processors: int) -> Trace:
 
 def _machine_size(trace: Trace, processors: int | None) -> int:
     size = trace.max_processors if processors is None else processors
+    if size is None and not len(trace):
+        return 1  # whoever asks for the jobs is told that there are none
     if size is None:
         widest = int(trace.processors.max(initial=0))
         raise WorkloadError(
             "The log does not tell the size of the machine (MaxProcs); say --processors. "
             f"The widest job has {widest:,}."
         )
-    if size < 1:
-        raise WorkloadError(f"processors must be at least 1, not {size}.")
+    if not 1 <= size <= LARGEST_MACHINE:
+        raise WorkloadError(
+            f"A machine has 1 to {LARGEST_MACHINE:,} processors, not {size:,} (MaxProcs of the "
+            "log, or --processors)."
+        )
     return size
 
 

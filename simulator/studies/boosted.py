@@ -372,8 +372,8 @@ def tables(found: Boosted) -> str:
 
 
 def _ratio(point: Point, curve: Curve) -> str:
-    ratio = curve.error_at(point.underestimation_rate) / point.error
-    return "-" if np.isnan(ratio) else f"{ratio:.2f}"
+    error = curve.error_at(point.underestimation_rate)
+    return "-" if np.isnan(error) or point.error == 0 else f"{error / point.error:.2f}"
 
 
 def report(played: Played) -> str:

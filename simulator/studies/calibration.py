@@ -18,7 +18,15 @@ from predictors.registry import UNCERTAIN, create
 from simulator.replay.trace_replay import steps
 from simulator.reports.replay_pictures import STYLE
 from simulator.reports.tables import text_table
-from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
+from simulator.studies.study import (
+    Played,
+    Study,
+    StudyError,
+    Takes,
+    names_of,
+    runs_of,
+    write_text,
+)
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 RATES = (0.05, 0.1, 0.2)
@@ -39,7 +47,7 @@ class Level:
         what: ``interval`` or ``underestimates``.
         asked: the share of jobs.
         got: the share of jobs that it was.
-        tenths: the same in each tenth of the log, in order of submission.
+        tenths: the same in each tenth of the log that has a job, in order of submission.
         seconds: median width of the intervals, or median of the predictions.
     """
 
@@ -131,7 +139,9 @@ def _level(
         what=what,
         asked=asked,
         got=float(is_so.mean()),
-        tenths=[float(tenth.mean()) for tenth in np.array_split(is_so[order], TENTHS)],
+        tenths=[
+            float(tenth.mean()) for tenth in np.array_split(is_so[order], TENTHS) if len(tenth)
+        ],
         seconds=float(np.median(seconds)),
     )
 
@@ -182,16 +192,13 @@ class Part(NamedTuple):
         trace: path of the log.
         limit: jobs after cleaning, or all.
         method: that is asked.
+        name: of the log, for people.
     """
 
     trace: str
     limit: int | None
     method: str
-
-    @property
-    def name(self) -> str:
-        """Of the log, for people."""
-        return Path(self.trace).name.split(".")[0]
+    name: str
 
 
 def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[Part]:
@@ -202,7 +209,8 @@ def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[P
     """
     if method not in UNCERTAIN:
         raise StudyError(f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can.")
-    return [Part(str(path), limit, method) for path in paths]
+    names = names_of(paths)
+    return [Part(str(path), limit, method, names[path]) for path in paths]
 
 
 def play(part: Part) -> Calibrated:

@@ -50,7 +50,12 @@ class PriceComparison:
         return next(point for point in self.curve.points if point.setting == _setting(DEFAULT))
 
     def ratio(self, other: Point) -> float:
-        """Its error over another's, where it underestimates as often; NaN where it never does."""
+        """Its error over another's, where it underestimates as often.
+
+        NaN where it never does, and over a method that never errs.
+        """
+        if other.error == 0:
+            return float("nan")
         return self.curve.error_at(other.underestimation_rate) / other.error
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,7 +115,7 @@ def tables(found: PriceComparison) -> str:
             other.setting,
             f"{other.underestimation_rate:.1%}",
             f"{other.error:,.0f}",
-            _or_none(found.ratio(other) * other.error, ",.0f"),
+            _or_none(found.curve.error_at(other.underestimation_rate), ",.0f"),
             _or_none(found.ratio(other), ".2f"),
         )
         for other in found.published

@@ -14,6 +14,7 @@ from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.studies.study import Played, Study, Takes
+from simulator.traces.cleaning import NoJobError
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
 
@@ -56,8 +57,14 @@ class Simulation:
         return trace if self.year is None else trace.select(_years(trace) == self.year)
 
     def workload(self) -> Workload:
-        """The jobs that are simulated."""
+        """The jobs that are simulated.
+
+        Raises:
+            NoJobError: there is none.
+        """
         workload = prepare(self.jobs(), processors=self.processors)
+        if not len(workload):
+            raise NoJobError(Path(self.trace).name, "simulated", workload.counts)
         if self.days is None:
             return workload
         chosen = workload.trace.select(_stretch(workload, self.days * 86400, self.load))

@@ -1,6 +1,7 @@
 """What every study is: parts that need nothing of each other, and what is made of their results."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -73,6 +74,27 @@ def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator
     The results come in the order of the parts, and are the same wherever they were made.
     """
     yield from zip(parts, executor.map(study.play, parts), strict=True)
+
+
+Naming = Callable[[Path], str]
+"""A name of a log."""
+
+
+def first_word(path: Path) -> str:
+    """The name of a file up to its first dot."""
+    return path.name.split(".")[0]
+
+
+def names_of(paths: Sequence[Path], ways: Sequence[Naming] = (first_word,)) -> Mapping[Path, str]:
+    """Each log by the first of the ways that tells it apart from the others; else by its path."""
+    ways = (*ways, str)
+    counts = [Counter(map(way, set(paths))) for way in ways]
+    return {
+        path: next(
+            way(path) for way, count in zip(ways, counts, strict=True) if count[way(path)] == 1
+        )
+        for path in paths
+    }
 
 
 def runs_of(trace: str | Path, limit: int | None = None) -> list[Completion]:

@@ -100,18 +100,23 @@ def parts(paths: Sequence[Path], limit: int | None) -> list[Part]:
 
 
 def play(part: Part) -> Outcome:
-    """Simulate it."""
+    """Simulate it.
+
+    Raises:
+        NoJobError: its log has no job.
+    """
     run = part.run
+    workload = run.workload()
     if part.as_pyss:
         log = run.jobs()
         if run.estimates != REQUESTED:
             log = with_requests(log, predictions(run.trace, run.year, run.limit, run.estimates))
-        workload = prepare(log, overrun="swap")
-        return outcome(workload, run.semantics, lambda: Estimates(run.estimates, predictions={}))
+        swapped = prepare(log, overrun="swap")
+        return outcome(swapped, run.semantics, lambda: Estimates(run.estimates, predictions={}))
     if run.estimates != TUNED:
         return run.play()
     known = predictions(run.trace, run.year, run.limit, TUNED)
-    return outcome(run.workload(), run.semantics, lambda: Estimates(TUNED, predictions=known))
+    return outcome(workload, run.semantics, lambda: Estimates(TUNED, predictions=known))
 
 
 @lru_cache(LOGS_KEPT)

@@ -3,12 +3,14 @@
 import gzip
 import io
 import lzma
+import os
+import shutil
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 STANDARD_STREAM = "-"
 
@@ -77,17 +79,58 @@ def name_of(source: str | Path | BinaryIO) -> str:
 def text_writer(path: str | Path, *, encoding: str = "latin-1") -> Iterator[IO[str]]:
     """A text file to write, compressed if its name ends in .gz or .xz; ``-`` is standard output.
 
-    The same text gives the same bytes: no time and no name is stored in a gzip header.
+    The file is there as a whole or not at all, as ``whole_file`` says. The same text gives the
+    same bytes: no time and no name is stored in a gzip header.
     """
     if str(path) == STANDARD_STREAM:
-        yield sys.stdout
-        sys.stdout.flush()
+        with _standard_output(encoding) as text:
+            yield text
         return
-    with Path(path).open("wb") as file, _compressor(Path(path).suffix, file) as packed:
+    with (
+        whole_file(Path(path)) as unfinished,
+        unfinished.open("wb") as file,
+        _compressor(Path(path).suffix, file) as packed,
+    ):
         text = io.TextIOWrapper(packed, encoding=encoding, newline="\n")
         yield text
         text.flush()
         text.detach()
+
+
+@contextmanager
+def _standard_output(encoding: str) -> Iterator[IO[str]]:
+    """Standard output in an encoding: the same bytes as in a file."""
+    stream = cast("io.TextIOWrapper", sys.stdout)
+    usual, errors = stream.encoding, stream.errors
+    stream.reconfigure(encoding=encoding, errors=errors)
+    try:
+        yield stream
+        stream.flush()
+    finally:
+        stream.reconfigure(encoding=usual, errors=errors)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file to write beside ``path``, whose name it takes when it is complete.
+
+    Until then, and if it is never complete, what was there stays. A pipe, a device, or a file in a
+    directory that cannot be written is written as it is.
+    """
+    target = path.resolve()
+    is_special = target.exists() and not target.is_file()
+    if is_special or not os.access(target.parent, os.W_OK):
+        yield path
+        return
+    unfinished = target.with_name(f".unfinished.{target.name}")
+    try:
+        unfinished.touch()
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        yield unfinished
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _compressor(suffix: str, file: BinaryIO) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile:

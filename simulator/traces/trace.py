@@ -120,6 +120,9 @@ REAL_FIELDS = frozenset(
 
 
 def leading_integer(text: str | None) -> int | None:
-    """The integer that ``text`` begins with: headers say ``338 (batch partition; 512 total)``."""
-    found = re.match(r"\s*(\d+)", text or "")
-    return int(found.group(1)) if found else None
+    """The integer that ``text`` begins with, such as ``338 (batch partition; 512 total)``.
+
+    Thousands may have commas, as people write them.
+    """
+    found = re.match(r"\s*(\d{1,3}(?:,\d{3})+(?!\d)|\d+)", text or "")
+    return int(found.group(1).replace(",", "")) if found else None

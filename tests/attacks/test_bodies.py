@@ -46,14 +46,14 @@ def test_a_stream_of_bad_lines_is_given_up_where_it_says(attacked, pulse, is_lon
     assert (answer.status, answer.error) == (422, "TooManyBadLinesError")
     told = json.loads(answer.body)
     assert told["line"] == 1001
-    assert "1,001th" in told["detail"]
+    assert "with this one: 1,001." in told["detail"]
     assert pulse.longest < LONGEST_WAIT
 
 
 def test_what_was_valid_before_a_stream_is_given_up_is_stored(attacked):
     good = json.dumps(completion("kept")).encode() + b"\n"
     (answer,) = stream(attacked.socket, good + b"{}\n" * 2000, 1)
-    assert "The 1 completions before it are stored" in json.loads(answer.body)["detail"]
+    assert "Completions before it, which are stored: 1." in json.loads(answer.body)["detail"]
     assert attacked.complete(completion("kept")).json()["duplicates"] == 1
 
 

@@ -93,6 +93,8 @@ def test_the_package_is_installed_started_and_removed(installed):
     assert "functions were compiled" in said
     assert [name for name in BROUGHT if not (root / name).is_file()] == []
     assert inside("/usr/bin/walltimed", "--version").strip() == VERSION
+    service_user = ("runuser", "-u", "walltimed", "--", "/usr/bin/walltimed", "warm-up")
+    assert "Everything was compiled already." in inside(*service_user)
     unit = (root / "lib/systemd/system/walltimed.service").read_text()
     assert "\nUser=walltimed\n" in unit
     assert "\nStateDirectory=walltimed\n" in unit
@@ -100,8 +102,9 @@ def test_the_package_is_installed_started_and_removed(installed):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    (root / "var/lib/walltimed").mkdir(exist_ok=True)
-    inside("chown", "walltimed:walltimed", "/var/lib/walltimed")  # as the unit's StateDirectory
+    # Before the unit's StateDirectory: a history may be imported first.
+    state, cache = root / "var/lib/walltimed", root / "var/cache/walltimed"
+    assert state.stat().st_uid == cache.stat().st_uid != 0
     began = time.monotonic()
     service = subprocess.Popen(
         ["chroot", "--userspec=walltimed:walltimed", CHROOT, "/usr/bin/env", "--ignore-environment",

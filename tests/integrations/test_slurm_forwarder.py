@@ -258,6 +258,21 @@ def test_slurms_user_and_root_are_listened_to_on_loopback_and_nobody_else(module
     assert noted == [("127.0.0.1", 8581, {0, pwd.getpwnam("nobody").pw_uid})]
 
 
+def test_a_user_that_does_not_exist_is_told_in_a_sentence(module, capsys):
+    assert module.main(["--token-file", "x", "--user", "no-such-user"]) == 1
+    told = capsys.readouterr().err
+    assert told == "there is no user 'no-such-user': name SlurmUser of slurm.conf by --user\n"
+
+
+def test_a_port_that_is_taken_or_is_none_is_told_in_a_sentence(module, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for port in (taken.getsockname()[1], 70_000):
+            asked = ["--token-file", "x", "--user", "root", "--port", str(port)]
+            assert module.main(asked) == 1
+            told = capsys.readouterr().err
+            assert told.startswith(f"port {port} of 127.0.0.1 cannot be listened on: ")
+
+
 def test_it_runs_as_the_unit_starts_it_and_ends_at_sigterm(token):
     (port,) = free_ports(1)
     with fake_service(OK) as service:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.console import CommandError, ExitCode, err, print_tables, progress_bar
+from service.cli.failures import sentence
 
 if TYPE_CHECKING:
     from simulator.studies.exhibits import Sources
@@ -78,8 +79,8 @@ def make(
         for each in wanted:
             try:
                 exhibit = study.exhibits[each](sources)
-            except StudyError as error:
-                err.print(str(error), soft_wrap=True, markup=False)
+            except (StudyError, FileNotFoundError) as error:
+                err.print(sentence(error), soft_wrap=True, markup=False)
                 continue
             path = directory / f"{name}-{each.replace(' ', '-')}.png"
             draw(exhibit, path)

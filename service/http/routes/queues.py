@@ -29,7 +29,7 @@ from service.http.bytes_route import (
     send_json,
     to_json,
 )
-from service.http.callers import Asking
+from service.http.callers import CALLER, Asking
 from service.http.gate import needs
 from service.http.openapi import refusals
 from service.operations.queues.showing import ShowingQueues
@@ -45,30 +45,31 @@ Cluster = Annotated[Text, Path(description="Cluster of the queue.")]
 SEEN = (Scope.READ, Scope.SELF)
 
 
-class QueueRoute(BytesRoute):
-    """A bytes route with the cluster in its path, for bodies larger than those of other calls.
-
-    A key that is given twice is not looked for in them: no person writes them.
-    """
+class ClusterRoute(BytesRoute):
+    """A bytes route with the cluster in its path."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
         self._cluster = TypeAdapter(Text).validate_python
-        self._validate = msgspec_first(QueueBody)
-        self.app = self.bytes_app = self.take
+        self._validate = self.checked_validator()
+        self.app = self.bytes_app = self.serve
 
-    async def take(self, connection: Connection, receive: Receive, send: Send) -> None:
+    async def serve(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request."""
         check_is_json(connection)
-        body = await read_body(connection, receive, LARGEST_QUEUE)
+        body = await read_body(connection, receive, self.max_body_size)
         if body is None:
             return
         try:
-            queue = self._validate(body)
+            argument = self._validate(body)
         except ValidationError as error:
             raise refusal(error) from error
-        answer = await self.endpoint(self._cluster_in(connection["path"]), queue)
+        answer = await self.answer(connection, self._cluster_in(connection["path"]), argument)
         await send_json(send, self.status_code or 200, to_json(answer))
+
+    async def answer(self, _connection: Connection, cluster: str, argument: Any) -> Any:
+        """What the endpoint answers."""
+        return await self.endpoint(cluster, argument)
 
     def _cluster_in(self, path: str) -> str:
         match = self.path_regex.match(path)
@@ -76,6 +77,25 @@ class QueueRoute(BytesRoute):
             return self._cluster(match["cluster"] if match else "")
         except ValidationError as error:
             raise InvalidFieldError("The name of the cluster is none.", "cluster") from error
+
+
+class QueueRoute(ClusterRoute):
+    """Takes queues, whose bodies are larger than those of other calls.
+
+    A key that is given twice is not looked for in them: no person writes them.
+    """
+
+    def checked_validator(self) -> Callable[[bytes], Any]:
+        """A fast decoder for most queues; it leaves the others to the model."""
+        return msgspec_first(QueueBody)
+
+
+class WhatIfRoute(ClusterRoute):
+    """Tells its endpoint who asks, too: the answer to one user is not that to another."""
+
+    async def answer(self, connection: Connection, cluster: str, argument: Any) -> Any:
+        """What the endpoint answers to this caller."""
+        return await self.endpoint(cluster, argument, connection[CALLER])
 
 
 def add(
@@ -105,6 +125,7 @@ def add(
             response_model=QueueTakenAnswer,
             responses=refusals(400, 413, 415, 422, 503),
             openapi_extra=needs(Scope.INGEST),
+            max_body_size=LARGEST_QUEUE,
         )
     )
 
@@ -140,18 +161,25 @@ def add(
         """Show one job: how its forecast moved, and the runs that its prediction rests on."""
         return showing.job(cluster, job_id, caller)
 
-    @router.post(
-        "/v1/queues/{cluster}/what-if",
-        tags=["queues"],
-        responses=refusals(400, 404, 413, 415, 422, 503),
-        openapi_extra=needs(*SEEN),
-    )
     async def ask(cluster: Cluster, body: WhatIfRequest, caller: Asking) -> WhatIfAnswer:
         """Say when a job that is not in the queue would start and end, by what is asked for it.
 
         The job is played at the end of the queue. Nothing is recorded or submitted.
         """
         return await what_if.ask(cluster, body, caller)
+
+    router.routes.append(
+        WhatIfRoute(
+            "/v1/queues/{cluster}/what-if",
+            ask,
+            methods=["POST"],
+            tags=["queues"],
+            response_model=WhatIfAnswer,
+            responses=refusals(400, 404, 413, 415, 422, 503),
+            openapi_extra=needs(*SEEN),
+            max_body_size=router.max_body_size,
+        )
+    )
 
     @router.get(
         "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*SEEN)

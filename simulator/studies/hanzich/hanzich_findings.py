@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
-from math import sqrt
-from statistics import NormalDist, fmean, stdev
+from math import cos, pi, sin, sqrt, tan
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from simulator.shared_nodes.policies import SHARED_POLICIES
@@ -40,9 +41,35 @@ class Mean(NamedTuple):
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """Of at least two values, with the margin of the normal distribution: take 30 seeds or more."""
-    quantile = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    """Of at least two values, with the margin of Student's t distribution."""
+    quantile = students_quantile(len(values) - 1)
     return Mean(fmean(values), quantile * stdev(values) / sqrt(len(values)))
+
+
+@cache
+def students_quantile(freedom: int) -> float:
+    """What |t| exceeds with probability 1 - ``CONFIDENCE``, of so many degrees of freedom."""
+    low, high = 0.0, pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _probability_within(middle, freedom) < CONFIDENCE:
+            low = middle
+        else:
+            high = middle
+    return sqrt(freedom) * tan(low)
+
+
+def _probability_within(angle: float, freedom: int) -> float:
+    """That |t| is at most sqrt(freedom) tan(angle).
+
+    M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
+    """
+    is_odd = freedom % 2
+    term, total = (cos(angle) if is_odd else 1.0), 0.0
+    for number in range(2 + is_odd, freedom + 1, 2):
+        total += term
+        term *= cos(angle) ** 2 * (number - 1) / number
+    return 2 / pi * (angle + sin(angle) * total) if is_odd else sin(angle) * total
 
 
 def by_cell(scored: Mapping[Conditions, Sequence[Mapping[str, Deviation]]]) -> Scores:

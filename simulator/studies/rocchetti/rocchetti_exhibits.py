@@ -1,6 +1,7 @@
 """Rocchetti et al. 2017: its figures and tables, made again."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from simulator.studies.rocchetti.stretches import (
 )
 from simulator.studies.simulations import Results, Simulation
 from simulator.studies.study import StudyError
-from simulator.traces.cleaning import SIMULATION_RULES, clean
+from simulator.traces.cleaning import SIMULATION_RULES, NoJobError, clean
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
 
@@ -106,12 +107,12 @@ def table_3(sources: Sources) -> Exhibit:
 
 def table_5(sources: Sources) -> Exhibit:
     """Mean waits of the six scenarios."""
-    return _table_5(_stretches(sources, list(logs_in(sources.logs))))
+    return _table_5(_stretches(sources, list(_paths(sources))))
 
 
 def table_6(sources: Sources) -> Exhibit:
     """Makespans of the six scenarios."""
-    return _table_6(_stretches(sources, list(logs_in(sources.logs))))
+    return _table_6(_stretches(sources, list(_paths(sources))))
 
 
 def scenario_exhibits(results: Results) -> Mapping[str, Exhibit]:
@@ -132,16 +133,19 @@ def scenario_exhibits(results: Results) -> Mapping[str, Exhibit]:
 
 def figure_3(sources: Sources) -> Exhibit:
     """Waits on Curie, by policy and estimates."""
-    [found] = _stretches(sources, [CURIE]).values()
-    return _figure(CURIE, found)
+    return _figure_of(3, CURIE, sources)
 
 
 def figure_4(sources: Sources) -> Exhibit:
     """Waits on Gaia, by policy and estimates."""
-    if GAIA not in logs_in(sources.logs):
-        raise StudyError("Fig. 4 needs Gaia's log, which is not in the directory.")
-    [found] = _stretches(sources, [GAIA]).values()
-    return _figure(GAIA, found)
+    return _figure_of(4, GAIA, sources)
+
+
+def _figure_of(number: int, log: str, sources: Sources) -> Exhibit:
+    if log not in logs_in(sources.logs):
+        raise StudyError(f"Fig. {number} needs {log}'s log, which is not in the directory.")
+    [found] = _stretches(sources, [log]).values()
+    return _figure(log, found)
 
 
 EXHIBITS: Exhibits = {
@@ -244,9 +248,23 @@ def _medians(values: Sequence[Sequence[float]]) -> list[Value]:
 def _jobs_of(sources: Sources) -> Mapping[str, Trace]:
     """The jobs of more than one core that ran, of every log that is there."""
     found = {}
-    for name, path in logs_in(sources.logs).items():
-        jobs, _ = clean(read_swf(path), SIMULATION_RULES)
+    for name, path in _paths(sources).items():
+        jobs, removed = clean(read_swf(path), SIMULATION_RULES)
         found[name] = jobs.select(jobs.processors > 1).select(slice(sources.limit))
+        if not len(found[name]):
+            raise NoJobError(path.name, "counted", removed)
+    return found
+
+
+def _paths(sources: Sources) -> Mapping[str, Path]:
+    """The paper's logs that are there.
+
+    Raises:
+        StudyError: there is none.
+    """
+    found = logs_in(sources.logs)
+    if not found:
+        raise StudyError(f"The logs of {' and '.join(LOGS)} are not in the directory.")
     return found
 
 

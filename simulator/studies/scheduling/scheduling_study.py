@@ -1,7 +1,6 @@
 """What do predictions do to a schedule? Methods, policies and profiles, shaken again and again."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,15 @@ from simulator.studies.scheduling.scheduling_changes import lines_of, summaries
 from simulator.studies.scheduling.scheduling_picture import draw
 from simulator.studies.scheduling.scheduling_plays import POLICIES, Part, play
 from simulator.studies.scheduling.scheduling_tables import report
-from simulator.studies.study import Played, Study, StudyError, Takes, write_text
+from simulator.studies.study import (
+    Played,
+    Study,
+    StudyError,
+    Takes,
+    first_word,
+    names_of,
+    write_text,
+)
 
 
 def runs(
@@ -27,16 +34,19 @@ def runs(
     """A part for each log and source of estimates.
 
     Raises:
-        StudyError: a method is unknown, or a limit of one log is not understood.
+        StudyError: a method is unknown, or a limit of one log is not understood or of none.
     """
     limits = dict(map(_limit, first))
+    for name in limits:
+        if not any(path.name.startswith(name) for path in paths):
+            raise StudyError(f"No log is named {name}, as --first has it.")
     try:
         for spec in method:
             MethodSpec.parse(spec).predictor()
     except ValueError as error:
         raise StudyError(str(error)) from error
     chosen = method or [name for name in usual_methods() if name != REQUESTED]
-    names = names_of(paths)
+    names = names_of(paths, (_two_words, first_word))
     return [
         Part(str(path), _limit_of(path, limits, limit), estimates, shake, names[path])
         for path in paths
@@ -44,20 +54,8 @@ def runs(
     ]
 
 
-def names_of(paths: Sequence[Path]) -> Mapping[Path, str]:
-    """Logs by the first two words of their names; where others begin so too, by all of it."""
-    ways: Sequence[Callable[[Path], str]] = (
-        lambda path: "-".join(path.name.split(".")[0].split("-")[:2]),
-        lambda path: path.name.split(".")[0],
-        str,
-    )
-    counts = [Counter(map(way, set(paths))) for way in ways]
-    return {
-        path: next(
-            way(path) for way, count in zip(ways, counts, strict=True) if count[way(path)] == 1
-        )
-        for path in paths
-    }
+def _two_words(path: Path) -> str:
+    return "-".join(first_word(path).split("-")[:2])
 
 
 def _limit(text: str) -> tuple[str, int]:
@@ -68,8 +66,9 @@ def _limit(text: str) -> tuple[str, int]:
 
 
 def _limit_of(path: Path, limits: Mapping[str, int], usual: int | None) -> int | None:
-    found = [jobs for name, jobs in limits.items() if path.name.startswith(name)]
-    return found[0] if found else usual
+    """The limit of the longest name that the log's begins with."""
+    found = [name for name in limits if path.name.startswith(name)]
+    return limits[max(found, key=len)] if found else usual
 
 
 def records(played: Played) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
 from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate
-from simulator.scheduling.workload import Workload, first_jobs, prepare
+from simulator.scheduling.workload import Workload, prepare
+from simulator.studies.study import workload_of
 from simulator.traces.completions import completions
-from simulator.traces.swf import read_swf
 from simulator.traces.trace import Integers
 
 MONTH = 365.25 * 86400 / 12
@@ -179,7 +179,7 @@ def _present(months: Integers) -> Sequence[int]:
 
 @lru_cache(2)
 def _workload(path: str, limit: int | None) -> Workload:
-    return prepare(first_jobs(read_swf(path), limit))
+    return workload_of(path, limit)
 
 
 @lru_cache(16)

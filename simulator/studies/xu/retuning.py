@@ -34,6 +34,12 @@ class Retuned:
     adopted: int
 
 
+def submitted_after(runs: Sequence[Completion], ended: int) -> int:
+    """How many jobs are submitted when a number of runs has ended, or later."""
+    first = sorted(run.end_time for run in runs)[ended - 1]
+    return sum((run.submission.submit_time or 0.0) >= first for run in runs)
+
+
 class Retuning:
     """A log, and what knn says of its jobs under parameters that stay or that are tuned.
 

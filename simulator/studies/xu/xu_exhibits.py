@@ -45,7 +45,7 @@ def log_of(part: Part) -> Log:
     times = [run.submission.submit_time for run in runs]
     return Log(
         jobs=len(runs),
-        users=len({run.submission.user for run in runs}),
+        users=len({run.submission.user for run in runs} - {None}),
         first=_year(min(times)),
         last=_year(max(times)),
         requests=_shares([run.submission.requested_walltime for run in runs]),

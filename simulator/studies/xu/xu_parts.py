@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from predictors.jobs import Completion
 from predictors.tuning.plan import TuningPlan
 from simulator.studies.study import StudyError, runs_of
-from simulator.studies.xu.equal_shares import TuningComparison, compare
+from simulator.studies.xu.equal_shares import STEPS, TuningComparison, compare
 from simulator.studies.xu.published import PUBLISHED, PublishedComparison, compare_as_published
+from simulator.studies.xu.retuning import submitted_after
 
 BETTER = TuningPlan(errors=0)
 """A round adopts whatever is better on the test jobs, however little."""
@@ -71,8 +72,15 @@ def play(part: Part) -> TuningComparison | PublishedComparison:
     """
     runs = jobs_of(part)
     published = part.plan.history + part.plan.training
-    if len(runs) <= (published if part.as_published else part.plan.fewest_jobs):
-        raise StudyError(f"{part.trace}: only {len(runs)} jobs.")
+    needed = published if part.as_published else part.plan.fewest_jobs
+    if len(runs) <= needed:
+        raise StudyError(
+            f"{part.trace}: only {len(runs):,} jobs; more than {needed:,} have to end before the "
+            "first round."
+        )
+    scored = submitted_after(runs, needed)
+    if scored < STEPS:
+        raise StudyError(f"{part.trace}: only {scored} jobs are submitted after the first round.")
     if part.as_published:
         return compare_as_published(runs, part.plan)
     return compare(runs, part.plan)

@@ -8,7 +8,7 @@ Reference:
 from pathlib import Path
 from typing import Any
 
-from simulator.studies.study import Played, Study, Takes, write_text
+from simulator.studies.study import Played, Study, Takes, names_of, write_text
 from simulator.studies.xu.equal_shares import TuningComparison, tables
 from simulator.studies.xu.published import PAPER, PublishedComparison, published_tables
 from simulator.studies.xu.xu_exhibits import EXHIBITS
@@ -41,10 +41,11 @@ def write(directory: Path, title: str, text: str, played: Played) -> None:
     from simulator.studies.xu.pictures import write_pictures  # noqa: PLC0415 - needs matplotlib
 
     write_text(directory, title, text, played)
+    names = names_of([Path(part.trace) for part, _ in played])
     for part, found in played:
         if isinstance(found, PublishedComparison):
             continue
-        write_pictures(found, directory, Path(part.trace).name.split(".")[0])
+        write_pictures(found, directory, names[Path(part.trace)].replace("/", "-").strip("-"))
 
 
 STUDY = Study(

@@ -62,6 +62,13 @@ def test_a_compressed_export_for_xdmod_is_imported_under_another_name(
     assert {run.submission.cluster for run in stored(sqlite_url)} == {"dale"}
 
 
+def test_jobs_can_be_imported_under_the_name_that_clusters_have_by_default(walltimed, sqlite_url):
+    sacct = str(DATA / "slurm" / "sacct.txt")
+    code, (report,) = walltimed("import", "-f", "sacct", "--cluster", "default", sacct)
+    assert (code, report["accepted"]) == (0, 14)
+    assert {run.submission.cluster for run in stored(sqlite_url)} == {"default"}
+
+
 def test_accounting_logs_are_imported_twice_and_count_once(walltimed):
     file = str(DATA / "pbs" / "accounting.txt")
     _, (first,) = walltimed("import", "-f", "pbs", file)

@@ -306,3 +306,28 @@ def test_a_page_of_something_else_is_not_taken_for_the_service(walltimed, comman
         code, _, told = walltimed(command, "--url", f"http://127.0.0.1:{service.port}")
     assert code == expected
     assert "Something else than walltimed answers" in told
+
+
+def test_no_time_that_an_option_takes_is_endless():
+    endless = [
+        (words, option.opts[0])
+        for words, command in commands()
+        for option in command.params
+        if option.bare_type is float and option.min is not None and option.max is None
+    ]
+    assert endless == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("doctor", "--timeout", "inf"),
+        ("doctor", "--days", "1e300"),
+        ("reconcile", "--days", "inf"),
+        ("slurm-updater", "--once", "--interval", "inf"),
+    ],
+)
+def test_an_endless_time_is_refused_with_its_bounds(walltimed, arguments):
+    code, _, told = walltimed(*arguments)
+    assert code == 2
+    assert f"Invalid value for '{arguments[-2]}'" in told

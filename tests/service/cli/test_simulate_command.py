@@ -138,6 +138,37 @@ def test_a_picture_that_says_nothing_is_left_out(walltimed, longer_log, tmp_path
     assert "node-notices.png" not in (tmp_path / "report" / "index.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--scenario", 2, "--order", "sjf"), "--scenario sets --order and --estimates"),
+        (("--scenario", 2, "--estimates", "exact"), "--scenario sets --order and --estimates"),
+        (("--repeat", 3), "name it too"),
+        (("--url", "http://127.0.0.1:1"), "--estimates service"),
+        (("--shake", 10**20), "--shake"),
+        (("--processors", 10**20), "1,073,741,824 processors"),
+    ],
+)
+def test_options_that_contradict_each_other_or_make_no_sense_are_refused(
+    walltimed, log, options, complaint
+):
+    code, _, told = walltimed("simulate", log, *options)
+    assert code == 2
+    assert complaint in " ".join(told.split())
+
+
+def test_a_schedule_by_predictions_in_a_file_of_any_name_is_written(walltimed, log, tmp_path):
+    predictions = tmp_path / "предсказания-Ž.tsv"
+    walltimed("replay", log, "--in-process", "-m", "requested", "--predictions", predictions)
+    written = tmp_path / "out.swf"
+    code, _, _ = walltimed(
+        "simulate", log, "--estimates", f"file:{predictions}", "--output", written
+    )
+    assert code == 0
+    assert predictions.name in written.read_text(encoding="utf-8")
+    assert walltimed("verify", written)[0] == 0
+
+
 def test_a_plain_log_cannot_be_verified(walltimed, log):
     code, _, complaint = walltimed("verify", log)
     assert code == 2

@@ -19,7 +19,9 @@ def test_what_makes_pages_ends_with_the_service(sqlite_url, monkeypatch):
     assert len(ended) == 1
 
 
-CALLS = ("/v1/predictions", "/v1/completions", "/v1/forecasts")
+WHAT_IF = "/v1/queues/hill/what-if"
+
+CALLS = ("/v1/predictions", "/v1/completions", "/v1/forecasts", WHAT_IF)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,7 @@ TWICE = [
     ("/v1/predictions", b'{"requested_walltime": 1, "requested_walltime": 2}'),
     ("/v1/completions", b'{"completions": [], "completions": []}'),
     ("/v1/forecasts", b'{"machine": {"processors": 4, "processors": 8}, "policy": "easy"}'),
+    (WHAT_IF, b'{"submission": {"requested_walltime": 60, "requested_walltime": 90}}'),
 ]
 
 
@@ -49,6 +52,35 @@ def test_no_call_takes_a_key_given_twice(narrow, path, body):
     answer = narrow.send(path, body)
     assert answer.status_code == 422
     assert answer.json()["detail"] == "The key is given twice."
+
+
+def calls_that_take_json(service):
+    """Every one that is documented to, with its method."""
+    for path, calls in service.get("/openapi.json").json()["paths"].items():
+        for method, call in calls.items():
+            kinds = call.get("requestBody", {}).get("content", {})
+            if "application/json" in kinds and "/adapters/" not in path:
+                yield method.upper(), path.format(cluster="hill")
+
+
+NOT_JSON = (b"", b"{", b"{'user': 1}", b"\xff\xfe", b"[" * 1000)
+
+
+def test_every_call_says_of_a_body_that_is_not_json_that_it_is_not(narrow):
+    calls = list(calls_that_take_json(narrow))
+    assert ("POST", WHAT_IF) in calls
+    assert ("PUT", "/v1/queues/hill") in calls
+    for method, path in calls:
+        for body in NOT_JSON:
+            answer = narrow.send(path, body, method=method)
+            told = (path, body[:20], answer.status_code, answer.json()["error"])
+            assert told == (path, body[:20], 400, "MalformedJSONError")
+
+
+def test_every_call_refuses_json_that_does_not_say_that_it_is(narrow):
+    for method, path in calls_that_take_json(narrow):
+        answer = narrow.send(path, b"{}", method=method, kind="text/plain")
+        assert (path, answer.status_code) == (path, 415)
 
 
 def test_an_opentelemetry_sdk_that_is_installed_watches_no_request(monkeypatch):

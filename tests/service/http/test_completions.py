@@ -113,6 +113,15 @@ def test_a_bug_is_an_answer_in_the_same_shape(service, monkeypatch):
     assert answer.json()["error"] == "InternalError"
 
 
+@pytest.mark.parametrize("measured", [300.0, 1500.0])
+def test_a_measured_runtime_is_kept_beside_times_that_say_another(service, measured):
+    # Shorter: the job was suspended. Longer: the clock was set back while it ran.
+    for job in ("1", "2"):
+        service.complete(run_of(job, runtime=900, end_time=NOW) | {"runtime": measured})
+    told = service.predict(user="ada", method="last-two", submit_time=NOW + 10)
+    assert told["predicted_walltime"] == measured
+
+
 def test_a_prediction_is_scored_when_its_job_ends(service):
     service.complete(run_of("1", runtime=900, end_time=NOW))
     service.predict(user="ada", job_id="2", submit_time=NOW + 10)

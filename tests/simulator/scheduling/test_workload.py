@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from workloads import log_of, workload_of
 
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import WorkloadError, first_jobs, prepare
 from simulator.traces.shake import Spread, shaken
 from simulator.traces.swf import read_swf
@@ -34,6 +37,24 @@ def test_what_no_scheduler_can_run_is_left_out_and_counted():
         "too-wide": 1,
         "beyond-request (kill)": 1,
     }
+
+
+@pytest.mark.parametrize("size", [0, 2**30 + 1, 10**20])
+def test_a_machine_of_no_or_of_endlessly_many_processors_is_refused(size):
+    log = log_of([(0, 1, 10, 20)], 8)
+    with pytest.raises(WorkloadError, match="MaxProcs"):
+        prepare(log, processors=size)
+
+
+def test_more_nodes_than_can_be_named_are_refused():
+    log = log_of([(0, 1, 10, 20)], 2**30)
+    with pytest.raises(WorkloadError, match="--cores-per-node"):
+        simulate(prepare(log), Semantics(policy="fcfs-pinned"), Estimates.named("exact"))
+    assert len(simulate(prepare(log), Semantics(), Estimates.named("exact")).start) == 1
+
+
+def test_of_a_log_without_lines_nobody_asks_how_large_its_machine_was():
+    assert len(prepare(first_jobs(read_swf(io.BytesIO(b"")), 3))) == 0
 
 
 def test_a_limit_counts_the_jobs_that_can_be_simulated():
@@ -80,7 +101,7 @@ def test_the_user_may_say_how_large_the_machine_is():
     assert len(prepare(log, processors=5)) == 1
     with pytest.raises(WorkloadError, match="--processors"):
         prepare(read_swf(io.BytesIO(b"1 0 -1 1 1 -1 -1 1 1 -1 1 1 1 1 1 1 -1 -1")))
-    with pytest.raises(WorkloadError, match="at least 1"):
+    with pytest.raises(WorkloadError, match="1 to 1,073,741,824 processors, not 0"):
         prepare(log, processors=0)
     with pytest.raises(WorkloadError, match="cores_per_node"):
         prepare(log, cores_per_node=9)

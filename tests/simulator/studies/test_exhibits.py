@@ -92,8 +92,12 @@ def test_a_figure_of_a_log_that_is_not_there_says_so(tmp_path):
         without = Sources(paths=[tmp_path], limit=None, executor=executor)
         with pytest.raises(StudyError, match="FH1 and FH2"):
             STUDIES["klusacek"].exhibits["figure 11"](without)
-        with pytest.raises(StudyError, match="Gaia"):
-            STUDIES["rocchetti"].exhibits["figure 4"](without)
+        for name, log in {
+            "figure 3": "Curie", "figure 4": "Gaia", "table 2": "Curie and Gaia",
+            "table 3": "Curie and Gaia", "table 5": "Curie and Gaia", "table 6": "Curie and Gaia",
+        }.items():  # fmt: skip
+            with pytest.raises(StudyError, match=log):
+                STUDIES["rocchetti"].exhibits[name](without)
 
 
 def test_a_finding_is_counted_over_stretches_with_an_interval():

@@ -7,7 +7,14 @@ import pytest
 from coverage_pauses import uncovered
 
 from simulator.studies.hanzich.hanzich_exhibits import figure_of, table_of
-from simulator.studies.hanzich.hanzich_findings import FINDINGS, Cell, Verdict, mean, verdicts
+from simulator.studies.hanzich.hanzich_findings import (
+    FINDINGS,
+    Cell,
+    Verdict,
+    mean,
+    students_quantile,
+    verdicts,
+)
 from simulator.studies.hanzich.hanzich_parts import PAPER, parts, play, scores_of
 from simulator.studies.hanzich.hanzich_study import tables
 from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
@@ -126,7 +133,15 @@ def test_estimates_that_are_too_early_are_not_pessimistic():
 def test_the_margin_is_that_of_95_percent():
     found = mean([1.0, 2.0, 3.0, 4.0])
     assert found.value == 2.5
-    assert found.margin == pytest.approx(1.96 * 1.2910 / 2, abs=1e-3)
+    assert found.margin == pytest.approx(3.1824 * 1.2910 / 2, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (29, 2.045), (30, 2.042), (120, 1.980)],
+)
+def test_quantiles_are_those_of_the_tables_of_students_t(freedom, quantile):
+    assert students_quantile(freedom) == pytest.approx(quantile, abs=5e-4)
 
 
 def test_the_papers_main_finding_has_its_sign():

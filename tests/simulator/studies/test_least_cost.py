@@ -27,6 +27,7 @@ def test_methods_are_compared_where_they_underestimate_equally_often():
     assert there.ratio(Point("a", 0.3, 400.0)) == pytest.approx(0.5)
     assert there.ratio(Point("b", 0.5, 200.0)) == pytest.approx(0.5)
     assert isnan(there.ratio(Point("c", 0.1, 400.0)))
+    assert isnan(there.ratio(Point("never errs", 0.2, 0.0)))
     assert there.default.error == 300.0
 
 

@@ -148,10 +148,18 @@ def test_logs_whose_names_begin_alike_are_told_apart():
     assert runs([Path("a/log.swf"), Path("b/log.swf")], None)[0].log == "a/log.swf"
 
 
+def test_the_limit_of_the_longest_name_counts():
+    paths = [Path("site.swf"), Path("site-b.swf")]
+    parts = runs(paths, None, method=["knn"], first=["site=5", "site-b=7"])
+    assert [part.limit for part in parts[::3]] == [5, 7]
+
+
 def test_what_cannot_be_studied_is_said(trace):
     [limited, *_] = runs([trace], 10, first=["small=20"])
     assert limited.limit == 20
     with pytest.raises(StudyError, match="LOG=JOBS"):
         runs([trace], None, first=["small"])
+    with pytest.raises(StudyError, match="No log is named smal-log"):
+        runs([trace], None, first=["smal-log=20"])
     with pytest.raises(StudyError, match="There is no method"):
         runs([trace], None, method=["oracle"])

@@ -3,6 +3,7 @@
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,9 @@ from simulator.learning.training import LearningUnavailableError
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
 from simulator.studies.simulations import Simulation
-from simulator.studies.study import Takes, play_all
+from simulator.studies.study import Takes, names_of, play_all
 from simulator.traces.cleaning import NoJobError
+from simulator.traces.files import text_writer
 from simulator.traces.swf import MalformedLineError, Reject, write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
@@ -71,7 +73,8 @@ def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
     log = str(logs / "SDSC-DS-2004-2.1-cln.swf.gz")
     whole = Simulation(trace=log, semantics=Semantics(), estimates="exact")
     assert len(replace(whole, year=2004).workload()) == len(whole.workload())
-    assert len(replace(whole, year=2003).workload()) == 0
+    with pytest.raises(NoJobError, match="no job that can be simulated"):
+        replace(whole, year=2003).workload()
     wide = replace(whole, least_processors=4).workload()
     assert 0 < len(wide) < len(whole.workload())
     assert wide.processors.min() >= 4
@@ -93,6 +96,32 @@ def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
 def test_what_is_wrong_with_a_log_is_said_by_another_process_too(error):
     told = pickle.loads(pickle.dumps(error))
     assert (type(told), str(told)) == (type(error), str(error))
+
+
+@pytest.mark.parametrize("name", ["klusacek", "rocchetti", "tang", "xu-schedules"])
+def test_a_paper_s_log_without_jobs_is_refused(name, tmp_path):
+    study = STUDIES[name]
+    for log in study.logs:
+        with text_writer(tmp_path / log) as file:
+            file.write("; MaxProcs: 4\n")
+    for part in study.runs([tmp_path], None):
+        with pytest.raises(NoJobError, match=r"swf\.gz has no job"):
+            study.play(part)
+
+
+def test_logs_are_told_apart_by_their_files_or_by_their_paths():
+    assert list(names_of([Path("a/one.swf.gz"), Path("a/two.swf")]).values()) == ["one", "two"]
+    same = [Path("a/log.swf"), Path("b/log.swf"), Path("c.2024.swf")]
+    assert list(names_of(same).values()) == ["a/log.swf", "b/log.swf", "c"]
+
+
+def test_a_log_of_few_jobs_is_calibrated_without_numbers_that_are_none(tmp_path):
+    log = tmp_path / "few.swf"
+    log.write_text("".join(f"{n} {n} 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n" for n in range(1, 5)))
+    study = STUDIES["calibration"]
+    played = [(part, study.play(part)) for part in study.runs([log], None, method="least-cost")]
+    assert "nan" not in study.report(played)
+    assert all(len(level.tenths) == 4 for _, found in played for level in found.levels)
 
 
 @pytest.mark.parametrize("name", ["calibration", "least-cost", "scheduling", "wait-prediction"])

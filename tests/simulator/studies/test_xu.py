@@ -18,6 +18,8 @@ from service.cli import app
 from simulator.replay.tradeoff import Point, curve_of, point_of
 from simulator.scheduling.semantics import Semantics
 from simulator.studies.simulations import Simulation
+from simulator.studies.study import StudyError
+from simulator.studies.xu import xu_parts
 from simulator.studies.xu.equal_shares import (
     compare,
     error_quantiles,
@@ -32,6 +34,7 @@ from simulator.studies.xu.published import (
     tuned_predictions,
 )
 from simulator.studies.xu.retuning import Retuning
+from simulator.studies.xu.xu_exhibits import log_of
 from simulator.studies.xu_schedules import Part as SimulatedPart
 from simulator.studies.xu_schedules import play, predictions
 from simulator.traces.swf import write_swf
@@ -247,3 +250,22 @@ def test_tuned_predictions_begin_with_the_first_round():
     scored = Retuning(runs).published_scored(plan)
     assert set(predicted[~scored]) == {3600.0}
     assert predicted[scored].mean() < 3600.0
+
+
+def test_a_log_is_refused_of_which_hardly_a_job_comes_after_the_first_round(tmp_path):
+    log = tmp_path / "at-once.swf"
+    log.write_text("".join(f"{n} 0 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n" for n in range(1, 300)))
+    plan = {"history": 100, "training": 100, "test": 100}
+    [part] = xu_parts.parts([log], None, as_published=True, **plan)
+    with pytest.raises(StudyError, match="only 0 jobs are submitted after the first round"):
+        xu_parts.play(part)
+
+
+def test_an_unknown_user_is_not_counted_as_one(tmp_path):
+    log = tmp_path / "log.swf"
+    log.write_text(
+        "".join(f"{n} {n} 0 9 1 -1 -1 1 9 -1 1 {user} 1 1 1 1 -1 -1\n"
+                for n, user in enumerate((7, 8, -1), 1))
+    )  # fmt: skip
+    [part] = xu_parts.parts([log], None, as_published=True)
+    assert log_of(part).users == 2

@@ -65,6 +65,8 @@ def test_a_header_without_size_or_start_leaves_them_open():
     trace = trace_of(LINE)
     assert (trace.unix_start, trace.max_processors) == (0, None)
     assert trace_of(f"; MaxNodes: 64\n{LINE}").max_processors == 64
+    assert trace_of(f"; MaxProcs: 163,840 (in all)\n{LINE}").max_processors == 163_840
+    assert trace_of(f"; MaxProcs: 12, 4 of them large\n{LINE}").max_processors == 12
 
 
 def test_a_start_that_has_no_date_is_no_start():
