@@ -1,10 +1,10 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
 from array import array
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
-from itertools import groupby, islice
+from itertools import groupby
 from math import inf
 from operator import or_
 from typing import cast
@@ -208,6 +208,19 @@ class ClusterState:
             if self._complaints.is_due(method, "learn"):
                 log.exception("a method could not learn from a completion", method=method)
 
+    def remember(self, runs: Sequence[Completion]) -> None:
+        """Learn the cluster's last runs, in order; a method learns those that it asks for alone."""
+        count = len(runs)
+        judged = count - RecentErrors.memory.latest_jobs
+        firsts = {
+            name: max(0, count - _noticed(self.predictors[name].memory)) for name in self.unwindowed
+        }
+        starts, learning = {*firsts.values()}, list[str]()
+        for place, run in enumerate(runs):
+            if place in starts:
+                learning = [name for name, first in firsts.items() if first <= place]
+            self.observe(run, learning, is_judged=place >= judged)
+
     def observe(
         self, completion: Completion, methods: Collection[str], *, is_judged: bool = True
     ) -> None:
@@ -230,14 +243,9 @@ class ClusterState:
         )
 
 
-def _followed(completions: Iterator[Completion], count: int) -> Iterator[tuple[Completion, bool]]:
-    """Each completion, and whether ``count`` others follow it."""
-    ahead = deque(islice(completions, count))
-    for completion in completions:
-        ahead.append(completion)
-        yield ahead.popleft(), True
-    for completion in ahead:
-        yield completion, False
+def _noticed(memory: Memory) -> float:
+    """How many of a cluster's last runs it asks for; inf where older ones may count, too."""
+    return inf if memory.jobs_per_user or memory.window_seconds else memory.latest_jobs
 
 
 def _end_of_newest(ends: "array[float]", count: int) -> float:
@@ -314,10 +322,10 @@ class LiveState:
         """
         ends: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         for cluster, runs in groupby(recent, key=lambda run: run.submission.cluster):
-            for completion, is_followed in _followed(runs, RecentErrors.memory.latest_jobs):
-                if state := self._state_of(completion):
-                    state.observe(completion, state.unwindowed, is_judged=not is_followed)
-                    ends[cluster].append(completion.end_time)
+            held = list(runs)
+            if state := self._state_of(held[0]):
+                state.remember(held)
+                ends[cluster].extend(run.end_time for run in held)
         latest = self.memories[1].latest_jobs
         since = {cluster: _end_of_newest(each, latest) for cluster, each in ends.items()}
         for completion in windows:

@@ -119,3 +119,27 @@ def test_what_was_adopted_is_looked_at_again_in_spite_of_an_end_far_in_the_futur
     found = ClusterRound(knn=None, changes=[], standing=replace(usual, price=price))
     (row,) = adoptions(found, usual, usual, now=2e9)
     assert (row.parameters, row.made_until) == (3.0, expected)
+
+
+class Counting:
+    """Keeps the names of the runs that it observes."""
+
+    def __init__(self, **asked_for) -> None:
+        self.memory = Memory(**asked_for)
+        self.observed: list[str] = []
+
+    def observe(self, completion) -> None:
+        self.observed.append(completion.submission.job_id)
+
+
+def test_at_a_start_a_method_learns_those_of_the_last_runs_that_it_asks_for():
+    runs = [a_run(str(n), start=1000.0 * n, runtime=60.0) for n in range(6)]
+    live = LiveState(Settings(), Metrics())
+    live.apply(runs[:1])
+    state = live.of(CLUSTER)
+    of_users, last_two = Counting(jobs_per_user=1), Counting(latest_jobs=2)
+    more = Counting(latest_jobs=9)
+    state.predictors |= {"max-usage": of_users, "knn": last_two, "least-cost": more}
+    live.remember(runs, ())
+    assert last_two.observed == ["4", "5"]
+    assert of_users.observed == more.observed == [run.submission.job_id for run in runs]
