@@ -37,6 +37,11 @@ class Log:
         }
 
 
+def name_of(path: str | Path) -> str:
+    """The name of a log, by which a file of weights knows it: that of its file up to ``.swf``."""
+    return Path(path).name.split(".swf")[0]
+
+
 def read_log(path: str) -> Log:
     """Read an SWF trace.
 
@@ -46,7 +51,7 @@ def read_log(path: str) -> Log:
     """
     trace, _ = clean(read_swf(path), REPLAY_RULES)
     return Log(
-        name=Path(path).name.split(".swf")[0],
+        name=name_of(path),
         runs=list(completions(trace)),
         acknowledgement=trace.header.get("Acknowledge", ""),
         source=trace.header.get("Installation", ""),

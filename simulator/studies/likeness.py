@@ -1,13 +1,14 @@
-"""Is learned likeness better on unseen logs? Each log is played with what the others taught.
+"""Is learned likeness better on unseen logs? Each log is played with what other logs taught.
 
-Attention is played twice: with the weights left as they are (frozen), and with rounds that
-fine-tune them as a service would (adapted). ``auto`` answers with adapted attention or with
+The weights are learned from the other logs that are given, or come from a file. Attention is
+played twice: with the weights left as they are (frozen), and with rounds that fine-tune them as a
+service would (adapted). ``auto`` answers with adapted attention or with
 least-cost, as the rounds before have chosen.
 """
 
 import atexit
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -19,12 +20,13 @@ from numpy.typing import NDArray
 from predictors.jobs import Completion
 from predictors.measures import Seconds
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import Weights
+from predictors.methods.attention_weights import UnusableWeightsError, Weights, shipped
 from predictors.methods.least_cost import LeastCost
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.simulated import SimulatedRounds
 from predictors.tuning.subjects import FIRST
 from simulator.learning.examples import Examples, examples_of, together
+from simulator.learning.logs import name_of
 from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
@@ -39,11 +41,17 @@ if TYPE_CHECKING:
 PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
 
+FURTHER_PRICES = (30.0, 100.0, 300.0, 1000.0)
+"""Of adapted attention: where it is as seldom too short as the most careful published methods."""
+
 REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Of least-cost: close enough to interpolate between."""
 
 KINDS = ("frozen", "adapted", "auto")
 """What is made of learned weights."""
+
+SHIPPED_WEIGHTS = "shipped"
+"""Stands for the file of the weights that come with the package."""
 
 PUBLISHED = (
     "last-two",
@@ -66,6 +74,7 @@ class Likeness:
         jobs: how many there are, the first ones included.
         attention: frozen, at PRICES, in their order.
         adapted: the same with rounds.
+        further: adapted, at FURTHER_PRICES.
         auto: what auto answers, at the same prices.
         rounds: how many fine-tunings were adopted, and dropped, of how many.
         mean_runtime: seconds; the unit of the prices.
@@ -77,6 +86,7 @@ class Likeness:
     jobs: int
     attention: Sequence[Point]
     adapted: Sequence[Point]
+    further: Sequence[Point]
     auto: Sequence[Point]
     rounds: tuple[int, int, int]
     mean_runtime: float
@@ -92,7 +102,7 @@ class Likeness:
 
     def over(self, other: Point) -> float:
         """Adapted attention's error over another's at its rate; NaN where it never has that."""
-        curve = curve_of("attention", self.adapted)
+        curve = curve_of("attention", [*self.adapted, *self.further])
         return curve.error_at(other.underestimation_rate) / other.error - 1
 
     def cost(self, point: Point, price: float) -> float:
@@ -127,50 +137,97 @@ class Likeness:
         return asdict(self)
 
 
+class Lesson(NamedTuple):
+    """What weights are learned from.
+
+    Attributes:
+        examples: folder with them.
+        others: places of those that are of other logs.
+        recipe: how to learn.
+    """
+
+    examples: str
+    others: NDArray[np.int64]
+    recipe: Recipe
+
+
 class Part(NamedTuple):
-    """One log that is left out.
+    """One log that takes no part in learning.
 
     Attributes:
         trace: path of the log.
         limit: jobs of it that are played, or all.
-        examples: folder with what is learned from.
-        others: places of the examples that are of other logs.
-        recipe: how to learn.
+        teaching: what to learn from, or the content of a file of weights.
     """
 
     trace: str
     limit: int | None
-    examples: str
-    others: NDArray[np.int64]
-    recipe: Recipe
+    teaching: Lesson | bytes
 
 
 def runs(
     paths: Sequence[Path],
     limit: int | None,
     *,
-    jobs: int = Recipe().jobs,
-    passes: int = Recipe().passes,
-    seed: int = Recipe().seed,
+    weights: str | None = None,
+    **learning: Any,
 ) -> Sequence[Part]:
     """A part for each log; the examples of all of them are drawn once, into a temporary folder.
 
     A limit is one on what is played. What is learned from is drawn from whole logs, as it is for
     the weights that are shipped.
 
+    Args:
+        paths: of the logs.
+        limit: jobs of each that are played, or all.
+        weights: a file of them, or SHIPPED_WEIGHTS: nothing is learned.
+        learning: what is other than in Recipe, by name.
+
     Raises:
-        StudyError: there are no logs to learn from.
+        StudyError: there are no logs to learn from, or the weights are none, or know a log.
     """
+    recipe = replace(Recipe(), **learning)
+    if weights is not None:
+        if recipe != Recipe():
+            raise StudyError("With --weights nothing is learned: leave --jobs, --passes, --seed.")
+        learned = weights_of(weights)
+        refuse_known(paths, learned)
+        return [Part(str(path), limit, learned.to_bytes()) for path in paths]
     if len(paths) < 2:
         raise StudyError("Give at least two logs: each is played with what the others taught.")
-    recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
     folder = mkdtemp(prefix="walltimed-likeness-")
     atexit.register(rmtree, folder, ignore_errors=True)
     owners = save_examples(paths, recipe, Path(folder))
     return [
-        Part(str(path), limit, folder, np.flatnonzero(owners != place), recipe)
+        Part(str(path), limit, Lesson(folder, np.flatnonzero(owners != place), recipe))
         for place, path in enumerate(paths)
     ]
+
+
+def weights_of(file: str) -> Weights:
+    """The weights in a file, or those that come with the package.
+
+    Raises:
+        StudyError: there is no such file, or none of weights.
+    """
+    if file == SHIPPED_WEIGHTS:
+        return shipped()
+    try:
+        return Weights.from_bytes(Path(file).read_bytes())
+    except (OSError, UnusableWeightsError) as error:
+        raise StudyError(f"The weights {file} cannot be used: {error}") from error
+
+
+def refuse_known(paths: Sequence[Path], weights: Weights) -> None:
+    """Refuse logs that the weights were learned from: they show nothing of others.
+
+    Raises:
+        StudyError: it names the first of them.
+    """
+    known = {log["name"] for log in weights.origin.get("logs", ())}
+    for path in paths:
+        if name_of(path) in known:
+            raise StudyError(f"The weights were learned from {name_of(path)}, among others.")
 
 
 def save_examples(paths: Sequence[Path], recipe: Recipe, folder: Path) -> NDArray[np.int64]:
@@ -181,11 +238,14 @@ def save_examples(paths: Sequence[Path], recipe: Recipe, folder: Path) -> NDArra
 
 
 def play(part: Part) -> Likeness:
-    """Learn from the other logs, and play this one."""
-    weights = learn(Examples.load(Path(part.examples)), part.recipe, chosen=part.others)
-    return likeness(
-        Path(part.trace).name.split(".swf")[0], runs_of(part.trace, part.limit), weights
-    )
+    """Learn from the other logs, or take the weights that there are, and play this one."""
+    teaching = part.teaching
+    if isinstance(teaching, bytes):
+        weights = Weights.from_bytes(teaching)
+    else:
+        examples = Examples.load(Path(teaching.examples))
+        weights = learn(examples, teaching.recipe, chosen=teaching.others)
+    return likeness(name_of(part.trace), runs_of(part.trace, part.limit), weights)
 
 
 def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness:
@@ -202,13 +262,15 @@ def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness
     points = {label: point_of(label, seconds, actual) for label, seconds in predicted.items()}
     ours = {kind: [_label(kind, price) for price in PRICES] for kind in KINDS}
     reference = [_label("least-cost", price) for price in REFERENCE_PRICES]
-    known = {*reference, *(label for labels in ours.values() for label in labels)}
+    known = {label for label in points if label.startswith(tuple(f"{kind}," for kind in KINDS))}
+    known.update(reference)
     actions = [change.action for _, change in rounds.changes if change.subject == "attention"]
     return Likeness(
         name=name,
         jobs=len(log),
         attention=[points[label] for label in ours["frozen"]],
         adapted=[points[label] for label in ours["adapted"]],
+        further=[points[_label("adapted", price)] for price in FURTHER_PRICES],
         auto=[points[label] for label in ours["auto"]],
         rounds=(actions.count("adopted"), actions.count("dropped"), len(actions)),
         mean_runtime=float(actual.mean()),
@@ -233,7 +295,8 @@ def estimates_of(
     asked: dict[str, Predictor] = {**priced, **published}
     said = {label: np.empty(len(log)) for label in asked}
     ours = {kind: np.empty((len(PRICES), len(log))) for kind in KINDS}
-    prices = np.array(PRICES)
+    further = np.empty((len(FURTHER_PRICES), len(log)))
+    prices, all_prices = np.array(PRICES), np.array(PRICES + FURTHER_PRICES)
     same = [_label("least-cost", price) for price in PRICES]
     submit = np.array([run.submission.submit_time for run in log], dtype=float)
     end = np.array([run.end_time for run in log], dtype=float)
@@ -249,8 +312,9 @@ def estimates_of(
             for label, method in asked.items():
                 said[label][job] = method.predict(submission).predicted_walltime
             ours["frozen"][:, job] = frozen.estimates(submission, prices)
-            adapted = rounds.attention.estimates(submission, prices)
-            ours["adapted"][:, job] = adapted
+            adapted = rounds.attention.estimates(submission, all_prices)
+            ours["adapted"][:, job] = adapted[: len(PRICES)]
+            further[:, job] = adapted[len(PRICES) :]
             for place, chosen in enumerate(rounds.methods):
                 is_attention = chosen == Attention.name
                 answer = adapted[place] if is_attention else said[same[place]][job]
@@ -260,7 +324,9 @@ def estimates_of(
         for kind in KINDS
         for place, price in enumerate(PRICES)
     }
-    return said
+    return said | {
+        _label("adapted", price): further[place] for place, price in enumerate(FURTHER_PRICES)
+    }
 
 
 def _label(method: str, price: float) -> str:
@@ -374,7 +440,7 @@ def write(directory: Path, title: str, text: str, played: Played) -> None:
 
 
 STUDY = Study(
-    title="attention, learned from the other logs, frozen and adapted, and auto",
+    title="attention, learned from other logs, frozen and adapted, and auto",
     takes=Takes.TRACES,
     runs=runs,
     play=play,

@@ -158,14 +158,23 @@ EXPERIMENTS = (
 
         Compares attention with least-cost and the methods of the papers where they underestimate
         equally often. All jobs count, those of new users too; runtimes count up to the request.
-        Needs PyTorch (pip install torch), and all logs at once.
+        Learning needs PyTorch (pip install torch), and all logs at once; with --weights nothing is
+        learned, and one log will do.
 
         For example:
 
             walltimed experiment likeness *.swf.gz
+            walltimed experiment likeness --weights shipped site.swf.gz
         """,
         TRACES,
         {
+            "weights": (
+                Annotated[
+                    str | None,
+                    typer.Option(metavar="FILE", help="Play these; shipped: those of the package."),
+                ],
+                None,
+            ),
             "jobs": (Annotated[int, typer.Option(min=1, help="Drawn from each log.")], 12_000),
             "passes": (Annotated[int, typer.Option(min=1, help="Over what was drawn.")], 10),
             "seed": (Annotated[int, typer.Option(help="Of the draw and of learning.")], 1),
