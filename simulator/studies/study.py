@@ -14,7 +14,8 @@ from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.studies.exhibits import Exhibits
 from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
 from simulator.traces.completions import completions
-from simulator.traces.swf import read_swf
+from simulator.traces.swf import read_header, read_swf
+from simulator.traces.trace import size_of_machine
 
 Played = Sequence[tuple[Any, Any]]
 """The parts of a study with their results, in the order of the parts."""
@@ -54,6 +55,7 @@ class Study:
         report: the tables, with a paper's figures and what to think of the difference.
         records: the same for machines, as JSON values.
         write: writes title, tables and pictures into a directory.
+        simulates: whether each trace must tell the size of its machine.
         exhibits: the figures and tables of the paper that can be made alone.
     """
 
@@ -65,6 +67,7 @@ class Study:
     records: Callable[[Played], Any]
     logs: Sequence[str] = ()
     write: Callable[[Path, str, str, Played], None] = write_text
+    simulates: bool = False
     exhibits: Exhibits = field(default_factory=dict)
 
 
@@ -107,6 +110,21 @@ def runs_of(trace: str | Path, limit: int | None = None) -> list[Completion]:
     if not len(jobs):
         raise NoJobError(Path(trace).name, "played", removed)
     return list(completions(jobs.select(slice(limit))))
+
+
+def require_machines(paths: Sequence[Path]) -> None:
+    """Refuse logs that do not tell the size of their machine, before any of them is simulated.
+
+    Raises:
+        StudyError: it names the first of them, and says what to do.
+    """
+    for path in paths:
+        header = read_header(path)
+        if header is not None and size_of_machine(header) is None:
+            raise StudyError(
+                f"{path.name} does not tell the size of its machine: put a line such as "
+                '"; MaxProcs: 1024" at its beginning.'
+            )
 
 
 def workload_of(trace: str | Path, limit: int | None = None) -> Workload:

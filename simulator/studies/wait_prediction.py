@@ -179,6 +179,7 @@ def _times(by_requests: float, median: float) -> str:
 STUDY = Study(
     title="Waits told at arrival, by requests, predictions and exact runtimes",
     takes=Takes.TRACES,
+    simulates=True,
     runs=runs,
     play=wait_errors,
     report=report,

@@ -1,6 +1,7 @@
 """A workload trace in columns, as the Standard Workload Format (SWF) names them."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -79,8 +80,7 @@ class Trace:
     @property
     def max_processors(self) -> int | None:
         """Size of the machine in processors, else in nodes, as the header has it."""
-        processors = leading_integer(self.header.get("MaxProcs"))
-        return processors or leading_integer(self.header.get("MaxNodes")) or None
+        return size_of_machine(self.header)
 
     @property
     def processors(self) -> Integers:
@@ -117,6 +117,12 @@ REAL_FIELDS = frozenset(
     }
 )
 """The fields that may have a fraction; the others count or number things."""
+
+
+def size_of_machine(header: Mapping[str, str]) -> int | None:
+    """Processors of the machine, else its nodes, as a header has them; None where it has none."""
+    processors = leading_integer(header.get("MaxProcs"))
+    return processors or leading_integer(header.get("MaxNodes")) or None
 
 
 def leading_integer(text: str | None) -> int | None:

@@ -103,12 +103,14 @@ def run(
 ) -> None:
     """Run every part of a study, print the tables, and write tables and pictures."""
     from simulator.studies import STUDIES
-    from simulator.studies.study import StudyError, play_all
+    from simulator.studies.study import StudyError, play_all, require_machines
 
     study = STUDIES[name]
     _refuse_missing(study, paths)
     check_directory(output)
     try:
+        if study.simulates:
+            require_machines(paths)
         parts = study.runs([path.resolve() if dask else path for path in paths], limit, **options)
         with (
             executor_of(processes, dask) as executor,

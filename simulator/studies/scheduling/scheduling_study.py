@@ -103,6 +103,7 @@ def write(directory: Path, title: str, text: str, played: Played) -> None:
 STUDY = Study(
     title="What predictions do to a schedule: methods, policies and profiles, shaken",
     takes=Takes.TRACES,
+    simulates=True,
     runs=runs,
     play=play,
     report=report,

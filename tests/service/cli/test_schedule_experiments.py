@@ -121,3 +121,18 @@ def test_the_workers_of_a_real_dask_cluster_come_to_the_same_table(walltimed, lo
         there = walltimed("experiment", "rocchetti", logs, "--dask", cluster.scheduler_address)
     assert there[0] == 0
     assert there[1] == walltimed("experiment", "rocchetti", logs, "--processes", 1)[1]
+
+
+@pytest.mark.parametrize("study", ["scheduling", "wait-prediction"])
+def test_a_log_of_an_unknown_machine_is_refused_before_another_is_simulated(
+    walltimed, tmp_path, study
+):
+    job = "1 0 0 60 2 -1 -1 2 600 -1 1 7 1 1 1 1 -1 -1\n"
+    known, unknown = tmp_path / "known.swf", tmp_path / "unknown.swf"
+    known.write_text("; MaxNodes: 4\n" + job)
+    unknown.write_text("; Computer: Hill\n" + job)
+    with patch("simulator.studies.study.play_all", side_effect=AssertionError("it was played")):
+        code, _, said = walltimed("experiment", study, known, unknown)
+    assert code == 2
+    assert "unknown.swf does not tell the size of its machine" in said
+    assert "; MaxProcs: 1024" in said
