@@ -28,7 +28,37 @@ LARGEST = 1e12
 FARTHEST = 1e10
 """Largest submit, wait and run time in seconds: 317 years. So every end has a date."""
 
-_HEADER = re.compile(r";\s?(\w+):\s*(.*?)\s*$")
+_LABELS = [
+    "Version",
+    "Computer",
+    "Installation",
+    "Acknowledge",
+    "Information",
+    "Conversion",
+    "MaxJobs",
+    "MaxRecords",
+    "Preemption",
+    "UnixStartTime",
+    "TimeZone",
+    "TimeZoneString",
+    "StartTime",
+    "EndTime",
+    "MaxNodes",
+    "MaxProcs",
+    "MaxRuntime",
+    "MaxMemory",
+    "AllowOveruse",
+    "MaxQueues",
+    "Queues",
+    "Queue",
+    "MaxPartitions",
+    "Partitions",
+    "Partition",
+    "Note",
+]
+"""The format's own; other keys are keys only where they are not indented."""
+
+_HEADER = re.compile(rf";(?:\s?(\w+)|\s*({'|'.join(_LABELS)})):\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
 _BOUNDS = [FARTHEST if name in {"submit", "wait", "run"} else LARGEST for name in SWF_FIELDS]
 
@@ -176,14 +206,17 @@ def _columns(values: Reals) -> dict[str, Any]:
 
 
 def parse_header(comments: Sequence[str]) -> dict[str, str]:
-    """The ``Key: value`` comments; a line without a key continues the value before it."""
+    """The ``Key: value`` comments; a line without a key continues the value before it.
+
+    Some logs set all colons below each other, so that the format's own keys are indented.
+    """
     header: dict[str, str] = {}
     key = None
     for comment in comments:
         entry = _HEADER.match(comment)
         text = comment.lstrip("; \t").rstrip()
         if entry:
-            key, text = entry.group(1), entry.group(2)
+            key, text = entry.group(1) or entry.group(2), entry.group(3)
             header[key] = f"{header[key]}\n{text}" if key in header else text
         elif key and text:
             header[key] += f"\n{text}"

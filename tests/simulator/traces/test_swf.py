@@ -61,6 +61,30 @@ def test_header_joins_repeated_keys_and_continued_lines():
     assert header == {"Note": "one\ntwo", "Copyright": "all\nrights reserved\na remark"}
 
 
+def test_keys_of_the_format_may_be_indented_as_in_lpc_egee():
+    header = parse_header(
+        [
+            ";     Information: http://www.cs.huji.ac.il/labs/parallel/workload/l_lpc.html",
+            ";                  http://www.cs.huji.ac.il/labs/parallel/workload/",
+            ";   UnixStartTime: 1091615532",
+            ";        MaxNodes: 70  (dual)",
+            ";        MaxProcs: 140",
+            ";         Version: 2.2",
+            ";            Note: Jobs are serial,",
+            ";                  mostly: all but three.",
+        ]
+    )
+    assert header == {
+        "Information": "http://www.cs.huji.ac.il/labs/parallel/workload/l_lpc.html\n"
+        "http://www.cs.huji.ac.il/labs/parallel/workload/",
+        "UnixStartTime": "1091615532",
+        "MaxNodes": "70  (dual)",
+        "MaxProcs": "140",
+        "Version": "2.2",
+        "Note": "Jobs are serial,\nmostly: all but three.",
+    }
+
+
 def test_a_header_without_size_or_start_leaves_them_open():
     trace = trace_of(LINE)
     assert (trace.unix_start, trace.max_processors) == (0, None)
