@@ -28,37 +28,7 @@ LARGEST = 1e12
 FARTHEST = 1e10
 """Largest submit, wait and run time in seconds: 317 years. So every end has a date."""
 
-_LABELS = [
-    "Version",
-    "Computer",
-    "Installation",
-    "Acknowledge",
-    "Information",
-    "Conversion",
-    "MaxJobs",
-    "MaxRecords",
-    "Preemption",
-    "UnixStartTime",
-    "TimeZone",
-    "TimeZoneString",
-    "StartTime",
-    "EndTime",
-    "MaxNodes",
-    "MaxProcs",
-    "MaxRuntime",
-    "MaxMemory",
-    "AllowOveruse",
-    "MaxQueues",
-    "Queues",
-    "Queue",
-    "MaxPartitions",
-    "Partitions",
-    "Partition",
-    "Note",
-]
-"""The format's own; other keys are keys only where they are not indented."""
-
-_HEADER = re.compile(rf";(?:\s?(\w+)|\s*({'|'.join(_LABELS)})):\s*(.*?)\s*$")
+_HEADER = re.compile(r";(?:\s?(\w+):|\s*([A-Z]\w*):(?=\s))\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
 _BOUNDS = [FARTHEST if name in {"submit", "wait", "run"} else LARGEST for name in SWF_FIELDS]
 
@@ -208,7 +178,8 @@ def _columns(values: Reals) -> dict[str, Any]:
 def parse_header(comments: Sequence[str]) -> dict[str, str]:
     """The ``Key: value`` comments; a line without a key continues the value before it.
 
-    Some logs set all colons below each other, so that the format's own keys are indented.
+    Some logs set all colons below each other. An indented key has a capital, as those of the
+    format have, and a space behind its colon: an address has neither.
     """
     header: dict[str, str] = {}
     key = None
