@@ -171,7 +171,7 @@ def the_service(
     command += ["serve", "-p", "0", "-d", url]
     with serving(*command, pinned=pinned, settings=settings) as server:
         while not is_ready(server.address):
-            time.sleep(0.1)
+            time.sleep(0.02)
         yield server
 
 

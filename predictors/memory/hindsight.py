@@ -23,7 +23,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.compiled import compiled
+from predictors.compiled import compiled, compiled_for_threads
 from predictors.memory.columns import (
     END,
     KNOWN,
@@ -67,7 +67,7 @@ def no_places() -> Places:
     return np.zeros((len(_KINDS), PLACES), np.int16)
 
 
-@compiled
+@compiled_for_threads
 def note_places(numbers: Floats, rows: tuple[int, int, int]) -> None:
     """Note for each of the rows which shares of the runs known at its submission were up to it.
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.compiled import compiled
+from predictors.compiled import compiled, compiled_for_threads
 from predictors.distribution import cheapest
 from predictors.memory import calibration
 from predictors.memory.calibration import Bins
@@ -210,7 +210,7 @@ def own_runs(
     return rows[:own], weights[:own]
 
 
-@compiled
+@compiled_for_threads
 def rank(columns: Columns, rows: tuple[int, int, int], settings: tuple[int, int]) -> None:
     """Rank each of the rows in the distribution that was predicted for it at its submission.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import accumulate, islice
 from math import inf
 from pathlib import Path
 from typing import Literal
@@ -134,6 +134,9 @@ class Store:
     ) -> tuple[LogReader, list[Iterator[Completion]]]:
         """The parts of the log that ``memories`` ask for, each cluster by cluster in log order.
 
+        What an earlier part has of a cluster's latest runs is left out of later parts: nothing of
+        a long history is read twice.
+
         Args:
             memories: what those who learn remember.
             now: Unix seconds; later end times do not move the window.
@@ -144,9 +147,12 @@ class Store:
         """
         horizon = self._database.horizon()
         wanted = self.clusters() if clusters is None else clusters
+        latest = accumulate((memory.latest_jobs for memory in memories), max, initial=0)
         parts = [
-            warm_start.read_memory(self._database, horizon, memory, now, wanted)
-            for memory in memories
+            warm_start.read_memory(
+                self._database, (horizon, now), memory, wanted, but_latest=had_before
+            )
+            for memory, had_before in zip(memories, latest, strict=False)
         ]
         return self._database.follow(horizon), parts
 

@@ -43,12 +43,15 @@ _PART_OF_LOG = """
                  WHERE cluster = :cluster AND user_name = users.name AND {settled}
                  ORDER BY end_time DESC LIMIT 1 OFFSET :newer_of_user), :ever)
         UNION
-        SELECT seq FROM completions WHERE cluster = :cluster AND end_time >= :since
+        SELECT seq FROM completions
+        WHERE cluster = :cluster AND end_time >= :since AND end_time < :until
     )
     SELECT {columns} FROM completions
-    WHERE seq IN (SELECT seq FROM wanted) AND {settled} ORDER BY {log_order}"""
+    WHERE seq IN (SELECT seq FROM wanted) AND end_time < :until AND {settled}
+    ORDER BY {log_order}"""
 _WHOLE_LOG = """
-    SELECT {columns} FROM completions WHERE cluster = :cluster AND {settled} ORDER BY {log_order}"""
+    SELECT {columns} FROM completions
+    WHERE cluster = :cluster AND end_time < :until AND {settled} ORDER BY {log_order}"""
 _NEWEST_END = "SELECT max(end_time) FROM completions WHERE cluster = :cluster"
 _END_OF_NEWEST = """
     SELECT end_time FROM completions WHERE cluster = :cluster AND {settled}
@@ -80,9 +83,24 @@ def read_active_clusters(connection: Connection) -> list[str]:
 
 
 def read_memory(
-    database: Database, horizon: Any, memory: Memory, now: float, clusters: Sequence[str]
+    database: Database,
+    before: tuple[Any, float],
+    memory: Memory,
+    clusters: Sequence[str],
+    *,
+    but_latest: int = 0,
 ) -> Iterator[Completion]:
-    """What ``memory`` asks for of the log before ``horizon``, cluster by cluster in log order."""
+    """What ``memory`` asks for of the log, cluster by cluster in log order.
+
+    Args:
+        database: of the log.
+        before: the horizon up to which it is read, and now, in Unix seconds.
+        memory: of who learns.
+        clusters: whose runs are wanted.
+        but_latest: so many of a cluster's latest runs, and those that ended with the first of them,
+            are left out.
+    """
+    horizon, now = before
     words = {
         "settled": database.settled,
         "log_order": database.log_order,
@@ -92,7 +110,8 @@ def read_memory(
         database.prefer_indexes(connection)
         for cluster in clusters:
             log = _Log(connection, words, {"cluster": cluster, "horizon": horizon})
-            for rows in _remembered(log, memory, now).partitions(_ROWS_AT_ONCE):
+            found = _remembered(log, memory, now, but_latest)
+            for rows in found.partitions(_ROWS_AT_ONCE):
                 yield from map(completion_of, rows)
 
 
@@ -116,14 +135,17 @@ class _Log(Struct, frozen=True):
         return self.run(_END_OF_NEWEST, newer=newer).scalar()
 
 
-def _remembered(log: _Log, memory: Memory, now: float) -> CursorResult[Any]:
+def _remembered(log: _Log, memory: Memory, now: float, but_latest: int) -> CursorResult[Any]:
     newest = log.end_of_newest(0)
+    until = inf
+    if but_latest:
+        first = log.end_of_newest(but_latest - 1)
+        until = -inf if first is None else first
     if newest is None or memory.window_seconds == inf:
-        return log.run(_WHOLE_LOG)
+        return log.run(_WHOLE_LOG, until=until)
     since = min(now, newest) - memory.window_seconds
     if memory.latest_jobs:
         last = log.end_of_newest(memory.latest_jobs - 1)
         since = -inf if last is None else min(since, last)
-    return log.run(
-        _PART_OF_LOG, newer_of_user=max(memory.jobs_per_user, 1) - 1, ever=-inf, since=since
-    )
+    newer = max(memory.jobs_per_user, 1) - 1
+    return log.run(_PART_OF_LOG, newer_of_user=newer, ever=-inf, since=since, until=until)

@@ -1,10 +1,9 @@
 """What this process knows: the fold of the log of completions, cluster by cluster."""
 
-from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby
 from math import inf
 from operator import or_
 from typing import cast
@@ -53,6 +52,8 @@ start and an import learn from many."""
 
 REHEARSED = MOST + 50
 """Made-up runs of a user, so many that percentile takes its other way to a distribution as well."""
+
+_NO_CLUSTER: tuple[str | None, Iterable[Completion]] = (None, ())
 
 FAILED = Basis(jobs=0, reason="failure")
 """The basis of the answer that takes the place of a method that failed."""
@@ -106,10 +107,10 @@ class ClusterState:
         """The method that answers for a name."""
         return self.chosen if method == AUTO else method
 
-    def settle(self) -> None:
-        """Rank the folded runs now, so that no request has to wait for it."""
+    def settle(self, methods: Collection[str] = PREDICTORS) -> None:
+        """Let methods rank the folded runs now, so that no request has to wait for it."""
         job = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
-        for method in UNCERTAIN:
+        for method in UNCERTAIN.intersection(methods):
             self.ask(method, job, USUAL, phase="observe")
 
     def ask(
@@ -221,6 +222,19 @@ class ClusterState:
                 learning = [name for name, first in firsts.items() if first <= place]
             self.observe(run, learning, is_judged=place >= judged)
 
+    def remember_window(self, older: Iterable[Completion], recent: Sequence[Completion]) -> None:
+        """Let the methods that look at a time window learn it, the older part of it first.
+
+        Args:
+            older: runs that ended before the latest of ``recent``, in order.
+            recent: the cluster's last runs; older ones of some users may be among them.
+        """
+        ends = sorted(run.end_time for run in recent)
+        first, whole = (_end_of_newest(ends, each.latest_jobs) for each in self.memories)
+        for run in chain(older, (run for run in recent if run.end_time >= first)):
+            learn = self.learn if run.end_time >= whole else self.learn_old
+            learn(run, self.windowed)
+
     def observe(
         self, completion: Completion, methods: Collection[str], *, is_judged: bool = True
     ) -> None:
@@ -234,7 +248,7 @@ class ClusterState:
         """Which parts of the history can still change an answer.
 
         The second is that of the methods that look at a time window, which may be long; the first
-        that of everybody else.
+        that of everybody else. What the first has of the latest runs is not read again for it.
         """
         recent = self.accuracies.memory | self.survivors.memory | self.errors.memory
         return (
@@ -248,9 +262,13 @@ def _noticed(memory: Memory) -> float:
     return inf if memory.jobs_per_user or memory.window_seconds else memory.latest_jobs
 
 
-def _end_of_newest(ends: "array[float]", count: int) -> float:
+def _end_of_newest(ends: Sequence[float], count: int) -> float:
     """When the first of the ``count`` runs that ended last ended; of fewer runs, -inf."""
-    return sorted(ends)[-count] if 0 < count <= len(ends) else -inf
+    return ends[-count] if 0 < count <= len(ends) else -inf
+
+
+def _cluster_of(run: Completion) -> str | None:
+    return run.submission.cluster
 
 
 def _has_window(predictor: Predictor) -> bool:
@@ -314,25 +332,39 @@ class LiveState:
             if state := self._state_of(completion):
                 state.observe(completion, state.predictors)
 
-    def remember(self, recent: Iterable[Completion], windows: Iterable[Completion]) -> None:
+    def remember(
+        self,
+        recent: Iterable[Completion],
+        older: Iterable[Completion],
+        standing: Mapping[str, Standing] | None = None,
+    ) -> None:
         """Observe the parts of a history that ``memories`` ask for, each cluster by cluster.
 
-        So only the methods that look at a long window observe most of it, and they learn all of a
-        run only if it is among the latest.
+        Only the methods that look at a long window learn the older part, and they learn all of a
+        run only if it is among the latest. Meanwhile the other methods rank their runs: that is
+        machine code, which lets other threads run.
+
+        Args:
+            recent: the first part.
+            older: of the second what the first does not have, of the same clusters in their order.
+            standing: what rounds have adopted, by cluster.
         """
-        ends: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
-        for cluster, runs in groupby(recent, key=lambda run: run.submission.cluster):
-            held = list(runs)
-            if state := self._state_of(held[0]):
-                state.remember(held)
-                ends[cluster].extend(run.end_time for run in held)
-        latest = self.memories[1].latest_jobs
-        since = {cluster: _end_of_newest(each, latest) for cluster, each in ends.items()}
-        for completion in windows:
-            if state := self._state_of(completion):
-                is_old = completion.end_time < since.get(completion.submission.cluster, -inf)
-                learn = state.learn_old if is_old else state.learn
-                learn(completion, state.windowed)
+        standing = standing or {}
+        older_by_cluster = groupby(older, key=_cluster_of)
+        waiting, runs_before = next(older_by_cluster, _NO_CLUSTER)
+        with ThreadPoolExecutor(1) as beside:
+            ranking = []
+            for cluster, runs in groupby(recent, key=_cluster_of):
+                held, before = list(runs), runs_before if waiting == cluster else ()
+                if state := self._state_of(held[0]):
+                    state.remember(held)
+                    self.retune({name: standing[name] for name in standing.keys() & {cluster}})
+                    ranking.append(beside.submit(state.settle, state.unwindowed))
+                    state.remember_window(before, held)
+                if waiting == cluster:
+                    waiting, runs_before = next(older_by_cluster, _NO_CLUSTER)
+            for each in ranking:
+                each.result()
 
     def settle(self) -> None:
         """Rank what was learned by what is in force now, so that no request has to wait for it."""

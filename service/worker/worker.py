@@ -329,9 +329,8 @@ class Worker:
         live.rehearse()
         self._known_erasure = self.store.last_erasure()
         served = self._served_clusters()
-        reader, (recent, windows) = self.store.warm_start(live.memories, self.clock(), served)
-        live.remember(recent, windows)
-        live.retune(in_force.from_store(self.store, self.settings))
+        reader, (recent, older) = self.store.warm_start(live.memories, self.clock(), served)
+        live.remember(recent, older, in_force.from_store(self.store, self.settings))
         live.settle()
         return live, reader
 

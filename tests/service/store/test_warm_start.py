@@ -224,6 +224,28 @@ def test_of_jobs_of_nobody_just_the_last_are_read(store, memory, read):
     assert [run.submission.job_id for run in part_of(store, memory)] == read.split()
 
 
+@pytest.mark.parametrize(
+    ("latest", "window", "read"),
+    [
+        (2, inf, ["3 4", "0 1 2"]),
+        (2, 250.0, ["3 4", "2"]),
+        (2, 100.0, ["3 4", ""]),
+        (5, inf, ["0 1 2 3 4", ""]),
+        (9, inf, ["0 1 2 3 4", ""]),
+        (0, 100.0, ["4", "3 4"]),
+    ],
+)
+def test_the_latest_runs_of_an_earlier_part_are_not_read_again(store, latest, window, read):
+    """Run 4 ends last; of its user the first memory has the last run, of the second none."""
+    store.write([reported(*(a_run(str(n), start=100.0 * n) for n in range(5)))])
+    memories = [Memory(latest_jobs=latest, jobs_per_user=1), Memory(window_seconds=window)]
+    reader, parts = store.warm_start(memories, NOW)
+    reader.close()
+    assert [[run.submission.job_id for run in part] for part in parts] == [
+        each.split() for each in read
+    ]
+
+
 @pytest.mark.parametrize(("jobs", "read"), [(1, "4"), (2, "3 4"), (9, "0 1 2 3 4")])
 def test_of_a_user_just_the_last_runs_are_read(store, jobs, read):
     store.write([reported(*(a_run(str(n), start=100.0 * n) for n in range(5)))])

@@ -85,8 +85,7 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
     state, alone = LiveState(Settings(), Metrics()), Attention(weights=NOTHING_LEARNED)
     for run in runs:
         alone.observe(run)
-    state.remember(runs, runs)
-    state.retune({CLUSTER: standing(attention=Held(now=NOTHING_LEARNED))})
+    state.remember(runs, (), {CLUSTER: standing(attention=Held(now=NOTHING_LEARNED))})
     state.settle()
     cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
     for name in ("knn", "percentile", "least-cost", "attention"):
