@@ -24,6 +24,10 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
+MOST_SHOWN = 1_000
+"""Headers with a valid token that are remembered; who may say one may spell it in many ways."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls, as far as it decides what may be done and seen.
@@ -57,6 +61,9 @@ class Guard:
     as it is beyond loopback. From then on every call needs one, also when all are revoked: who
     revokes a token that leaked wants the door closed.
 
+    A header that was good is remembered until the tokens are read again, which is seconds. It is
+    found by its hash, of a key that the process draws: how long that takes tells nothing of it.
+
     Attributes:
         is_open: no call needs a token.
     """
@@ -65,10 +72,12 @@ class Guard:
         self._always = always
         self.is_open = not always
         self._tokens: dict[str, tuple[Token, Caller]] = {}
+        self._shown: dict[bytes | None, Caller] = {}
 
     def update(self, tokens: Iterable[Token]) -> None:
         """Know these tokens from now on, revoked ones among them, and no others."""
         ever_issued = list(tokens)
+        self._shown.clear()
         self.is_open = not (ever_issued or self._always)
         self._tokens = {
             token.token_id: (token, Caller(token.scopes, token.user))
@@ -85,7 +94,13 @@ class Guard:
         """
         if self.is_open:
             return EVERYBODY
-        return allowed(self._bearer(authorization), scopes)
+        caller = self._shown.get(authorization)
+        if caller is None:
+            caller = self._bearer(authorization)
+            if len(self._shown) == MOST_SHOWN:
+                self._shown.clear()
+            self._shown[authorization] = caller
+        return allowed(caller, scopes)
 
     def known(self, text: str) -> tuple[Token, Caller] | None:
         """The valid token of this text, and who bears it; None if there is none."""

@@ -1,6 +1,7 @@
 """Metrics of requests: by route and status, and of the submit filters that ask."""
 
 import re
+from time import time
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -63,7 +64,7 @@ class RequestMetrics:
             "filter release",
             mode="max",
         )
-        self._by_filter: dict[bytes, Gauge] = {}
+        self._by_filter: dict[bytes, tuple[Gauge, float]] = {}
 
     def route(self, template: str) -> RouteMetrics:
         """The metrics of one route, such as /v1/users/{user}/accuracy."""
@@ -74,12 +75,19 @@ class RequestMetrics:
         self._refused_connections.labels(error).inc()
 
     def asked_by(self, agent: bytes) -> None:
-        """Remember that a submit filter asks, by the name that it gives itself."""
-        gauge = self._by_filter.get(agent)
+        """Remember that a submit filter asks, by the name that it gives itself.
+
+        Once a second will do, as nobody looks more often.
+        """
+        gauge, noted = self._by_filter.get(agent, (None, 0.0))
+        now = time()
+        if 0.0 <= now - noted < 1.0:
+            return
         if gauge is None:
             known = FILTER.fullmatch(agent)
             if (agent and not known) or len(self._by_filter) == MOST_FILTERS:
                 return
             labels = map(bytes.decode, known.groups()) if known else UNNAMED
-            gauge = self._by_filter[agent] = self._last_asked.labels(*labels)
-        gauge.set_to_current_time()
+            gauge = self._last_asked.labels(*labels)
+        gauge.set(now)
+        self._by_filter[agent] = gauge, now

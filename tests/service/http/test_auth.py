@@ -1,11 +1,13 @@
 import re
 import shutil
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 from asgi_client import NOW, InProcess, run_of
+from msgspec.structs import replace
 
-from service.auth import Guard, Scope, token_text
+from service.auth import MOST_SHOWN, Guard, Scope, token_text
 from service.errors import ForbiddenError, MissingTokenError
 from service.store import open_store
 
@@ -233,6 +235,31 @@ def test_the_right_token_is_admitted(guard, kind):
     knows.admit(f"{kind} {text}".encode(), {Scope.PREDICT})
     with pytest.raises(ForbiddenError):
         knows.admit(f"{kind} {text}".encode(), {Scope.INGEST})
+
+
+def test_a_header_that_was_good_is_good_until_its_token_is_revoked(guard):
+    knows, text = guard
+    header = f"Bearer {text}".encode()
+    [(token, _)] = knows._tokens.values()
+    for _ in range(2):
+        assert knows.admit(header, {Scope.PREDICT}).scopes == {Scope.PREDICT}
+    knows.update([replace(token, scopes=frozenset({Scope.INGEST}))])
+    with pytest.raises(ForbiddenError):
+        knows.admit(header, {Scope.PREDICT})
+    knows.update([replace(token, revoked_at=NOW)])
+    with pytest.raises(MissingTokenError):
+        knows.admit(header, {Scope.PREDICT})
+
+
+def test_only_good_headers_are_remembered_and_not_for_ever(guard):
+    knows, text = guard
+    with pytest.raises(MissingTokenError):
+        knows.admit(f"Bearer {text}x".encode(), {Scope.PREDICT})
+    assert not knows._shown
+    for user in range(MOST_SHOWN + 1):
+        credentials = b64encode(f"{user}:{text}".encode())
+        knows.admit(b"Basic " + credentials, {Scope.PREDICT})
+    assert len(knows._shown) == 1
 
 
 def test_no_token_and_no_payload_is_logged(sqlite_url, capfd):
