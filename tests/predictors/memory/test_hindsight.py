@@ -88,6 +88,17 @@ def test_a_run_for_which_nothing_was_predicted_has_no_place():
     numbers = ranked(1000, waits=0.0)
     numbers[LEVEL, 800] = numbers[SPREAD, 800] = -1.0
     assert placed(numbers, 800) == (-1, -1)
+    numbers[LEVEL, 800] = numbers[SPREAD, 800] = 0.0
+    assert placed(numbers, 800) == (0, 0), "of a prediction that nothing is below"
+
+
+def test_runs_behind_one_without_a_place_have_theirs():
+    """The first is of too few known runs, the last but one has no prediction."""
+    numbers = ranked(ENOUGH + 3, waits=0.0)
+    numbers[LEVEL, ENOUGH + 1] = numbers[SPREAD, ENOUGH + 1] = -1.0
+    hindsight.note_places(numbers, (0, ENOUGH - 1, ENOUGH + 3))
+    with_place = numbers[LEVEL_PLACE, ENOUGH - 1 :] >= 0
+    assert with_place.tolist() == [False, True, False, True]
 
 
 def test_what_is_asked_for_lies_half_way_in_weight_between_the_share_and_where_it_got():
