@@ -117,7 +117,7 @@ def test_the_first_log_of_an_unknown_machine_is_named(tmp_path):
     for log in logs:
         log.write_text(texts[log.name])
     require_machines(logs[:2])
-    with pytest.raises(StudyError, match="^one does not tell the size"):
+    with pytest.raises(StudyError, match=r"^one does not tell the size"):
         require_machines(logs)
 
 
