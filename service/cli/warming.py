@@ -57,13 +57,13 @@ def compile_attention_and_rounds() -> None:
     from predictors.tuning.subjects import AttentionWeights
 
     compile_attention()
-    prices = [1.0]
-    stretch = stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=prices)
+    price = 1.0
+    stretch = stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=[price])
     older, later = stretch.divided(RUNS // 2)
     cases = [noted.case for noted in older if noted.case is not None]
     plan = FineTuning(passes=1)
     tuned = adapt(shipped(), cases, plan)
-    AttentionWeights(plan, TuningPlan().demand, prices).judge(shipped(), tuned, later)
+    AttentionWeights(plan, TuningPlan().demand, price).judge(shipped(), tuned, later)
 
 
 def compile_tuning() -> None:
