@@ -147,13 +147,24 @@ def test_with_too_few_places_nothing_is_corrected():
     assert hindsight.share_got(places, 0.3) == 0.3
 
 
+def test_as_many_places_as_are_enough_correct_also_where_all_are_nought():
+    """Half the weight and a bin's share of the other half lie in the first bin."""
+    places = counted([0.0] * ENOUGH)
+    assert hindsight.share_to_ask(places, 0, 0.5) == BIN
+    assert hindsight.share_got(places, BIN) == pytest.approx(0.5 + 0.5 * BIN)
+    assert hindsight.share_got(counted([-1.0] * ENOUGH), 0.3) == 0.3, "none has a place"
+
+
 def test_rows_that_come_and_go_are_counted_as_if_all_were_counted_anew():
     chance = np.random.default_rng(5)
     numbers = np.full((NUMBERS, 900), -1.0, order="F")
     numbers[LEVEL_PLACE], numbers[SPREAD_PLACE] = chance.random((2, 900))
-    places, before, moved = hindsight.no_places(), (0, 0), 0
-    for begin, end in ((0, 300), (50, 500), (100, 900), (0, 400)):
-        before = hindsight.recount_places(places, numbers, before, (begin, end, moved))
+    places, before = hindsight.no_places(), (0, 0)
+    rows_and_moved = ((0, 300, 0), (50, 500, 50), (100, 900, 50), (100, 900, 80), (0, 400, 0))
+    for begin, end, moved in rows_and_moved:  # the table drops its first rows: all others move
+        now = (begin - moved, end - moved, moved)
+        before = hindsight.recount_places(places, numbers[:, moved:], before, now)
+        assert before == (begin, end)
         anew = hindsight.no_places()
         hindsight.recount_places(anew, numbers, (0, 0), (begin, end, 0))
         assert (places == anew).all()
