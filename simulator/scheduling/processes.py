@@ -1,13 +1,14 @@
 """Processes that simulations run in, which end with whoever started them."""
 
 import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
+Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
@@ -49,3 +50,16 @@ def several_processes(
             for child in active_children():  # a simulation may take minutes
                 child.terminate()
             raise
+
+
+def in_order(
+    executor: Executor, play: Callable[[Part], Result], parts: Sequence[Part]
+) -> Iterator[Result]:
+    """The results of ``play`` in the order of the parts.
+
+    ``Executor.map`` does so too, but cancels what is left after an error, and of a process that is
+    ended then an executor says in a traceback that its work was cancelled.
+    """
+    futures = [executor.submit(play, part) for part in parts]
+    for future in futures:
+        yield future.result()

@@ -10,6 +10,7 @@ from typing import Any
 
 from predictors.jobs import Completion
 from simulator.reports.page import page, preformatted, section
+from simulator.scheduling.processes import in_order
 from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.studies.exhibits import Exhibits
 from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
@@ -76,7 +77,7 @@ def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator
 
     The results come in the order of the parts, and are the same wherever they were made.
     """
-    yield from zip(parts, executor.map(study.play, parts), strict=True)
+    yield from zip(parts, in_order(executor, study.play, parts), strict=True)
 
 
 Naming = Callable[[Path], str]

@@ -2,9 +2,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from patience import eventually
+
+from simulator.scheduling.processes import in_order, several_processes
 
 SCRIPT = """
 import sys, time
@@ -40,3 +43,12 @@ def test_ctrl_c_ends_a_process_that_begins_and_it_does_not_complain(tmp_path):
     finally:
         plays.kill()
     assert (plays.returncode, said) == (130, b"")
+
+
+def test_an_error_ends_what_other_processes_do_without_a_word(capfd):
+    """With Executor.map, whose cancelled work the end of a process met, a thread complained."""
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="negative"), several_processes(2) as executor:
+        list(in_order(executor, time.sleep, [-1.0, *[600.0] * 20]))
+    assert time.monotonic() - began < 60
+    assert capfd.readouterr().err == ""
