@@ -15,6 +15,7 @@ from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.studies.exhibits import Exhibits
 from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
 from simulator.traces.completions import completions
+from simulator.traces.files import write_whole
 from simulator.traces.swf import read_header, read_swf
 from simulator.traces.trace import size_of_machine
 
@@ -37,9 +38,9 @@ class StudyError(ValueError):
 def write_text(directory: Path, title: str, text: str, played: Played) -> None:  # noqa: ARG001
     """Write the tables as ``table.txt`` and ``index.html``: a study without pictures."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "table.txt").write_text(f"{title}\n\n{text}", encoding="utf-8")
+    write_whole(directory / "table.txt", f"{title}\n\n{text}")
     shown = page(title, {}, [section("Tables", preformatted(text))])
-    (directory / "index.html").write_text(shown, encoding="utf-8")
+    write_whole(directory / "index.html", shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
