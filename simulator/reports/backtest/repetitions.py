@@ -193,7 +193,9 @@ def _where_logged(site: Site, workloads: Sequence[Workload], waits: Integers) ->
     return Waits(
         mean=float(found.mean()) if len(found) else 0.0,
         quantiles=np.quantile(found, QUANTILES) if len(found) else np.zeros_like(QUANTILES),
-        by_month=_means(months, places, found, found).wait if months else np.zeros(0),
+        by_month=_means(months, places, found, found.astype(np.float64)).wait
+        if months
+        else np.zeros(0),
     )
 
 
