@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from predictors.base import Memory, Question
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.methods.attention import Attention
@@ -10,7 +12,6 @@ from predictors.methods.least_cost import LeastCost
 from predictors.parameters import number, whole_number
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.simulated import SimulatedRounds
-from predictors.tuning.stretch import said_of
 from predictors.tuning.subjects import FIRST
 
 
@@ -52,7 +53,7 @@ class Auto:
     @property
     def memory(self) -> Memory:
         """That of the two methods; what rounds adopted is not in the last runs alone."""
-        return self._rounds.attention.memory | self._least_cost.memory
+        return self._attention.memory | self._least_cost.memory
 
     @property
     def rounds(self) -> SimulatedRounds:
@@ -75,16 +76,20 @@ class Auto:
 
     def observe(self, completion: Completion) -> None:
         """Learn from a run, and hold a round if one is due."""
-        rounds = self._rounds
-        said = (
-            said_of(completion, self._least_cost, rounds.attention, rounds.prices)
-            if self._every
-            else {}
-        )
-        rounds.observe(completion, said)
+        said = {}
+        if self._every:
+            methods: tuple[Attention | LeastCost, ...] = (self._attention, self._least_cost)
+            for each in methods:
+                predicted = each.predict(completion.submission).predicted_walltime
+                said[each.name] = np.array([predicted])
+        self._rounds.observe(completion, said)
         self._least_cost.observe(completion)
 
     @property
     def _answering(self) -> Attention | LeastCost:
-        chosen = self._rounds.methods[0]
-        return self._least_cost if chosen == LeastCost.name else self._rounds.attention
+        [chosen] = self._rounds.methods
+        return self._least_cost if chosen == LeastCost.name else self._attention
+
+    @property
+    def _attention(self) -> Attention:
+        return self._rounds.attentions[0]

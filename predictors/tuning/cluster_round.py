@@ -120,8 +120,7 @@ def of_the_others(
     older, later = stretch.divided(plan.test)
     changes = []
     if "attention" in plan.subjects:
-        prices = [standing.price.now]
-        weights = AttentionWeights(FineTuning(), plan.demand, prices, alive)
+        weights = AttentionWeights(FineTuning(), plan.demand, standing.price.now, alive)
         change, held = settle(weights, standing.attention, older, later)
         if held.now is not standing.attention.now:
             older, later = stretch.asked_again(held.now).divided(plan.test)

@@ -3,31 +3,50 @@
 What was said of each run when it was submitted is kept, so that a round need not play it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
+from predictors.methods.attention_weights import Weights
 from predictors.tuning.adopting import Change, Held, settle
 from predictors.tuning.fine_tuning import FineTuning
 from predictors.tuning.plan import FEWEST_JOBS, TuningPlan
-from predictors.tuning.stretch import Stretch
+from predictors.tuning.stretch import Noted, Stretch
 from predictors.tuning.subjects import AttentionWeights, BestMethod
+from predictors.tuning.verdict import Demand
+
+Proposing = Callable[[Weights], Weights | None]
+"""Makes a proposal from the older runs, given the weights that are in force."""
+
+
+class _OfOneSite(AttentionWeights):
+    """Weights that are judged by a site's price, and proposed for all sites together."""
+
+    def __init__(self, demand: Demand, price: float, proposed: Proposing) -> None:
+        super().__init__(FineTuning(), demand, price)
+        self._proposed = proposed
+
+    def propose(self, now: Weights, older: Sequence[Noted]) -> Weights | None:  # noqa: ARG002
+        """As another site with the same weights."""
+        return self._proposed(now)
 
 
 class SimulatedRounds:
     """Holds a round whenever a service would, and puts in force what wins.
 
+    There is a site for each price; they have the same runs, and each judges by its own price.
+
     Args:
         attention: as it is shipped.
         first: the method that answers before any round has chosen one.
-        prices: at each of them the best method is chosen by itself.
+        prices: of the sites.
         plan: on how many runs.
         every: runs between two rounds; 0: hold none.
 
     Attributes:
-        attention: as it is in force.
-        methods: that answers, by price.
+        attentions: as they are in force, by price.
         changes: what each round did, with the number of runs that had ended.
     """
 
@@ -40,12 +59,13 @@ class SimulatedRounds:
         plan: TuningPlan,
         every: int,
     ) -> None:
-        self.attention = attention
+        self._learning = attention
+        self.attentions = [attention.reweighed(attention.weights, price=each) for each in prices]
         self.changes: list[tuple[int, Change]] = []
         self._plan = plan
         self._every = every
         self._stretch = Stretch(plan.learned + plan.test, prices)
-        self._weights = Held(now=attention.weights)
+        self._weights = [Held(now=attention.weights) for _ in prices]
         self._methods = [Held(now=first) for _ in prices]
         self._ended = 0
 
@@ -54,31 +74,35 @@ class SimulatedRounds:
         """The method that answers at each price."""
         return [held.now for held in self._methods]
 
-    @property
-    def prices(self) -> Floats:
-        """The prices themselves."""
-        return self._stretch.prices
-
     def observe(self, run: Completion, said: Mapping[str, Floats]) -> None:
         """Learn from a run that has ended; ``said`` is what each method answered, by price."""
         if not self._every:
-            self.attention.observe(run)
+            self._learning.observe(run)
             return
-        self._stretch.note(run, self.attention, said)
-        self.attention.observe(run)
+        self._stretch.note(run, self._learning, said)
+        self._learning.observe(run)
         self._ended += 1
         if self._ended >= FEWEST_JOBS and (self._ended - FEWEST_JOBS) % self._every == 0:
             self._hold()
 
     def _hold(self) -> None:
+        proposed = cache(self._proposed)  # sites with the same weights propose the same
+        for place, price in enumerate(self._stretch.prices.tolist()):
+            self._hold_at(place, price, proposed)
+
+    def _hold_at(self, place: int, price: float, proposed: Proposing) -> None:
         older, later = self._stretch.divided(self._plan.test)
-        weights = AttentionWeights(FineTuning(), self._plan.demand, self.prices.tolist())
-        change, self._weights = settle(weights, self._weights, older, later)
+        weights = _OfOneSite(self._plan.demand, price, proposed)
+        change, held = settle(weights, self._weights[place], older, later)
         self.changes.append((self._ended, change))
-        if self._weights.now is not self.attention.weights:
-            self.attention = self.attention.reweighed(self._weights.now)
-            older, later = self._stretch.asked_again(self._weights.now).divided(self._plan.test)
-        for place, price in enumerate(self.prices):
-            best = BestMethod(place, float(price), self._plan.demand)
-            change, self._methods[place] = settle(best, self._methods[place], older, later)
-            self.changes.append((self._ended, change))
+        if held.now is not self._weights[place].now:
+            self.attentions[place] = self.attentions[place].reweighed(held.now)
+            older, later = self._stretch.asked_again(held.now).divided(self._plan.test)
+        self._weights[place] = held
+        best = BestMethod(place, price, self._plan.demand)
+        change, self._methods[place] = settle(best, self._methods[place], older, later)
+        self.changes.append((self._ended, change))
+
+    def _proposed(self, now: Weights) -> Weights | None:
+        older, _ = self._stretch.divided(self._plan.test)
+        return AttentionWeights(FineTuning(), self._plan.demand, 0.0).propose(now, older)

@@ -37,7 +37,7 @@ class AttentionWeights:
         plan: of the fine-tuning.
         demand: what counts as a gain of the distance; half as many standard errors count for
             the cost.
-        prices: of an underestimate, in mean runtimes: the cost is the mean over these.
+        price: of an underestimate, in mean runtimes.
         alive: is called now and then.
     """
 
@@ -47,12 +47,12 @@ class AttentionWeights:
         self,
         plan: FineTuning,
         demand: Demand,
-        prices: Sequence[float],
+        price: float,
         alive: Callable[[], object] = lambda: None,
     ) -> None:
         self._plan = plan
         self._demand = demand
-        self._prices = np.array(prices, dtype=float)
+        self._price = price
         self._alive = alive
 
     def propose(self, now: Weights, older: Sequence[Noted]) -> Weights | None:
@@ -79,16 +79,12 @@ class AttentionWeights:
         )
 
     def costs(self, weights: Weights, cases: Sequence[Case]) -> Floats:
-        """What each answer costs: its error, and the price where it is too short.
-
-        It is in mean costs, so that a high price counts no more than others.
-        """
+        """What each answer costs, in seconds: its error, and the price where it is too short."""
         runtimes = np.array([case.runtime for case in cases])
-        prices = self._prices * runtimes.mean()
-        said = answers_of(weights, cases, prices)
-        costs = np.abs(said - runtimes[:, None]) + prices * (said < runtimes[:, None])
-        relative: Floats = (costs / (prices + runtimes.mean())).mean(axis=1)
-        return relative
+        price = self._price * runtimes.mean()
+        said = answers_of(weights, cases, np.array([price]))[:, 0]
+        costs: Floats = np.abs(said - runtimes) + price * (said < runtimes)
+        return costs
 
     @staticmethod
     def described(content: Weights) -> Any:

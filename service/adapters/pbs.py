@@ -16,8 +16,9 @@ LONGEST_RECORD = 1 << 19
 
 _PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.]*)=("[^"\\]*+(?:\\.[^"\\]*+)*+"|\'[^\']*+\'|\S*)')
 _KIND = re.compile(r"[A-Za-z]")
-_MACHINES = re.compile(r"\d{1,18}")
+_MACHINES = re.compile(r"\d{1,999}(?=[:#]|$)")
 _CORES = re.compile(r":(?:ppn|ncpus)=(\d{1,18})")
+_PLACE = re.compile(r"(\d{1,9})(?:-(\d{1,9})|\*(\d{1,9}))?")
 _MARK = re.compile(r"([A-Za-z0-9_-]{1,64})(?:\.([A-Za-z0-9_-]{1,64}))?")
 _UNNAMED_PROJECT = "_pbs_project_default"
 
@@ -123,20 +124,43 @@ def _project(values: Mapping[str, str]) -> str | None:
 
 
 def _processors(values: Mapping[str, str]) -> int | None:
-    """Cores asked for: PBS counts them, Torque writes ``nodes=2:ppn=8+3:ppn=1``."""
-    counted = count(values.get("Resource_List.ncpus"))
+    """Cores asked for: PBS counts them, Torque writes ``nodes=2:ppn=8+3:ppn=1`` or ``procs``.
+
+    Torque may give ``ncpus=1``, a queue's default, to a job of many nodes: the most counts. What
+    says nothing of cores was given as many as it asked for.
+    """
+    asked = (
+        count(values.get("Resource_List.ncpus")),
+        count(values.get("Resource_List.procs")),
+        cores_of(values.get("Resource_List.nodes")),
+    )
     return (
-        counted
-        or _cores(values.get("Resource_List.nodes"))
+        max((each for each in asked if each), default=None)
         or count(values.get("total_execution_slots"))
+        or _slots(values.get("exec_host"))
     )
 
 
-def _cores(nodes: str | None) -> int | None:
+def cores_of(nodes: str | None) -> int | None:
+    """Processors of ``2:ppn=8+node7:ppn=4``; None if it asks for none."""
     if not nodes:
         return None
     found = [(_MACHINES.match(chunk), _CORES.search(chunk)) for chunk in nodes.split("+")]
     return count(sum(int(m[0] if m else 1) * int(c[1] if c else 1) for m, c in found))
+
+
+def _slots(exec_host: str | None) -> int | None:
+    """Places that a job was given: ``a/0+a/1``, ``a/0-3+b/5`` or, in PBS, ``a/0*4+b/1``."""
+    places = [place.rpartition("/")[2] for place in exec_host.split("+")] if exec_host else []
+    return count(sum(_size(part) for place in places for part in place.split(",")))
+
+
+def _size(place: str) -> int:
+    found = _PLACE.fullmatch(place)
+    if not found:
+        return 1
+    first, last, times = found.groups()
+    return int(times) if times else max(1, int(last or first) - int(first) + 1)
 
 
 def _prediction_ids(values: Mapping[str, str]) -> tuple[str | None, str | None]:

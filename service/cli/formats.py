@@ -1,6 +1,7 @@
 """The file formats that ``walltimed import`` reads; each is a function and a line here."""
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,11 +56,10 @@ def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     from service.adapters.slurm.sacct_text import read_sacct
     from simulator.traces.files import read_bytes
 
-    content = read_bytes(path)
+    content = read_bytes(path).removeprefix(BOM_UTF8)
     if content.lstrip().startswith(b"{"):
         return of_records(read_sacct_json(content, cluster=cluster))
-    lines = content.decode("utf-8", "replace").split("\n")
-    rows = (f"{line}\n" for line in lines if line)
+    rows = (f"{line}\n" for line in content.decode("utf-8", "replace").split("\n"))
     return of_records(read_sacct(rows, zone=zone, cluster=cluster))
 
 
@@ -141,7 +141,7 @@ BEGINNING = 1 << 16
 """Bytes of a file from which its format is seen."""
 
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
-_SACCT = re.compile(r"[^|]*(\|[^|]*){4,}")
+_SACCT = re.compile(r"[^|]*(\|[^|]*){4,}|(.*[,;^\t\x1f])?job(id|idraw)[,;^\t\x1f]", re.IGNORECASE)
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
 
 

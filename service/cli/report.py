@@ -275,6 +275,8 @@ def write_mails(
     client: "Client", answer: dict[str, Any], period: dict[str, float], directory: Path
 ) -> int:
     """Write a text for each user who has something to gain; how many these are."""
+    from simulator.traces.files import write_whole
+
     directory.mkdir(parents=True, exist_ok=True)
     written = 0
     for row in answer["users"]:
@@ -284,7 +286,7 @@ def write_mails(
         better = [each for each in own["applications"] if each["suggested_request"] is not None]
         if better:
             file = directory / f"{file_name(row['user'])}.txt"
-            file.write_text(mail(row["user"], own, better))
+            write_whole(file, mail(row["user"], own, better))
             written += 1
     return written
 

@@ -20,12 +20,16 @@ RUNS = 400
 
 
 def compile_methods(*names: str) -> None:
-    """Ask methods, and all that stands beside them."""
+    """Ask methods, and all that stands beside them.
+
+    The site's settings change nothing in what is compiled, and this user may not be able to read
+    them: the defaults do.
+    """
     from service.metrics import Metrics
     from service.settings import Settings
     from service.worker.live_state import LiveState
 
-    LiveState(Settings(config=None), Metrics()).rehearse(names)
+    LiveState(Settings.model_construct(), Metrics()).rehearse(names)
 
 
 def compile_attention() -> None:
@@ -57,13 +61,13 @@ def compile_attention_and_rounds() -> None:
     from predictors.tuning.subjects import AttentionWeights
 
     compile_attention()
-    prices = [1.0]
-    stretch = stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=prices)
+    price = 1.0
+    stretch = stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=[price])
     older, later = stretch.divided(RUNS // 2)
     cases = [noted.case for noted in older if noted.case is not None]
     plan = FineTuning(passes=1)
     tuned = adapt(shipped(), cases, plan)
-    AttentionWeights(plan, TuningPlan().demand, prices).judge(shipped(), tuned, later)
+    AttentionWeights(plan, TuningPlan().demand, price).judge(shipped(), tuned, later)
 
 
 def compile_tuning() -> None:

@@ -88,7 +88,7 @@ def read_memory(
     memory: Memory,
     clusters: Sequence[str],
     *,
-    but_latest: int = 0,
+    but_latest: int,
 ) -> Iterator[Completion]:
     """What ``memory`` asks for of the log, cluster by cluster in log order.
 
@@ -98,7 +98,7 @@ def read_memory(
         memory: of who learns.
         clusters: whose runs are wanted.
         but_latest: so many of a cluster's latest runs, and those that ended with the first of them,
-            are left out.
+            are left out; none for 0.
     """
     horizon, now = before
     words = {

@@ -42,7 +42,8 @@ PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
 
 FURTHER_PRICES = (30.0, 100.0, 300.0, 1000.0)
-"""Of adapted attention: where it is as seldom too short as the most careful published methods."""
+"""Of attention as adapted at the last of PRICES: it comes to be as seldom too short as the most
+careful published methods."""
 
 REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Of least-cost: close enough to interpolate between."""
@@ -76,7 +77,7 @@ class Likeness:
         adapted: the same with rounds.
         further: adapted, at FURTHER_PRICES.
         auto: what auto answers, at the same prices.
-        rounds: how many fine-tunings were adopted, and dropped, of how many.
+        rounds: how many fine-tunings were adopted, and dropped, of how many, at all prices.
         mean_runtime: seconds; the unit of the prices.
         reference: least-cost.
         published: methods of the papers, at one or more settings each.
@@ -264,7 +265,7 @@ def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness
     reference = [_label("least-cost", price) for price in REFERENCE_PRICES]
     known = {label for label in points if label.startswith(tuple(f"{kind}," for kind in KINDS))}
     known.update(reference)
-    actions = [change.action for _, change in rounds.changes if change.subject == "attention"]
+    actions = [change.action for _, change in rounds.changes if change.subject == Attention.name]
     return Likeness(
         name=name,
         jobs=len(log),
@@ -286,7 +287,7 @@ def estimates_of(
 
     A whole distribution is made once for all prices: there are a million jobs.
     """
-    frozen = rounds.attention.reweighed(weights)
+    frozen = rounds.attentions[0].reweighed(weights)
     cheap = LeastCost(price=REFERENCE_PRICES[0])
     priced = {_label("least-cost", price): cheap.repriced(price) for price in REFERENCE_PRICES}
     methods = published_methods()
@@ -296,7 +297,7 @@ def estimates_of(
     said = {label: np.empty(len(log)) for label in asked}
     ours = {kind: np.empty((len(PRICES), len(log))) for kind in KINDS}
     further = np.empty((len(FURTHER_PRICES), len(log)))
-    prices, all_prices = np.array(PRICES), np.array(PRICES + FURTHER_PRICES)
+    prices, further_prices = np.array(PRICES), np.array(FURTHER_PRICES)
     same = [_label("least-cost", price) for price in PRICES]
     submit = np.array([run.submission.submit_time for run in log], dtype=float)
     end = np.array([run.end_time for run in log], dtype=float)
@@ -312,13 +313,12 @@ def estimates_of(
             for label, method in asked.items():
                 said[label][job] = method.predict(submission).predicted_walltime
             ours["frozen"][:, job] = frozen.estimates(submission, prices)
-            adapted = rounds.attention.estimates(submission, all_prices)
-            ours["adapted"][:, job] = adapted[: len(PRICES)]
-            further[:, job] = adapted[len(PRICES) :]
             for place, chosen in enumerate(rounds.methods):
+                answer = rounds.attentions[place].predict(submission).predicted_walltime
+                ours["adapted"][place, job] = answer
                 is_attention = chosen == Attention.name
-                answer = adapted[place] if is_attention else said[same[place]][job]
-                ours["auto"][place, job] = answer
+                ours["auto"][place, job] = answer if is_attention else said[same[place]][job]
+            further[:, job] = rounds.attentions[-1].estimates(submission, further_prices)
     said |= {
         _label(kind, price): ours[kind][place]
         for kind in KINDS

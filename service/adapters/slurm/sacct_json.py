@@ -67,7 +67,9 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
         SkippedError: it tells of no run that ended.
     """
     job = decoded(body, _JOB)
-    time = _table(job.time)
+    if not isinstance(job.time, dict):  # squeue's jobs are in a list of the same name
+        raise SkippedError(Reason.MALFORMED)
+    time = job.time
     _refuse_unrun(job, time)
     minutes = number(time.get("limit"))
     requested = _requested(job.tres)

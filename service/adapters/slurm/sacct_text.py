@@ -6,6 +6,7 @@ Safe to read are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from itertools import chain, combinations, pairwise
 
@@ -16,18 +17,27 @@ from service.store.types import ReportedCompletion
 
 # fmt: off
 XDMOD_COLUMNS = (
+    "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user",
+    "uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state",
+    "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres", "timelimit",
+    "nodelist", "jobname",
+)
+"""The columns of the export that Open XDMoD reads, which has no line of names."""
+
+OLD_XDMOD_COLUMNS = (
     "jobid", "jobidraw", "cluster", "partition", "account", "group", "gid", "user",
     "uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state",
     "nnodes", "ncpus", "reqcpus", "reqmem", "reqgres", "reqtres", "alloctres", "timelimit",
     "nodelist", "jobname",
 )
+"""Those of older releases: as many, so that only what the cells hold tells them apart."""
 # fmt: on
-"""The columns of the export that Open XDMoD reads, which has no line of names."""
 
 MOST_EXTRA = 8
 """Separators inside the values of one row; with more of them the row is given up."""
 
-_HEADER = re.compile(r"job(?:id|idraw)(\W)", re.IGNORECASE)
+_ID_COLUMN = re.compile(r"(?:^|([^\w \r\n])) *job(?:id|idraw)(?: *$| *([^\w \r\n]))", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z_]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{1,11}|Unknown|None|")
 _DIGITS = re.compile(r"\d*")
 _DURATION = re.compile(r"[\d:.-]*|UNLIMITED|Partition_Limit|INVALID")
@@ -41,7 +51,40 @@ _SHAPES = {
     "workdir": re.compile(r"(?:/.*)?", re.DOTALL),
     "submitline": _COMMAND,
 }
+_IDS = frozenset({"jobid", "jobidraw"})
+_NEEDED = (
+    frozenset({"submit"}),
+    frozenset({"start"}),
+    frozenset({"end"}),
+    frozenset({"timelimit", "timelimitraw", "submitline"}),
+)
 _FREE_TEXT = frozenset({"jobname", "workdir", "submitline", "comment", "constraints"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How the rows of a file are laid out.
+
+    Attributes:
+        columns: names in lower case; several readings where nothing names them, all as wide.
+        separator: of the cells.
+        is_named: whether the file or the caller names the columns.
+    """
+
+    columns: tuple[tuple[str, ...], ...]
+    separator: str
+    is_named: bool
+
+    @property
+    def width(self) -> int:
+        """Number of cells."""
+        return len(self.columns[0])
+
+    @property
+    def id_column(self) -> int:
+        """Where the job's number is."""
+        ids = [index for index, name in enumerate(self.columns[0]) if name in _IDS]
+        return ids[0] if ids else 0
 
 
 def read_sacct(
@@ -54,39 +97,67 @@ def read_sacct(
     """Line number (from 1) and run of every row, or why it is skipped.
 
     Without ``columns`` the first line must name them, or it is the header-less export that Open
-    XDMoD reads.
+    XDMoD reads. A line that names the same columns again, as where files were put together, is
+    passed over.
+
+    Raises:
+        SkippedError: the line of names lacks one without which no row tells of a run.
     """
-    numbered = iter(enumerate(lines, start=1))
+    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(numbered, None)
     if first is None:
         return
-    names, separator, is_header = _layout(first[1], columns)
-    rows = numbered if is_header else chain([first], numbered)
-    for line_number, cells in _rows(rows, separator, len(names)):
+    header = None if columns else _named_by(first[1])
+    layout = header or _unnamed(first[1], columns)
+    rows = numbered if header else chain([first], numbered)
+    if header:
+        rows = (row for row in rows if row[1].strip() != first[1].strip())
+    for line_number, cells in _rows(rows, layout):
         try:
-            yield line_number, _read(cells, names, zone, cluster)
+            yield line_number, _read(cells, layout, zone, cluster)
         except SkippedError as skipped:
             yield line_number, skipped
 
 
-def _layout(line: str, columns: Sequence[str] | None) -> tuple[tuple[str, ...], str, bool]:
-    header = _HEADER.match(line)
-    if header:
-        cells = line.rstrip("\r\n").split(header[1])
-        return tuple(cell.strip().lower() for cell in cells), header[1], True
+def _named_by(line: str) -> _Layout | None:
+    """The layout that a line of column names gives; None if it is none."""
+    found = _ID_COLUMN.search(line)
+    if not found:
+        return None
+    separator = found[1] or found[2] or "|"
+    names = _cleaned(line.rstrip("\r\n").split(separator))
+    if not _are_names(names):
+        return None
+    if any(needed.isdisjoint(names) for needed in _NEEDED):
+        raise SkippedError(Reason.NO_COLUMN)
+    return _Layout((names,), separator, is_named=True)
+
+
+def _unnamed(line: str, columns: Sequence[str] | None) -> _Layout:
     separator = "\x1f" if "\x1f" in line else "|"
-    names = columns or XDMOD_COLUMNS
-    return tuple(name.strip().lower() for name in names), separator, False
+    if columns:
+        return _Layout((_cleaned(columns),), separator, is_named=True)
+    return _Layout((XDMOD_COLUMNS, OLD_XDMOD_COLUMNS), separator, is_named=False)
 
 
-def _rows(
-    lines: Iterable[tuple[int, str]], separator: str, width: int
-) -> Iterator[tuple[int, list[str]]]:
+def _cleaned(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.strip().lower() for name in names)
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Whether cells name columns; every row of a job has digits."""
+    return not _IDS.isdisjoint(cells) and all(_NAME.fullmatch(cell) for cell in cells)
+
+
+def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Cells of every row; a row with too few goes on in the next line (a command may)."""
-    begin, held = 0, ""
-    new_row = re.compile(r"\d+(?:[_+.]\S*?)?" + re.escape(separator))
+    begin, held, separator = 0, "", layout.separator
+    bar = re.escape(separator)
+    new_row = re.compile(
+        rf"(?:[^{bar}]*{bar}){{{layout.id_column}}}\s*\d+(?:[_+.]\S*?)?\s*(?:{bar}|$)"
+    )
     for line_number, line in lines:
-        if held and (held.count(separator) >= width - 1 or new_row.match(line)):
+        if held and (held.count(separator) >= layout.width - 1 or new_row.match(line)):
             yield begin, held.rstrip("\r\n").split(separator)
             held = ""
         if not held:
@@ -97,12 +168,20 @@ def _rows(
 
 
 def _read(
-    cells: list[str], names: tuple[str, ...], zone: tzinfo, cluster: str | None
+    cells: list[str], layout: _Layout, zone: tzinfo, cluster: str | None
 ) -> ReportedCompletion:
-    if len(cells) == len(names):
-        return completion_of(dict(zip(names, cells, strict=True)), zone=zone, cluster=cluster)
+    if _are_names(_cleaned(cells)):
+        raise SkippedError(Reason.MALFORMED)
+    if layout.is_named and len(cells) == layout.width:
+        row = dict(zip(layout.columns[0], cells, strict=True))
+        return completion_of(row, zone=zone, cluster=cluster)
     return _only(
-        [_outcome(row, zone, cluster) for row in _alignments(cells, names) if _is_plausible(row)]
+        [
+            _outcome(row, zone, cluster)
+            for names in layout.columns
+            for row in _alignments(cells, names)
+            if _is_plausible(row)
+        ]
     )
 
 

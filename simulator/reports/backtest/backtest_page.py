@@ -23,6 +23,7 @@ from simulator.reports.backtest.winners import Change, Changes
 from simulator.reports.palette import name_of_method
 from simulator.reports.words import big, change, changes, counted, duration, less_or_more, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
+from simulator.traces.files import write_whole
 
 LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}
 """Number of the largest gains, and of the largest losses, that are listed of each kind."""
@@ -86,7 +87,7 @@ def write_page(tested: Backtest, path: Path, name: str, facts: Mapping[str, str]
         name: name of the log.
         facts: what else belongs under "How this was computed", such as the command.
     """
-    path.write_text(page(tested, name, facts), encoding="utf-8")
+    write_whole(path, page(tested, name, facts))
 
 
 def page(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:

@@ -4,11 +4,9 @@ Every play is independent of the others, so plays run in processes beside each o
 results.
 """
 
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
 from os import cpu_count
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +23,7 @@ from simulator.scheduling.measures import (
     idle_while_waiting,
     makespan,
 )
+from simulator.scheduling.processes import several_processes
 from simulator.scheduling.simulate import Schedule, simulate_together
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import shaken
@@ -252,19 +251,8 @@ def _played(
         for task in tasks:
             yield task, play(site, task, kept)
         return
-    with ProcessPoolExecutor(
-        processes,
-        mp_context=get_context("spawn"),  # a fork of threads and compiled code may hang
-        initializer=_begin,
-        initargs=(files, kept),
-    ) as executor:
-        try:
-            yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for child in active_children():  # a play may take minutes, and nobody wants its end
-                child.terminate()
-            raise
+    with several_processes(processes, _begin, files, kept) as executor:
+        yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
 
 
 def _as_they_end(
@@ -292,7 +280,6 @@ _here: list[tuple[Site, Path | None]] = []
 
 
 def _begin(files: SiteFiles, kept: Path | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is the parent's affair
     give_back_what_is_dropped()
     _here[:] = [(files.mapped(), kept)]
 

@@ -88,6 +88,26 @@ def test_a_run_for_which_nothing_was_predicted_has_no_place():
     numbers = ranked(1000, waits=0.0)
     numbers[LEVEL, 800] = numbers[SPREAD, 800] = -1.0
     assert placed(numbers, 800) == (-1, -1)
+    numbers[LEVEL, 800] = numbers[SPREAD, 800] = 0.0
+    assert placed(numbers, 800) == (0, 0), "of a prediction that nothing is below"
+
+
+@pytest.mark.parametrize("unranked", [slice(0, 0), slice(300, 2_300)])
+def test_few_runs_are_enough_whatever_was_known_of_their_users_and_however_long_ago(unranked):
+    """A quarter of them has a level up to 0.2; of no user was as little known."""
+    numbers = ranked(2_401, waits=0.0)
+    numbers[LEVEL, unranked] = numbers[SPREAD, unranked] = -1.0
+    numbers[KNOWN, 2_400] = ALIKE - 1
+    assert placed(numbers, 2_400) == pytest.approx((0.25, 0.25))
+
+
+def test_runs_behind_one_without_a_place_have_theirs():
+    """The first is of too few known runs, the last but one has no prediction."""
+    numbers = ranked(ENOUGH + 3, waits=0.0)
+    numbers[LEVEL, ENOUGH + 1] = numbers[SPREAD, ENOUGH + 1] = -1.0
+    hindsight.note_places(numbers, (0, ENOUGH - 1, ENOUGH + 3))
+    with_place = numbers[LEVEL_PLACE, ENOUGH - 1 :] >= 0
+    assert with_place.tolist() == [False, True, False, True]
 
 
 def test_what_is_asked_for_lies_half_way_in_weight_between_the_share_and_where_it_got():

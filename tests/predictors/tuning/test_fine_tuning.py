@@ -80,7 +80,7 @@ def just_missed(case):
 def test_weights_whose_answers_cost_no_less_are_not_adopted_though_distributions_are_nearer():
     start = weights()
     tuned = adapt(start, cases(500), PLAN)
-    subject = AttentionWeights(PLAN, DEMAND, [2.0])
+    subject = AttentionWeights(PLAN, DEMAND, 2.0)
     told_well = cases(400, seed=2)
     verdict = subject.judge(start, tuned, noted([just_missed(case) for case in told_well]))
     assert verdict.gain > 0.1
@@ -90,7 +90,7 @@ def test_weights_whose_answers_cost_no_less_are_not_adopted_though_distributions
 
 
 def test_new_weights_are_proposed_from_as_many_cases_as_tell_something():
-    subject = AttentionWeights(PLAN, DEMAND, [2.0])
+    subject = AttentionWeights(PLAN, DEMAND, 2.0)
     few = noted(cases(FEWEST_CASES - 1))
     unknown = few[0]._replace(case=None)
     assert subject.propose(weights(), [*few, unknown]) is None

@@ -37,20 +37,16 @@ def noted(runtime, case=None, user="ada", **said):
     return Noted(user, runtime, 0.0, case, {name: np.array(each) for name, each in said.items()})
 
 
-def of_weights(prices=(1.0, 3.0)):
-    return AttentionWeights(FineTuning(), DEMAND, prices)
+def of_weights():
+    return AttentionWeights(FineTuning(), DEMAND, 3.0)
 
 
-def test_the_cost_of_weights_is_in_mean_costs_at_each_price():
-    """530 s and 1530 s are said. Runs of 500 s and 1500 s take 1000 s in the mean.
-
-    A price of 1 makes the mean cost 2000 s, a price of 3 makes it 4000 s.
-    """
+def test_the_cost_of_weights_is_the_error_and_the_price_where_an_answer_is_too_short():
+    """530 s and 1530 s are said. Runs of 500 s and 1500 s take 1000 s in the mean."""
     found = of_weights().costs(knowing(), [case(500.0, 500.0), case(1500.0, 1500.0)])
-    assert found == pytest.approx([(30 / 2000 + 30 / 4000) / 2] * 2)
+    assert found == pytest.approx([30.0, 30.0])
     found = of_weights().costs(knowing(), [case(500.0, 440.0), case(1500.0, 1560.0)])
-    short = ((30 + 1000) / 2000 + (30 + 3000) / 4000) / 2
-    assert found == pytest.approx([(90 / 2000 + 90 / 4000) / 2, short])
+    assert found == pytest.approx([90.0, 30.0 + 3 * 1000.0])
 
 
 @pytest.mark.parametrize("nearer", [(False, False), (True, False), (False, True)])

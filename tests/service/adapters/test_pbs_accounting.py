@@ -132,7 +132,7 @@ def changed(old, new, job="901", kind="E"):
 @pytest.mark.parametrize(
     ("written", "processors"),
     [
-        ("ncpus=8 Resource_List.nodes=2:ppn=8", 8),
+        ("ncpus=8 Resource_List.nodes=2:ppn=8", 16),
         ("nodes=2:ppn=4+1", 9),
         ("nodes=hosta:ppn=2+3", 5),
         ("nodes=0", 7),
@@ -140,7 +140,7 @@ def changed(old, new, job="901", kind="E"):
         ("nodect=1", 7),
     ],
 )
-def test_cores_are_counted_then_read_from_the_nodes_then_from_the_slots(written, processors):
+def test_cores_are_counted_or_read_from_the_nodes_then_from_the_slots(written, processors):
     told = changed("Resource_List.ncpus=8", f"Resource_List.{written} total_execution_slots=7")
     assert told.submission.requested_processors == processors
 
@@ -207,3 +207,26 @@ def test_a_record_of_thousands_of_nodes_is_read_and_one_without_end_is_not():
     large = line + " exec_host=" + "n0001/0*128+" * 20_000
     assert completion_of(large).completion.runtime == 600
     assert reason(large + "n0002/0+" * 50_000) is Reason.TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("says", "processors"),
+    [
+        ("Resource_List.ncpus=1 Resource_List.nodes=1:ppn=4:avx", 4),  # ncpus is a default
+        ("Resource_List.ncpus=16 Resource_List.nodes=2", 16),
+        ("Resource_List.nodes=1 Resource_List.procs=24", 24),
+        ("Resource_List.nodes=2u-a:ppn=2+2u-b:ppn=2", 4),  # names, not two nodes
+        ("Resource_List.neednodes=c1 exec_host=c1/5", 1),
+        ("exec_host=c1/0+c1/1+c2/7", 3),
+        ("exec_host=c1/0-3,8+c2/4-5", 7),
+        ("exec_host=c1/0*8+c2/1*4", 12),
+        ("exec_host=c1", 1),
+        ("", None),
+    ],
+)
+def test_the_processors_are_the_most_that_a_record_asks_for_or_else_those_given(says, processors):
+    record = (
+        "02/03/2031 04:15:06;E;1.hill;user=carol ctime=1927857600 start=1927857906 end=1927858506 "
+        f"Resource_List.walltime=01:00:00 {says}"
+    )
+    assert completion_of(record).completion.submission.requested_processors == processors

@@ -49,6 +49,11 @@ def test_a_broken_job_spoils_no_other():
     assert isinstance(third, SkippedError)
 
 
+def test_jobs_of_squeue_are_not_taken_for_jobs_that_never_ran():
+    body = (DATA / "squeue_22.05.json").read_bytes()
+    assert {outcome.reason for _, outcome in read_sacct_json(body)} == {Reason.MALFORMED}
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"jobs": 3}', b"[1]"])
 def test_what_is_no_export_is_refused(body):
     with pytest.raises(SkippedError):

@@ -214,6 +214,8 @@ def cells(**changes):
         ({"reqcpus": "4", "reqtres": "cpu=8", "ncpus": "16"}, 4),
         ({"reqcpus": "", "reqtres": "cpu=8", "ncpus": "16"}, 8),
         ({"reqcpus": "", "reqtres": "", "ncpus": "16"}, 16),
+        ({"reqcpus": "", "reqtres": "", "ncpus": "", "alloccpus": "4"}, 4),
+        ({"reqcpus": "", "reqtres": "", "ncpus": "", "alloctres": "billing=9,cpu=8"}, 8),
     ],
 )
 def test_the_processors_are_those_asked_for_or_else_those_given(changes, processors):
@@ -241,6 +243,7 @@ def test_memory_for_each_node_counts_the_nodes_asked_for(nodes, reqmem, kibibyte
         {"state": "PENDING"},
         {"nodelist": "None assigned"},
         {"alloctres": "", "elapsedraw": "0"},
+        {"allocnodes": "0", "elapsedraw": "0"},
     ],
 )
 def test_a_row_of_a_job_that_waited_is_no_run(changes):
@@ -263,6 +266,82 @@ def test_the_export_for_xdmod_needs_no_header():
     assert second.completion.submission.application == "a|b"
     assert second.completion.submission.requested_walltime == 26 * 3600 + 180
     assert third.reason is Reason.NO_LIMIT
+
+
+XDMOD_ROW = (
+    "{id}|{id}|hill|batch|normal|zeolite|chem|3100|carol|3001|2031-02-03T04:00:00"
+    "|2031-02-03T04:00:00|2031-02-03T04:05:06|2031-02-03T04:15:06|00:10:00|0:0|COMPLETED|1|8|8"
+    "|16000Mn|cpu=8,mem=16000M,node=1|billing=8,cpu=8,node=1|01:00:00|c1|{name}\n"
+)
+"""As Open XDMoD reads it today: as many columns as once, but others."""
+
+
+def test_the_export_for_xdmod_of_today_has_other_columns_than_that_of_old():
+    first, second = outcomes(
+        [XDMOD_ROW.format(id=8, name="relax"), XDMOD_ROW.format(id=9, name="a|b")]
+    )
+    run = first.completion
+    assert (run.submission.user, run.submission.group) == ("carol", "chem")
+    assert (run.submission.project, run.submission.queue) == ("zeolite", "batch")
+    assert (run.submission.submit_time, run.start_time) == (1927857600, 1927857906)
+    assert (run.runtime, run.status) == (600, Status.COMPLETED)
+    assert second.completion.submission.application == "a|b"
+
+
+def test_a_row_that_nothing_names_is_read_only_where_it_looks_like_the_export():
+    row = XDMOD_ROW.format(id=8, name="relax").replace("|normal|", "|normal|more|").split("|")
+    (outcome,) = outcomes(["|".join(row[:-1]) + "\n"])
+    assert outcome.reason is Reason.MALFORMED
+
+
+LATE = "User|JobID|JobName|Submit|Start|End|Timelimit|State|NCPUS\n"
+LATE_ROW = (
+    "carol|7|relax|2031-02-03T04:00:00|2031-02-03T04:05:06|2031-02-03T04:15:06"
+    "|01:00:00|COMPLETED|8\n"
+)
+LATE_STEP = LATE_ROW.replace("carol|7|relax", "|7.batch|batch")
+
+
+def test_the_number_of_the_job_may_be_in_any_column():
+    run, step = outcomes([LATE, LATE_ROW, LATE_STEP])
+    assert (run.completion.submission.job_id, run.completion.submission.user) == ("7", "carol")
+    assert run.completion.runtime == 600
+    assert step.reason is Reason.STEP
+
+
+@pytest.mark.parametrize("separator", [",", ";", "^", "\t"])
+def test_the_line_of_names_shows_the_separator(separator):
+    lines = [line.replace("|", separator) for line in (LATE, LATE_ROW)]
+    assert outcomes(lines) == outcomes([LATE, LATE_ROW])
+
+
+def test_a_row_cut_in_the_middle_spoils_no_other_where_the_number_comes_later():
+    cut, whole = outcomes([LATE, LATE_ROW[:30] + "\n", LATE_ROW])
+    assert cut.reason is Reason.MALFORMED
+    assert [whole] == outcomes([LATE, LATE_ROW])
+
+
+def test_files_put_together_name_their_columns_again():
+    assert len(outcomes([LATE, LATE_ROW, LATE, LATE_ROW])) == 2
+    other = LATE.replace("User|JobID", "JobID|User")
+    assert [found.reason for found in outcomes([LATE, other])] == [Reason.MALFORMED]
+
+
+@pytest.mark.parametrize("column", ["Submit", "Start", "End", "Timelimit"])
+def test_a_file_that_lacks_a_column_is_refused_as_a_whole(column):
+    with pytest.raises(SkippedError, match="a column is missing"):
+        outcomes([LATE.replace(f"|{column}|", "|Comment|"), LATE_ROW])
+
+
+def test_a_job_that_was_cancelled_while_it_waited_is_no_run_whatever_the_columns():
+    waited = LATE_ROW.replace("COMPLETED", "CANCELLED by 1003").replace("04:15:06", "04:05:06")
+    assert [found.reason for found in outcomes([LATE, waited])] == [Reason.NEVER_RAN]
+    given = [LATE.replace("|NCPUS", "|NCPUS|NodeList"), waited.replace("|8\n", "|8|c1\n")]
+    assert [found.completion.runtime for found in outcomes(given)] == [0]
+
+
+def test_empty_lines_are_counted():
+    assert [number for number, _ in read_sacct([LATE, "\n", LATE_ROW])] == [3]
 
 
 def test_columns_can_be_named_by_the_caller():

@@ -62,6 +62,20 @@ def test_a_compressed_export_for_xdmod_is_imported_under_another_name(
     assert {run.submission.cluster for run in stored(sqlite_url)} == {"dale"}
 
 
+@pytest.mark.parametrize("separator", ["|", "\x1f", ",", "\t"])
+def test_what_sacct_prints_is_recognised_with_its_columns_in_any_order(
+    walltimed, tmp_path, separator
+):
+    rows = [
+        "User|JobID|Submit|Start|End|Timelimit|State",
+        "carol|7|2031-02-03T04:00:00|2031-02-03T04:05:06|2031-02-03T04:15:06|01:00:00|COMPLETED",
+    ]
+    file = tmp_path / "sacct.txt"
+    file.write_text("\ufeff" + "\n".join(rows).replace("|", separator) + "\n")
+    code, (report,) = walltimed("import", str(file))
+    assert (code, report["accepted"]) == (0, 1)
+
+
 def test_jobs_can_be_imported_under_the_name_that_clusters_have_by_default(walltimed, sqlite_url):
     sacct = str(DATA / "slurm" / "sacct.txt")
     code, (report,) = walltimed("import", "-f", "sacct", "--cluster", "default", sacct)

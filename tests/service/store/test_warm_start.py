@@ -119,6 +119,15 @@ def test_an_empty_history_has_nothing_to_read(store):
     assert part_of(store, Memory(window_seconds=inf)) == []
 
 
+def test_of_the_clusters_that_are_wanted_those_without_history_have_nothing_to_read(store):
+    store.write([reported(*(a_run("1", cluster=name) for name in ("north", "south")))])
+    memories = [Memory(latest_jobs=2), Memory(window_seconds=9.0), Memory(window_seconds=inf)]
+    for memory in memories:
+        reader, [runs] = store.warm_start([memory], NOW, ["east", "north"])
+        reader.close()
+        assert [run.submission.cluster for run in runs] == ["north"]
+
+
 @pytest.mark.parametrize("method", ["max-usage", "last-two", "percentile"])
 def test_a_predictor_answers_after_a_warm_start_as_after_the_whole_log(store, log, method):
     warm, whole = create(method), create(method)

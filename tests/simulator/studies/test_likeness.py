@@ -6,12 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import Weights, shipped
+from predictors.methods.attention_weights import NOTHING_LEARNED, Weights, shipped
+from predictors.methods.last_two import LastTwo
+from predictors.methods.least_cost import LeastCost
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.simulated import SimulatedRounds
 from simulator.replay.tradeoff import Point, curve_of
 from simulator.studies.likeness import (
     PRICES,
     REFERENCE_PRICES,
     Likeness,
+    estimates_of,
     play,
     runs,
     tables,
@@ -110,6 +115,94 @@ def test_shipped_weights_are_played_to_one_log_without_learning(site):
     assert at_one.error == pytest.approx(sum(wrong) / 60)
     assert at_one.underestimation_rate == pytest.approx(sum(short) / 60)
     assert found.further[-1].underestimation_rate < at_one.underestimation_rate
+
+
+class Told(SimulatedRounds):
+    """Rounds that choose nothing, and keep what they are told."""
+
+    def __init__(self, first: str) -> None:
+        attention = Attention(weights=shipped())
+        super().__init__(attention, first=first, prices=PRICES, plan=TuningPlan(), every=0)
+        self.told = []
+
+    def observe(self, run, said) -> None:
+        self.told.append((run, said))
+        super().observe(run, said)
+
+
+@pytest.fixture
+def jobs(site):
+    """The first 20 runs of the site."""
+    return runs_of(site, 20)
+
+
+def test_every_method_answers_from_the_runs_that_had_ended(jobs):
+    """Every other one ends 20 s after the next submission, and says nothing of that job."""
+    said = estimates_of(jobs, Told("attention"), NOTHING_LEARNED)
+    alone = {
+        "last-two": LastTwo(),
+        "least-cost, price=0.3": LeastCost(price=0.3),
+        "least-cost, price=1000": LeastCost(price=1000.0),
+        "frozen, price=3": Attention(weights=NOTHING_LEARNED, price=3.0),
+        "adapted, price=3": Attention(price=3.0),
+        "adapted, price=30": Attention(price=30.0),
+        "adapted, price=1000": Attention(price=1000.0),
+        "auto, price=10": Attention(price=10.0),
+    }
+    for label, method in alone.items():
+        waiting, expected = [], []
+        for run in jobs:
+            now = run.submission.submit_time
+            for ended in [each for each in waiting if each.end_time <= now]:
+                method.observe(ended)
+            waiting = [each for each in waiting if each.end_time > now] + [run]
+            expected.append(method.predict(run.submission).predicted_walltime)
+        assert said[label] == pytest.approx(expected), label
+
+
+def test_auto_answers_with_the_method_that_rounds_have_chosen(jobs):
+    said = estimates_of(jobs, Told("least-cost"), NOTHING_LEARNED)
+    for price in PRICES:
+        assert (said[f"auto, price={price:g}"] == said[f"least-cost, price={price:g}"]).all()
+    assert (said["auto, price=3"] != said["adapted, price=3"]).any()
+
+
+def test_rounds_are_told_of_each_run_that_ended_what_was_said_at_its_submission(jobs):
+    rounds = Told("attention")
+    said = estimates_of(jobs, rounds, NOTHING_LEARNED)
+    assert [run for run, _ in rounds.told] == sorted(jobs, key=lambda run: run.end_time)
+    for run, answers in rounds.told:
+        for method, label in (("attention", "adapted"), ("least-cost", "least-cost")):
+            of_run = [said[f"{label}, price={price:g}"][jobs.index(run)] for price in PRICES]
+            assert answers[method].tolist() == of_run
+
+
+def test_points_are_of_the_methods_and_prices_that_they_stand_for(site):
+    (part,) = runs([site], 20, weights="shipped")
+    found = play(part)
+    prices = ["0", "0.3", "1", "3", "10"]
+    ours = {"frozen": found.attention, "adapted": found.adapted, "auto": found.auto}
+    for kind, points in ours.items():
+        assert [point.setting for point in points] == [f"{kind}, price={each}" for each in prices]
+    assert [point.setting for point in found.further] == [
+        f"adapted, price={each}" for each in ("30", "100", "300", "1000")
+    ]
+    assert sorted(point.setting for point in found.reference.points) == [
+        f"least-cost, price={each}" for each in sorted((*prices, "0.1", "30", "100", "300", "1000"))
+    ]
+    assert len(found.published) == 7
+    assert (found.name, found.jobs, found.mean_runtime, found.rounds) == ("site", 20, 90, (0, 0, 0))
+
+
+def test_a_run_beyond_its_request_counts_as_the_request(site):
+    """Of two jobs that ask for 600 s, which is predicted, one runs for 6,000 s and one for 60 s."""
+    site.write_text(site.read_text().splitlines()[0].replace(" 60 ", " 6000 ", 1) + "\n")
+    with site.open("a") as more:
+        more.write("1 100 0 60 1 -1 -1 1 600 -1 1 7 1 1 1 1 -1 -1\n")
+    (part,) = runs([site], None, weights="shipped")
+    found = play(part)
+    assert found.mean_runtime == 330
+    assert {(point.underestimation_rate, point.error) for point in found.adapted} == {(0.0, 270.0)}
 
 
 def test_weights_of_a_file_are_played_but_not_to_a_log_that_they_know(site, tmp_path):

@@ -12,7 +12,7 @@ from simulator.learning.training import LearningUnavailableError
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
 from simulator.studies.simulations import Simulation
-from simulator.studies.study import Takes, names_of, play_all
+from simulator.studies.study import StudyError, Takes, names_of, play_all, require_machines
 from simulator.traces.cleaning import NoJobError
 from simulator.traces.files import text_writer
 from simulator.traces.swf import MalformedLineError, Reject, write_swf
@@ -107,6 +107,18 @@ def test_a_paper_s_log_without_jobs_is_refused(name, tmp_path):
     for part in study.runs([tmp_path], None):
         with pytest.raises(NoJobError, match=r"swf\.gz has no job"):
             study.play(part)
+
+
+def test_the_first_log_of_an_unknown_machine_is_named(tmp_path):
+    """A log without jobs is left to the study, which says that it has none."""
+    job = "1 0 0 60 2 -1 -1 2 600 -1 1 7 1 1 1 1 -1 -1\n"
+    texts = {"known": f"; MaxNodes: 4\n{job}", "empty": "; Note: none\n", "one": job, "two": job}
+    logs = [tmp_path / name for name in texts]
+    for log in logs:
+        log.write_text(texts[log.name])
+    require_machines(logs[:2])
+    with pytest.raises(StudyError, match=r"^one does not tell the size"):
+        require_machines(logs)
 
 
 def test_logs_are_told_apart_by_their_files_or_by_their_paths():

@@ -12,6 +12,7 @@ from simulator.traces.swf import (
     DamagedFileError,
     MalformedLineError,
     parse_header,
+    read_header,
     read_swf,
     write_swf,
 )
@@ -83,6 +84,46 @@ def test_keys_of_the_format_may_be_indented_as_in_lpc_egee():
         "Version": "2.2",
         "Note": "Jobs are serial,\nmostly: all but three.",
     }
+
+
+@pytest.mark.parametrize(
+    ("comments", "header"),
+    [
+        # An address and a time have no space behind the colon, and a word of a text no capital.
+        (
+            ["; Note: see", ";   http://x.org", ";   At 10:30"],
+            {"Note": "see\nhttp://x.org\nAt 10:30"},
+        ),
+        (["; Note: all", ";   mostly: serial"], {"Note": "all\nmostly: serial"}),
+        (["; Note: all", ";   Mostly:serial"], {"Note": "all\nMostly:serial"}),
+        (["; Note: all", ";\tMaxProcs:\t8"], {"Note": "all", "MaxProcs": "8"}),
+        (["; Note: all", ";   MaxProcs: 8"], {"Note": "all", "MaxProcs": "8"}),
+        # Beside the semicolon a key needs neither.
+        (
+            [";computer:Hill  ", "; installation:Valley"],
+            {"computer": "Hill", "installation": "Valley"},
+        ),
+        (["; Note:", ";   of two lines"], {"Note": "\nof two lines"}),
+        (["; of nothing", "; Note: all"], {"Note": "all"}),
+        ([], {}),
+    ],
+)
+def test_what_is_a_key_and_what_goes_on_with_a_value(comments, header):
+    assert parse_header(comments) == header
+
+
+def test_a_header_is_read_with_the_comments_behind_jobs(tmp_path):
+    path = tmp_path / "trace.swf"
+    path.write_bytes(b"; Version: 2.2\n" + LINE.encode() + b"\n; MaxProcs: 128\n")
+    assert read_header(path) == {"Version": "2.2", "MaxProcs": "128"}
+    path.write_text(LINE)
+    assert read_header(path) == {}
+
+
+def test_what_has_no_job_has_no_header(tmp_path):
+    path = tmp_path / "trace.swf"
+    path.write_text("; MaxProcs: 128\n\n   \n")
+    assert read_header(path) is None
 
 
 def test_a_header_without_size_or_start_leaves_them_open():
