@@ -66,7 +66,7 @@ def shown_by(command, timeout):
 def document_in(text, source):
     """JSON as PBS prints it: before 23.06 a user's variable can make it something else.
 
-    Such are FOO=005, which stands there as a number, and a value with \\, or \\' in it.
+    Such are FOO=005, which stands there as a number, and a backslash before a comma.
     """
     try:
         return json.loads(text, strict=False)

@@ -16,7 +16,6 @@ from service.adapters.slurm.submit_line import requested_limit
 from service.adapters.values import clock, count, moment, number, text
 from service.store.types import ReportedCompletion
 
-
 _GIVEN = frozenset({"alloctres", "allocnodes", "nodelist"})
 
 
