@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.console import CommandError, ExitCode, out, print_json
+from service.cli.console import CommandError, ExitCode, cell, out, print_json
 from service.cli.for_users.connection import (
     ClusterName,
     TokenFile,
@@ -171,15 +171,8 @@ def as_table_file(answer: dict[str, Any]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(names)
     for row in rows_of(answer):
-        writer.writerow(safe(row[name]) for name in names)
+        writer.writerow(cell(row[name]) for name in names)
     return file.getvalue()
-
-
-def safe(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: users choose the names of their jobs."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value
 
 
 def as_page(answer: dict[str, Any]) -> str:

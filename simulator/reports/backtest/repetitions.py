@@ -51,6 +51,20 @@ class GroupMeans(NamedTuple):
     bounded_slowdown: Values
 
 
+class Waits(NamedTuple):
+    """Simulated waits of the jobs whose wait is in the log; seconds.
+
+    Attributes:
+        mean: over these jobs; 0 if there is none.
+        quantiles: at ``QUANTILES``.
+        by_month: means; NaN for a month without such a job.
+    """
+
+    mean: float
+    quantiles: Values
+    by_month: Values
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
     """What came of one play of the log; times are seconds.
@@ -67,6 +81,7 @@ class Play:
         error: mean distance of the estimate from the runtime.
         underestimation_rate: share of the jobs that run longer than estimated.
         wait_quantiles: waits at ``QUANTILES``.
+        where_logged: waits of the jobs whose wait is in the log.
         estimate_quantiles: first estimates at ``QUANTILES``.
         groups: means by kind of group.
     """
@@ -86,6 +101,7 @@ class Play:
     error: float
     underestimation_rate: float
     wait_quantiles: Values
+    where_logged: Waits
     estimate_quantiles: Values
     groups: Mapping[str, GroupMeans]
 
@@ -164,8 +180,22 @@ def _play_of(site: Site, task: Task, schedules: Sequence[Schedule]) -> Play:
         error=mean_absolute_error(estimate, runtime),
         underestimation_rate=underestimation_rate(estimate, runtime),
         wait_quantiles=np.quantile(waits, QUANTILES),
+        where_logged=_where_logged(site, workloads, waits),
         estimate_quantiles=np.quantile(estimate, QUANTILES),
         groups={each.kind: _means(each, places, waits, slowdowns) for each in site.groupings},
+    )
+
+
+def _where_logged(site: Site, workloads: Sequence[Workload], waits: Integers) -> Waits:
+    logged = np.concatenate([workload.trace.wait for workload in workloads]) >= 0
+    places, found = site.places(workloads)[logged], waits[logged]
+    months = next((each for each in site.groupings if each.kind == "months"), None)
+    return Waits(
+        mean=float(found.mean()) if len(found) else 0.0,
+        quantiles=np.quantile(found, QUANTILES) if len(found) else np.zeros_like(QUANTILES),
+        by_month=_means(months, places, found, found.astype(np.float64)).wait
+        if months
+        else np.zeros(0),
     )
 
 
