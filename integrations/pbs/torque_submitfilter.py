@@ -89,7 +89,7 @@ def cores(nodes):
     """Cores of ``2:ppn=8+1``."""
     total = 0
     for chunk in (nodes or "1").split("+"):
-        machines = re.match(r"\d+", chunk)
+        machines = re.match(r"\d+(?=[:#]|$)", chunk)  # the name of a node may begin with a digit
         each = re.search(r"ppn=(\d+)", chunk)
         total += (int(machines.group()) if machines else 1) * (int(each.group(1)) if each else 1)
     return max(1, total)

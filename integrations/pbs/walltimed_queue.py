@@ -31,6 +31,10 @@ RUNNING, WAITING, HELD = ("R", "E", "S", "U"), ("Q",), ("H", "W", "T")
 LONGEST, MOST_CORES, MOST_MEMORY = 1e9, 2**31 - 1, 1e15  # seconds, KiB: the service takes no more
 LONGEST_PAUSE = 300.0
 REFUSED = (401, 403)
+ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+GOOD_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|[\"\\/bfnrt])")
+BARE = re.compile(r'^(\s*"(?:[^"\\\n]|\\.)*"\s*:\s*)([^\s"{\[][^\n]*?)(\s*,?\s*)$', re.MULTILINE)
+PLAIN = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false|null")
 UNITS = {"": 1.0 / 1024, "k": 1.0, "m": 1024.0, "g": 1024.0**2, "t": 1024.0**3}
 MEMORY = re.compile(r"(\d+)([kmgt]?)(b|w)?", re.IGNORECASE)
 
@@ -56,7 +60,33 @@ def shown_by(command, timeout):
     if printed.returncode:
         said = printed.stderr.decode("utf-8", "replace").strip()
         raise OSError(f"{command[0]} failed: {said[:300]}")
-    return json.loads(printed.stdout.decode("utf-8", "replace"), strict=False)
+    return document_in(printed.stdout.decode("utf-8", "replace"), command[0])
+
+
+def document_in(text, source):
+    """JSON as PBS prints it: before 23.06 a user's variable can make it something else.
+
+    Such are FOO=005, which stands there as a number, and a backslash before a comma.
+    """
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:
+        mended = BARE.sub(quoted, ESCAPE.sub(known_escape, text))
+    try:
+        return json.loads(mended, strict=False)
+    except ValueError as error:
+        raise ValueError(f"{source} printed what is no JSON: {error}") from error
+
+
+def known_escape(match):
+    """The escape if JSON has it, else what it stands before."""
+    return match.group() if GOOD_ESCAPE.fullmatch(match.group()) else match.group(1)
+
+
+def quoted(match):
+    """A member whose value stands there without quotes, with quotes if it is no number."""
+    start, value, end = match.groups()
+    return start + (value if PLAIN.fullmatch(value) else json.dumps(value)) + end
 
 
 def seconds(clock):

@@ -132,7 +132,7 @@ def _processors(values: Mapping[str, str]) -> int | None:
     asked = (
         count(values.get("Resource_List.ncpus")),
         count(values.get("Resource_List.procs")),
-        _cores(values.get("Resource_List.nodes")),
+        cores_of(values.get("Resource_List.nodes")),
     )
     return (
         max((each for each in asked if each), default=None)
@@ -141,7 +141,8 @@ def _processors(values: Mapping[str, str]) -> int | None:
     )
 
 
-def _cores(nodes: str | None) -> int | None:
+def cores_of(nodes: str | None) -> int | None:
+    """Processors of ``2:ppn=8+node7:ppn=4``; None if it asks for none."""
     if not nodes:
         return None
     found = [(_MACHINES.match(chunk), _CORES.search(chunk)) for chunk in nodes.split("+")]

@@ -13,6 +13,10 @@ class Reason(StrEnum):
     MALFORMED = "not a record of this format"
     TOO_LARGE = "larger than any record"
     AMBIGUOUS = "separators inside a value leave more than one reading"
+    NO_COLUMN = (
+        "a column is missing: it takes JobIDRaw or JobID, Submit, Start, End, and Timelimit or "
+        "TimelimitRaw"
+    )
     OTHER_RECORD = "a record of another kind"
     STEP = "a step, not a job"
     ARRAY = "a job array as a whole, its tasks have records of their own"
@@ -29,7 +33,13 @@ class Reason(StrEnum):
     @property
     def is_damage(self) -> bool:
         """Whether the record itself is broken, not merely of no use."""
-        return self in {Reason.MALFORMED, Reason.AMBIGUOUS, Reason.TOO_LARGE, Reason.NO_JOB_ID}
+        return self in {
+            Reason.MALFORMED,
+            Reason.AMBIGUOUS,
+            Reason.TOO_LARGE,
+            Reason.NO_JOB_ID,
+            Reason.NO_COLUMN,
+        }
 
 
 class SkippedError(Exception):

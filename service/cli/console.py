@@ -70,6 +70,13 @@ def print_json(value: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
+def cell(value: Any) -> Any:
+    """A value in CSV that no spreadsheet takes for a formula: users choose names of their jobs."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
 class RateColumn(ProgressColumn):
     """Steps per second, such as ``12,345 lines/s``."""
 

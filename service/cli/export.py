@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.console import CommandError, ExitCode, err
+from service.cli.console import CommandError, ExitCode, cell, err
 from service.cli.extras import missing
 from service.cli.for_users.times import period_of
 from service.cli.options import ConfigFile, DatabaseUrl, load_settings
@@ -67,7 +67,8 @@ def export(
     """Write the runs that the store holds, for a spreadsheet, XDMoD or a paper.
 
     Runs come in the order of their submission, with the names that the store has: pseudonyms
-    stay. Parquet needs pyarrow.
+    stay. In CSV a name that a spreadsheet would compute, such as =1+1, has an apostrophe before
+    it. Parquet, which has names as they are, needs pyarrow.
 
     For example:
 
@@ -146,7 +147,7 @@ def write_text(runs: "Iterator[Completion]", out: IO[str], swf_of: str | None) -
         return
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(map(row_of, runs))
+    writer.writerows(map(cell, row_of(run)) for run in runs)
 
 
 def needed(output: Path | None) -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.console import CommandError, ExitCode, out, print_json
+from service.cli.console import CommandError, ExitCode, cell, out, print_json
 from service.cli.for_users.connection import (
     ClusterName,
     TokenFile,
@@ -171,15 +171,8 @@ def as_table_file(answer: dict[str, Any]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(names)
     for row in rows_of(answer):
-        writer.writerow(safe(row[name]) for name in names)
+        writer.writerow(cell(row[name]) for name in names)
     return file.getvalue()
-
-
-def safe(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: users choose the names of their jobs."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value
 
 
 def as_page(answer: dict[str, Any]) -> str:
@@ -275,6 +268,8 @@ def write_mails(
     client: "Client", answer: dict[str, Any], period: dict[str, float], directory: Path
 ) -> int:
     """Write a text for each user who has something to gain; how many these are."""
+    from simulator.traces.files import write_whole
+
     directory.mkdir(parents=True, exist_ok=True)
     written = 0
     for row in answer["users"]:
@@ -284,7 +279,7 @@ def write_mails(
         better = [each for each in own["applications"] if each["suggested_request"] is not None]
         if better:
             file = directory / f"{file_name(row['user'])}.txt"
-            file.write_text(mail(row["user"], own, better))
+            write_whole(file, mail(row["user"], own, better))
             written += 1
     return written
 

@@ -223,7 +223,7 @@ def simulate(
     """
     need("matplotlib", for_=report)
     from simulator.reports.comparison import Shaking, tables
-    from simulator.scheduling.estimates import predictions_of
+    from simulator.scheduling.estimates import FILE, predictions_of
     from simulator.scheduling.schedule_file import write_csv, write_result
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
     from simulator.traces.cleaning import NoJobError
@@ -263,6 +263,9 @@ def simulate(
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
         raise NoJobError(name_of(trace), "simulated", workload.counts)
+    files = [each.removeprefix(FILE) for each in estimates or () if each.startswith(FILE)]
+    for each in (*([requests] if requests else []), *files):
+        tell_unpredicted(each, workload)
     shaking = Shaking(shake, repeat or REPETITIONS) if shake else None
     outcomes = combinations.play(log, workload, shaking, quiet=as_json)
     if output:
@@ -283,6 +286,20 @@ def simulate(
         print_tables(f"{listed}\n{tables(outcomes, wide=wide)}", wide=wide)
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def tell_unpredicted(text: str, workload: "Workload") -> None:
+    """Say how many jobs a file of predictions does not know: it may be of another log."""
+    from simulator.scheduling.estimates import predictions_of
+
+    known = predictions_of(text)
+    missing = sum(job not in known for job in workload.trace.job.tolist())
+    if missing:
+        err.print(
+            f"{text} has no prediction of {missing:,} of {len(workload):,} jobs; their "
+            "requests are taken.",
+            soft_wrap=True, markup=False,
+        )  # fmt: skip
 
 
 def refuse_idle(

@@ -20,12 +20,16 @@ RUNS = 400
 
 
 def compile_methods(*names: str) -> None:
-    """Ask methods, and all that stands beside them."""
+    """Ask methods, and all that stands beside them.
+
+    The site's settings change nothing in what is compiled, and this user may not be able to read
+    them: the defaults do.
+    """
     from service.metrics import Metrics
     from service.settings import Settings
     from service.worker.live_state import LiveState
 
-    LiveState(Settings(config=None), Metrics()).rehearse(names)
+    LiveState(Settings.model_construct(), Metrics()).rehearse(names)
 
 
 def compile_attention() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
@@ -142,7 +143,8 @@ class Gate:
         """Let the request pass by what its head says, before anything of its body is read.
 
         Raises:
-            MalformedRequestError: it does not name its host, as HTTP/1.1 has it.
+            MalformedRequestError: it does not name its host, as HTTP/1.1 has it, or has an address
+                that is no text.
             ForbiddenError: it uses a name that is none of the service's, or too weak a token.
             MissingTokenError: it needs a token.
             UnsupportedMediaTypeError: its body is encoded.
@@ -155,6 +157,8 @@ class Gate:
             self._names.check(host, headers.get(b"origin"))
         if not endpoint.is_open:
             connection[CALLER] = await self._admitted(connection, headers, endpoint)
+        check_is_text(connection.get("raw_path") or b"")
+        check_is_text(connection.get("query_string") or b"")
         if endpoint.is_for_filters and host == FILTERS_HOST:
             self._metrics.requests.asked_by(headers.get(b"user-agent", b""))
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
@@ -215,6 +219,20 @@ def headers_of_interest(connection: Connection) -> dict[bytes, bytes]:
                 raise MalformedRequestError("The request has two Host headers.")
             found[name] = value
     return found
+
+
+def check_is_text(address: bytes) -> None:
+    """Refuse a path or query such as ``%ff``: Starlette would read another character into it.
+
+    Raises:
+        MalformedRequestError: what the percent signs stand for is not UTF-8.
+    """
+    if b"%" not in address:
+        return
+    try:
+        unquote_to_bytes(address).decode()
+    except UnicodeDecodeError:
+        raise MalformedRequestError("The path or the query is not UTF-8.") from None
 
 
 def without_body(send: Send) -> Send:

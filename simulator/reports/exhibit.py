@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from simulator.reports.tables import text_table
+from simulator.traces.files import text_writer
 
 Value = float | None
 """None where there is no number."""
@@ -102,7 +103,7 @@ class Exhibit:
 
     def write_csv(self, path: Path) -> None:
         """Write a line for each number."""
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with text_writer(path, encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(HEADS)
             for panel in self.panels:

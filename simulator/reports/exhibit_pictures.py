@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from simulator.reports.exhibit import Exhibit, Panel, Value
-from simulator.reports.replay_pictures import ACTUAL_COLOUR, METHOD_COLOURS, STYLE
+from simulator.reports.replay_pictures import ACTUAL_COLOUR, METHOD_COLOURS, STYLE, save
 
 COLOURS = (*METHOD_COLOURS, ACTUAL_COLOUR)
 
@@ -34,7 +34,7 @@ def draw(exhibit: Exhibit, path: Path) -> None:
         for axes in grid[len(exhibit.panels) :]:
             axes.set_visible(False)
         figure.suptitle(exhibit.title, x=0.01, ha="left", fontsize=12)
-        figure.savefig(path, metadata={"Software": None})
+        save(figure, path, metadata={"Software": None})
 
 
 def _widest(panels: Sequence[Panel]) -> int:

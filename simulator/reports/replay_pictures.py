@@ -16,6 +16,7 @@ from simulator.replay.percentile_schemes import Swept
 from simulator.replay.trace_replay import Replay
 from simulator.reports import palette
 from simulator.reports.method_summary import user_numbers
+from simulator.traces.files import whole_file
 
 Seconds = NDArray[np.float64]
 
@@ -55,6 +56,12 @@ DURATIONS = {
 """Ticks of a logarithmic time axis, in seconds."""
 
 
+def save(figure: Figure, path: Path, **options: Any) -> None:
+    """Write a picture, in the form that the name of the file ends in, as a whole or not at all."""
+    with whole_file(path) as file:
+        figure.savefig(file, **options)
+
+
 def distributions(played: Replay, path: Path) -> None:
     """Cumulative distributions of actual, requested and predicted walltimes.
 
@@ -73,7 +80,7 @@ def distributions(played: Replay, path: Path) -> None:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         axes.set_title(f"Actual, requested and predicted walltimes of {len(played.runs):,} jobs")
         axes.legend(loc="upper left")
-        figure.savefig(path)
+        save(figure, path)
 
 
 def errors_per_user(played: Replay, path: Path) -> None:
@@ -98,7 +105,7 @@ def errors_per_user(played: Replay, path: Path) -> None:
             axes.set_title(f"{method}: closer than the request for {better:.0%} of {count:,} users")
         panels[-1].set_xlabel("users, by the error of their requests")
         figure.supylabel("average absolute error, hours", fontsize=10)
-        figure.savefig(path)
+        save(figure, path)
 
 
 def accuracy_by_percentile(swept: Swept, of_requests: float, path: Path) -> None:
@@ -119,8 +126,8 @@ def accuracy_by_percentile(swept: Swept, of_requests: float, path: Path) -> None
         axes.set_xticks(range(len(percentiles)), [_percentile_name(each) for each in percentiles])
         axes.set(xlabel="percentile of the usages of similar jobs", ylabel="average accuracy")
         axes.set_title("Accuracy of adjusted requests, by percentile and similarity key")
-        axes.legend(loc="best")
-        figure.savefig(path)
+        figure.legend(loc="outside lower center", ncols=3)
+        save(figure, path)
 
 
 def _percentile_name(percentile: float) -> str:

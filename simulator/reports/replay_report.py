@@ -14,6 +14,7 @@ from simulator.replay.trace_replay import Replay
 from simulator.reports import replay_pictures
 from simulator.reports.method_summary import LEGEND, MethodSummary, summary_table, sweep_table
 from simulator.reports.page import note, page, picture, preformatted, section
+from simulator.traces.files import write_whole
 
 DISTRIBUTIONS = "distributions.png"
 ERRORS_PER_USER = "errors-per-user.png"
@@ -49,11 +50,10 @@ class Report:
             replay_pictures.accuracy_by_percentile(
                 self.by_percentile, self._of_requests(), directory / ACCURACY_BY_PERCENTILE
             )
-        (directory / "table.txt").write_text(self._text(), encoding="utf-8")
-        (directory / "report.json").write_bytes(
-            msgspec.json.format(msgspec.json.encode(self._data()), indent=2) + b"\n"
-        )
-        (directory / "index.html").write_text(self._page(directory), encoding="utf-8")
+        document = msgspec.json.format(msgspec.json.encode(self._data()), indent=2)
+        write_whole(directory / "table.txt", self._text())
+        write_whole(directory / "report.json", document + b"\n")
+        write_whole(directory / "index.html", self._page(directory))
 
     def _of_requests(self) -> float:
         """Average accuracy of requests; as in the schemes, a usage above 1 counts as 1."""

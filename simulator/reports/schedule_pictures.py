@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simulator.reports.comparison import Outcome
 from simulator.reports.palette import colours_of
-from simulator.reports.replay_pictures import METHOD_COLOURS, REQUEST_COLOUR, STYLE
+from simulator.reports.replay_pictures import METHOD_COLOURS, REQUEST_COLOUR, STYLE, save
 from simulator.scheduling.measures import bounded_slowdown, node_notice, wait_error, weighted_wait
 from simulator.scheduling.measures import start_priority as priority_of
 from simulator.scheduling.simulate import Schedule
@@ -104,7 +104,7 @@ def _distributions(series: Sequence[tuple[str, Times]], what: str, title: str, p
         axes.grid(visible=False, axis="x")
         axes.set_title(title)
         axes.legend(loc="best")
-        figure.savefig(path)
+        save(figure, path)
 
 
 def backfilled(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -121,7 +121,7 @@ def backfilled(outcomes: Sequence[Outcome], path: Path) -> None:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0))
         axes.grid(visible=False, axis="y")
         axes.set_title("Jobs that passed a waiting one")
-        figure.savefig(path)
+        save(figure, path)
 
 
 def gains_by_month(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -147,7 +147,7 @@ def gains_by_month(outcomes: Sequence[Outcome], path: Path) -> None:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         panels[-1].set_xlabel("month of the log")
         panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-        figure.savefig(path)
+        save(figure, path)
 
 
 def _months(schedule: Schedule) -> Times:
@@ -185,7 +185,7 @@ def utilisation(outcomes: Sequence[Outcome], path: Path) -> None:
         _date_axis(axes)
         axes.set_title("Utilisation over time")
         figure.legend(loc="outside lower center", ncols=3)
-        figure.savefig(path)
+        save(figure, path)
 
 
 def _held_by_hour(schedule: Schedule) -> tuple[Times, Times]:
@@ -228,7 +228,7 @@ def gantt(outcomes: Sequence[Outcome], path: Path) -> None:
         axes.set_title(
             f"{len(shown):,} jobs around the longest wait, {outcomes[0].label}; backfilled ones red"
         )
-        figure.savefig(path)
+        save(figure, path)
 
 
 def _rows(schedule: Schedule, shown: Times) -> list[tuple[int, list[tuple[int, int]]]]:

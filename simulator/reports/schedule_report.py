@@ -9,6 +9,7 @@ import msgspec
 from simulator.reports import schedule_pictures
 from simulator.reports.comparison import Outcome, tables
 from simulator.reports.page import note, page, picture, preformatted, section
+from simulator.traces.files import write_whole
 
 
 class Drawn(NamedTuple):
@@ -65,15 +66,14 @@ def write_report(
         drawn.draw(outcomes, directory / name)
     text = tables(outcomes)
     listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
-    (directory / "table.txt").write_text(f"{title}\n{listed}\n{text}", encoding="utf-8")
+    write_whole(directory / "table.txt", f"{title}\n{listed}\n{text}")
     document: dict[str, Any] = {
         "title": title,
         "facts": facts,
         "simulations": [each.as_record() for each in outcomes],
     }
-    (directory / "report.json").write_bytes(
-        msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
-    )
+    encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    write_whole(directory / "report.json", encoded + b"\n")
     sections = [
         section("Schedules", preformatted(text)),
         *(
@@ -82,4 +82,4 @@ def write_report(
         ),
         note("The rules of these simulations are listed above; docs/simulator.md defines them."),
     ]
-    (directory / "index.html").write_text(page(title, facts, sections), encoding="utf-8")
+    write_whole(directory / "index.html", page(title, facts, sections))

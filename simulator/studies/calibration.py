@@ -16,7 +16,7 @@ from predictors.base import Question, UncertainPredictor
 from predictors.jobs import Completion
 from predictors.registry import UNCERTAIN, create
 from simulator.replay.trace_replay import steps
-from simulator.reports.replay_pictures import STYLE
+from simulator.reports.replay_pictures import STYLE, save
 from simulator.reports.tables import text_table
 from simulator.studies.study import (
     Played,
@@ -182,7 +182,7 @@ def draw(found: Mapping[str, Calibrated], path: Path) -> None:
                 axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
             axes.set(xlabel="asked", ylabel="got", title=what)
         axes.legend(loc="best", fontsize="small")
-        figure.savefig(path)
+        save(figure, path)
 
 
 class Part(NamedTuple):

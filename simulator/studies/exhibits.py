@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.reports.exhibit import Exhibit
+from simulator.scheduling.processes import in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class Sources:
         """The parts with their results, in the order of the parts."""
         name = getattr(play, "__qualname__", repr(play))
         wanted = [part for part in dict.fromkeys(parts) if (name, part) not in self.known]
-        for part, result in zip(wanted, self.executor.map(play, wanted), strict=True):
+        for part, result in zip(wanted, in_order(self.executor, play, wanted), strict=True):
             self.known[name, part] = result
         return [(part, self.known[name, part]) for part in parts]
 

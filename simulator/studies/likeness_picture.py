@@ -11,7 +11,7 @@ from matplotlib.ticker import PercentFormatter
 
 from simulator.replay.tradeoff import Point
 from simulator.reports.palette import METHODS
-from simulator.reports.replay_pictures import STYLE
+from simulator.reports.replay_pictures import STYLE, save
 
 if TYPE_CHECKING:
     from simulator.studies.likeness import Likeness
@@ -37,7 +37,7 @@ def draw(found: Sequence["Likeness"], path: Path) -> None:
         figure.legend(
             *panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=COLUMNS
         )
-        figure.savefig(path)
+        save(figure, path)
 
 
 def _panel(axes: Axes, log: "Likeness") -> None:

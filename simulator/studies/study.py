@@ -10,10 +10,12 @@ from typing import Any
 
 from predictors.jobs import Completion
 from simulator.reports.page import page, preformatted, section
+from simulator.scheduling.processes import in_order
 from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.studies.exhibits import Exhibits
 from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
 from simulator.traces.completions import completions
+from simulator.traces.files import write_whole
 from simulator.traces.swf import read_header, read_swf
 from simulator.traces.trace import size_of_machine
 
@@ -36,9 +38,9 @@ class StudyError(ValueError):
 def write_text(directory: Path, title: str, text: str, played: Played) -> None:  # noqa: ARG001
     """Write the tables as ``table.txt`` and ``index.html``: a study without pictures."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "table.txt").write_text(f"{title}\n\n{text}", encoding="utf-8")
+    write_whole(directory / "table.txt", f"{title}\n\n{text}")
     shown = page(title, {}, [section("Tables", preformatted(text))])
-    (directory / "index.html").write_text(shown, encoding="utf-8")
+    write_whole(directory / "index.html", shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator
 
     The results come in the order of the parts, and are the same wherever they were made.
     """
-    yield from zip(parts, executor.map(study.play, parts), strict=True)
+    yield from zip(parts, in_order(executor, study.play, parts), strict=True)
 
 
 Naming = Callable[[Path], str]

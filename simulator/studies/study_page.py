@@ -5,12 +5,13 @@ from pathlib import Path
 from simulator.reports.page import page, picture, preformatted, section
 from simulator.reports.schedule_report import PICTURES
 from simulator.studies.simulations import Results
+from simulator.traces.files import write_whole
 
 
 def write_pages(directory: Path, title: str, text: str, results: Results) -> None:
     """Write ``table.txt``, ``index.html`` and one set of pictures for each group of runs."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "table.txt").write_text(f"{title}\n\n{text}", encoding="utf-8")
+    write_whole(directory / "table.txt", f"{title}\n\n{text}")
     sections = [section("Tables", preformatted(text))]
     for group in results.groups():
         outcomes = list(results.of(group).values())
@@ -18,7 +19,7 @@ def write_pages(directory: Path, title: str, text: str, results: Results) -> Non
             path = directory / f"{_file_name(group)}-{name}"
             drawn.draw(outcomes, path)
             sections.append(picture(f"{drawn.title}: {group}", path, drawn.explanation))
-    (directory / "index.html").write_text(page(title, {}, sections), encoding="utf-8")
+    write_whole(directory / "index.html", page(title, {}, sections))
 
 
 def _file_name(group: str) -> str:

@@ -91,10 +91,15 @@ def runs(
         samples: futures that intervals come from.
 
     Raises:
-        StudyError: a policy is not one of ``POLICIES``.
+        StudyError: a policy is not one of ``POLICIES``, or a method is unknown.
     """
     if unknown := set(policy) - set(POLICIES):
         raise StudyError(f"There is no policy {min(unknown)} here.")
+    try:
+        for each in method:
+            Estimates.named(each)
+    except ValueError as error:
+        raise StudyError(str(error)) from error
     sources = [REQUESTED, *(method or METHODS), EXACT]
     return [
         Case(str(path), limit, policy, plans_by, estimates, samples)

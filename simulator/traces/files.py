@@ -133,6 +133,12 @@ def whole_file(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file as ``whole_file`` does; text as UTF-8."""
+    with whole_file(path) as file:
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 def _compressor(suffix: str, file: BinaryIO) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile:
     if suffix == ".gz":
         # Level 9 and an empty name, as in the archive's files.

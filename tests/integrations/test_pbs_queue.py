@@ -71,6 +71,43 @@ def test_jobs_are_read_as_the_service_takes_them(follower):
     assert waiting["4.pbsnode"]["requested_walltime"] == year, "it has no limit"
 
 
+@pytest.mark.parametrize(
+    "variable",
+    [
+        '"FOO":005',
+        '"FOO":0x1A',
+        '"FOO":.5',
+        '"FOO":nan',
+        '"FOO":"it\\\'s"',
+        '"FOO":"a\\,b"',
+        '"FOO":"\\users"',
+        '"FOO":-3.5e+7',
+    ],
+)
+def test_a_variable_of_one_user_does_not_hide_the_queue(follower, options, variable):
+    printed = (CAPTURED / "qstat.json").read_text()
+    variables = f'"0.pbsnode": {{\n   "Variable_List":{{\n    {variable}\n   }},'
+    broken = printed.replace('"0.pbsnode": {', variables, 1)
+    assert broken != printed
+    command = Path(options.qstat)
+    command.with_suffix(".json").write_text(broken)
+    command.write_text(f"#!/bin/sh\nexec cat {command.with_suffix('.json')}\n")
+    taken = follower.snapshot(options)
+    expected = follower.queue_of(captured("qstat"))
+    assert (taken["running"], taken["waiting"]) == (expected["running"], expected["waiting"])
+
+
+def test_what_is_mended_keeps_its_meaning(follower):
+    text = '{\n "A":005,\n "B":"x\\\\y\\n\\,",\n "C":-2,\n "D":{\n  "E":+7\n }\n}'
+    shown = follower.document_in(text, "qstat")
+    assert shown == {"A": "005", "B": "x\\y\n,", "C": -2, "D": {"E": "+7"}}
+
+
+def test_what_is_no_json_is_said_to_be_none(follower):
+    with pytest.raises(ValueError, match="qstat printed what is no JSON"):
+        follower.document_in("Req'd Memory", "qstat")
+
+
 def test_the_tasks_of_an_array_wait_and_the_array_itself_does_not(follower):
     jobs = follower.queue_of(captured("qstat"))
     found = [job["job_id"] for job in jobs["waiting"] if job["application"] == "sweep"]

@@ -86,7 +86,7 @@ def test_a_job_that_asks_for_nothing_is_one_of_a_day_on_one_core(tmp_path):
 
 @pytest.mark.parametrize(
     ("nodes", "cores"),
-    [("0", 1), ("hosta:ppn=2+3", 5), ("2:ppn=4+1", 9)],
+    [("0", 1), ("hosta:ppn=2+3", 5), ("2:ppn=4+1", 9), ("2u-a:ppn=2+3#shared", 5)],
 )
 def test_cores_are_counted_over_all_nodes(tmp_path, nodes, cores):
     assert asked(tmp_path, "-l", f"nodes={nodes}")["requested_processors"] == cores

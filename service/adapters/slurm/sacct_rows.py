@@ -16,6 +16,8 @@ from service.adapters.slurm.submit_line import requested_limit
 from service.adapters.values import clock, count, moment, number, text
 from service.store.types import ReportedCompletion
 
+_GIVEN = frozenset({"alloctres", "allocnodes", "nodelist"})
+
 
 def completion_of(
     row: Mapping[str, str], *, zone: tzinfo, cluster: str | None = None
@@ -34,7 +36,7 @@ def completion_of(
     if _never_ran(row):
         raise SkippedError(Reason.NEVER_RAN)
     processors, memory = trackable_resources(row.get("reqtres"))
-    processors = count(row.get("reqcpus")) or processors or count(row.get("ncpus"))
+    processors = count(row.get("reqcpus")) or processors or _given(row)
     nodes = count(row.get("reqnodes")) or count(row.get("nnodes"))
     start, end = _span(row, zone)
     return ended_run(
@@ -70,11 +72,27 @@ def _span(row: Mapping[str, str], zone: tzinfo) -> tuple[float | None, float | N
     return start, end
 
 
+def _given(row: Mapping[str, str]) -> int | None:
+    """Processors that a job was given."""
+    given, _ = trackable_resources(row.get("alloctres"))
+    return count(row.get("ncpus")) or count(row.get("alloccpus")) or given
+
+
 def _never_ran(row: Mapping[str, str]) -> bool:
-    """Cancelled while it waited: such rows give the time of the cancellation as start and end."""
-    if row.get("state", "").startswith("PENDING") or row.get("nodelist") == "None assigned":
+    """Cancelled while it waited: such rows give the time of the cancellation as start and end.
+
+    Where no column tells what a job was given, one that was cancelled in its first second is
+    taken for one that waited.
+    """
+    state = row.get("state", "")
+    if state.startswith("PENDING") or row.get("nodelist") == "None assigned":
         return True
-    return row.get("alloctres") == "" and not _elapsed(row)
+    if _elapsed(row):
+        return False
+    if row.get("alloctres") == "" or row.get("allocnodes") == "0":
+        return True
+    is_told = not _GIVEN.isdisjoint(row)
+    return not is_told and state.startswith("CANCELLED") and row.get("start") == row.get("end")
 
 
 def _elapsed(row: Mapping[str, str]) -> float | None:

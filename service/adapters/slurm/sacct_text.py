@@ -52,6 +52,12 @@ _SHAPES = {
     "submitline": _COMMAND,
 }
 _IDS = frozenset({"jobid", "jobidraw"})
+_NEEDED = (
+    frozenset({"submit"}),
+    frozenset({"start"}),
+    frozenset({"end"}),
+    frozenset({"timelimit", "timelimitraw", "submitline"}),
+)
 _FREE_TEXT = frozenset({"jobname", "workdir", "submitline", "comment", "constraints"})
 
 
@@ -93,6 +99,9 @@ def read_sacct(
     Without ``columns`` the first line must name them, or it is the header-less export that Open
     XDMoD reads. A line that names the same columns again, as where files were put together, is
     passed over.
+
+    Raises:
+        SkippedError: the line of names lacks one without which no row tells of a run.
     """
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(numbered, None)
@@ -117,7 +126,11 @@ def _named_by(line: str) -> _Layout | None:
         return None
     separator = found[1] or found[2] or "|"
     names = _cleaned(line.rstrip("\r\n").split(separator))
-    return _Layout((names,), separator, is_named=True) if _are_names(names) else None
+    if not _are_names(names):
+        return None
+    if any(needed.isdisjoint(names) for needed in _NEEDED):
+        raise SkippedError(Reason.NO_COLUMN)
+    return _Layout((names,), separator, is_named=True)
 
 
 def _unnamed(line: str, columns: Sequence[str] | None) -> _Layout:

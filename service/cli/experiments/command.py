@@ -2,9 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -181,8 +180,9 @@ def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:
 def executor_of(processes: int | None, dask: str | None) -> Iterator[Executor]:
     """Processes of this machine, or the workers of a Dask cluster."""
     if dask is None:
-        # A fresh process each: a fork of one with compiled code and threads may hang.
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as executor:
+        from simulator.scheduling.processes import several_processes
+
+        with several_processes(processes) as executor:
             yield executor
         return
     try:

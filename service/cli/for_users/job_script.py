@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from service.adapters.pbs import cores_of
 from service.adapters.slurm.submit_line import limit_of
 from service.adapters.values import clock, count, kibibytes
 
@@ -12,6 +13,7 @@ LONGEST = 10_000
 """Lines of a script that are read."""
 
 _SBATCH, _PBS = "#SBATCH", "#PBS"
+_NEXT_COMPONENT = frozenset({"hetjob", "packjob"})
 _CHUNK = re.compile(r"(\d+)?:?(.*)")
 
 SLURM_OPTIONS: Mapping[str, str] = {
@@ -29,23 +31,57 @@ SLURM_OPTIONS: Mapping[str, str] = {
 def request_in(script: str) -> dict[str, Any]:
     """The fields of a submission that a script asks for; what it does not say is not there."""
     lines = script.splitlines()[:LONGEST]
-    slurm = slurm_options(_words(lines, _SBATCH))
-    return from_slurm(slurm) if slurm else from_pbs(_words(lines, _PBS))
+    components = [*map(slurm_options, _components(_words(lines, _SBATCH)))]
+    if any(components):
+        return _together([*map(from_slurm, components)])
+    return from_pbs(_words((line.strip() for line in lines), _PBS))
 
 
 def _words(lines: Iterable[str], mark: str) -> list[str]:
-    """The words behind ``mark``, up to the first command, as the resource managers read them."""
+    """The words behind ``mark``, up to the first command, as the resource managers read them.
+
+    Slurm passes over a mark that is indented.
+    """
     words: list[str] = []
     for line in lines:
         bare = line.strip()
         if bare and not bare.startswith("#"):
             break
-        if bare.startswith(mark):
+        if line.startswith(mark):
             try:
                 words += shlex.split(bare.removeprefix(mark), comments=True)
             except ValueError:  # a quote is not closed
                 continue
     return words
+
+
+def _components(words: Sequence[str]) -> list[list[str]]:
+    """The words of each component of a heterogeneous job; of another job, all."""
+    components: list[list[str]] = [[]]
+    for word in words:
+        if word in _NEXT_COMPONENT:
+            components.append([])
+        else:
+            components[-1].append(word)
+    return components
+
+
+def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Components start together: their processors add up, the longest limit counts."""
+    first, *others = requests
+    if not others:
+        return dict(first)
+    limits = [each["requested_walltime"] for each in requests if "requested_walltime" in each]
+    processors = [each["requested_processors"] for each in requests]
+    memory = [each.get("requested_memory", 0.0) * each["requested_processors"] for each in requests]
+    return {
+        **first,
+        **_known(
+            requested_walltime=max(limits, default=None),
+            requested_processors=sum(processors),
+            requested_memory=sum(memory) / sum(processors) if all(memory) else None,
+        ),
+    }
 
 
 def slurm_options(words: Sequence[str]) -> dict[str, str]:
@@ -55,12 +91,14 @@ def slurm_options(words: Sequence[str]) -> dict[str, str]:
     for word in rest:
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
+            name = _OTHER_NAMES.get(name, name)
             found[name] = value if equals or name not in _TAKING_VALUES else next(rest, "")
         elif word.startswith("-") and (name := SLURM_OPTIONS.get(word[1:2], "")):
             found[name] = word[2:].removeprefix("=") or next(rest, "")
     return found
 
 
+_OTHER_NAMES = {"tasks-per-node": "ntasks-per-node"}
 _TAKING_VALUES = frozenset({*SLURM_OPTIONS.values(), "mem", "mem-per-cpu", "ntasks-per-node"})
 
 
@@ -87,9 +125,8 @@ def from_pbs(words: Sequence[str]) -> dict[str, Any]:
     options = dict(_pbs_options(words))
     resources = dict(_resources(options.get("l", "")))
     processors, chunked = _chunks(resources.get("select", ""))
-    if "nodes" in resources:
-        processors = _nodes(resources["nodes"])
-    processors = processors or count(resources.get("ncpus")) or 1
+    asked = (cores_of(resources.get("nodes")), *map(count, map(resources.get, ("procs", "ncpus"))))
+    processors = processors or max(each or 1 for each in asked)
     memory = chunked or kibibytes(resources.get("mem"), unit="")
     return _known(
         requested_walltime=clock(resources.get("walltime")),
@@ -133,13 +170,6 @@ def _chunks(select: str) -> tuple[int, float]:
         processors += number * (count(parts.get("ncpus")) or 1)
         memory += number * (kibibytes(parts.get("mem"), unit="") or 0.0)
     return processors, memory
-
-
-def _nodes(written: str) -> int:
-    """Processors of Torque's ``2:ppn=8``."""
-    number, _, rest = written.partition(":")
-    each = re.search(r"ppn=(\d+)", rest)
-    return (count(number) or 1) * (int(each[1]) if each else 1)
 
 
 def _known(**fields: Any) -> dict[str, Any]:

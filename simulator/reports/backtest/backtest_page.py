@@ -23,6 +23,7 @@ from simulator.reports.backtest.winners import Change, Changes
 from simulator.reports.palette import name_of_method
 from simulator.reports.words import big, change, changes, counted, duration, less_or_more, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
+from simulator.traces.files import write_whole
 
 LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}
 """Number of the largest gains, and of the largest losses, that are listed of each kind."""
@@ -86,7 +87,7 @@ def write_page(tested: Backtest, path: Path, name: str, facts: Mapping[str, str]
         name: name of the log.
         facts: what else belongs under "How this was computed", such as the command.
     """
-    path.write_text(page(tested, name, facts), encoding="utf-8")
+    write_whole(path, page(tested, name, facts))
 
 
 def page(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
@@ -221,8 +222,9 @@ def _methods(tested: Backtest) -> str:
     note = (
         f"In bold what would be in force. Changes against today: mean, and lowest to highest of "
         f"{counted(tested.repetitions, 'play')}; green and red: less and more in every play, and "
-        f"by {gains.MATERIAL:.0%} or more on average. Other figures are of the log as it is. Mean "
-        "error: how far the request or the prediction is from the run time."
+        f"by {gains.MATERIAL:.0%} or more on average. Mean wait and bounded slowdown: means of the "
+        "plays. Other figures are of the log as it is, played once. Mean error: how far the "
+        "request or the prediction is from the run time."
     )
     return _table("", heads, rows) + f'<p class="quiet">{escape(note)}</p>'
 
@@ -300,7 +302,7 @@ def _computed(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
     rows = {
         "Log": name,
         "Dates": period(tested),
-        "Jobs": f"{first.jobs:,} simulated, {len(tested.site.trace):,} in the log",
+        "Jobs": f"{first.jobs:,} simulated, {len(tested.site.trace):,} read from the log",
         "Users": f"{users_of(tested):,}",
         "Utilisation": f"{share(first.utilisation)}, {big(first.work / 3600)} processor-hours",
         "Repetitions": _repetitions(tested),

@@ -31,7 +31,7 @@ class Quality(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believability:
-    """The waits in the log and those of the simulated today; seconds.
+    """The waits in the log and those of the simulated today, of the same jobs; seconds.
 
     Attributes:
         known: share of the jobs whose wait is in the log.
@@ -119,11 +119,11 @@ def compare(site: Site, today: Play) -> Believability:
         known=float(known.mean()),
         logged=np.quantile(waits[known], QUANTILES) if known.any() else np.zeros_like(QUANTILES),
         logged_mean=float(waits[known].mean()) if known.any() else 0.0,
-        simulated=today.wait_quantiles,
-        simulated_mean=today.wait,
+        simulated=today.where_logged.quantiles,
+        simulated_mean=today.where_logged.mean,
         months=months.names if months else (),
         logged_by_month=_by_month(site, workloads, waits, known),
-        simulated_by_month=today.groups["months"].wait if months else np.zeros(0),
+        simulated_by_month=today.where_logged.by_month,
     )
 
 

@@ -4,11 +4,9 @@ Every play is independent of the others, so plays run in processes beside each o
 results.
 """
 
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
 from os import cpu_count
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +23,7 @@ from simulator.scheduling.measures import (
     idle_while_waiting,
     makespan,
 )
+from simulator.scheduling.processes import several_processes
 from simulator.scheduling.simulate import Schedule, simulate_together
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import shaken
@@ -52,6 +51,20 @@ class GroupMeans(NamedTuple):
     bounded_slowdown: Values
 
 
+class Waits(NamedTuple):
+    """Simulated waits of the jobs whose wait is in the log; seconds.
+
+    Attributes:
+        mean: over these jobs; 0 if there is none.
+        quantiles: at ``QUANTILES``.
+        by_month: means; NaN for a month without such a job.
+    """
+
+    mean: float
+    quantiles: Values
+    by_month: Values
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
     """What came of one play of the log; times are seconds.
@@ -68,6 +81,7 @@ class Play:
         error: mean distance of the estimate from the runtime.
         underestimation_rate: share of the jobs that run longer than estimated.
         wait_quantiles: waits at ``QUANTILES``.
+        where_logged: waits of the jobs whose wait is in the log.
         estimate_quantiles: first estimates at ``QUANTILES``.
         groups: means by kind of group.
     """
@@ -87,6 +101,7 @@ class Play:
     error: float
     underestimation_rate: float
     wait_quantiles: Values
+    where_logged: Waits
     estimate_quantiles: Values
     groups: Mapping[str, GroupMeans]
 
@@ -165,8 +180,22 @@ def _play_of(site: Site, task: Task, schedules: Sequence[Schedule]) -> Play:
         error=mean_absolute_error(estimate, runtime),
         underestimation_rate=underestimation_rate(estimate, runtime),
         wait_quantiles=np.quantile(waits, QUANTILES),
+        where_logged=_where_logged(site, workloads, waits),
         estimate_quantiles=np.quantile(estimate, QUANTILES),
         groups={each.kind: _means(each, places, waits, slowdowns) for each in site.groupings},
+    )
+
+
+def _where_logged(site: Site, workloads: Sequence[Workload], waits: Integers) -> Waits:
+    logged = np.concatenate([workload.trace.wait for workload in workloads]) >= 0
+    places, found = site.places(workloads)[logged], waits[logged]
+    months = next((each for each in site.groupings if each.kind == "months"), None)
+    return Waits(
+        mean=float(found.mean()) if len(found) else 0.0,
+        quantiles=np.quantile(found, QUANTILES) if len(found) else np.zeros_like(QUANTILES),
+        by_month=_means(months, places, found, found.astype(np.float64)).wait
+        if months
+        else np.zeros(0),
     )
 
 
@@ -252,19 +281,8 @@ def _played(
         for task in tasks:
             yield task, play(site, task, kept)
         return
-    with ProcessPoolExecutor(
-        processes,
-        mp_context=get_context("spawn"),  # a fork of threads and compiled code may hang
-        initializer=_begin,
-        initargs=(files, kept),
-    ) as executor:
-        try:
-            yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for child in active_children():  # a play may take minutes, and nobody wants its end
-                child.terminate()
-            raise
+    with several_processes(processes, _begin, files, kept) as executor:
+        yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
 
 
 def _as_they_end(
@@ -292,7 +310,6 @@ _here: list[tuple[Site, Path | None]] = []
 
 
 def _begin(files: SiteFiles, kept: Path | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is the parent's affair
     give_back_what_is_dropped()
     _here[:] = [(files.mapped(), kept)]
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from simulator.reports.palette import colours_of
-from simulator.reports.replay_pictures import STYLE
+from simulator.reports.replay_pictures import STYLE, save
 from simulator.studies.scheduling.scheduling_changes import Line
 from simulator.studies.scheduling.scheduling_tables import short
 
@@ -46,4 +46,4 @@ def draw(lines: Sequence[Line], path: Path) -> None:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xticks(range(len(logs)), logs)
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5)
-        figure.savefig(path)
+        save(figure, path)

@@ -14,6 +14,7 @@ from simulator.reports.replay_pictures import (
     ACTUAL_COLOUR,
     DURATIONS,
     STYLE,
+    save,
 )
 from simulator.studies.xu.equal_shares import STEPS, TUNED, TuningComparison
 
@@ -35,7 +36,7 @@ def write_pictures(found: TuningComparison, directory: Path, name: str) -> list[
             draw(axes, found)
             axes.legend(loc="best")
             path = directory / f"{name}-{kind}.svg"
-            figure.savefig(path)
+            save(figure, path)
         drawn.append(path)
     return drawn
 

@@ -214,6 +214,8 @@ def cells(**changes):
         ({"reqcpus": "4", "reqtres": "cpu=8", "ncpus": "16"}, 4),
         ({"reqcpus": "", "reqtres": "cpu=8", "ncpus": "16"}, 8),
         ({"reqcpus": "", "reqtres": "", "ncpus": "16"}, 16),
+        ({"reqcpus": "", "reqtres": "", "ncpus": "", "alloccpus": "4"}, 4),
+        ({"reqcpus": "", "reqtres": "", "ncpus": "", "alloctres": "billing=9,cpu=8"}, 8),
     ],
 )
 def test_the_processors_are_those_asked_for_or_else_those_given(changes, processors):
@@ -241,6 +243,7 @@ def test_memory_for_each_node_counts_the_nodes_asked_for(nodes, reqmem, kibibyte
         {"state": "PENDING"},
         {"nodelist": "None assigned"},
         {"alloctres": "", "elapsedraw": "0"},
+        {"allocnodes": "0", "elapsedraw": "0"},
     ],
 )
 def test_a_row_of_a_job_that_waited_is_no_run(changes):
@@ -322,6 +325,19 @@ def test_files_put_together_name_their_columns_again():
     assert len(outcomes([LATE, LATE_ROW, LATE, LATE_ROW])) == 2
     other = LATE.replace("User|JobID", "JobID|User")
     assert [found.reason for found in outcomes([LATE, other])] == [Reason.MALFORMED]
+
+
+@pytest.mark.parametrize("column", ["Submit", "Start", "End", "Timelimit"])
+def test_a_file_that_lacks_a_column_is_refused_as_a_whole(column):
+    with pytest.raises(SkippedError, match="a column is missing"):
+        outcomes([LATE.replace(f"|{column}|", "|Comment|"), LATE_ROW])
+
+
+def test_a_job_that_was_cancelled_while_it_waited_is_no_run_whatever_the_columns():
+    waited = LATE_ROW.replace("COMPLETED", "CANCELLED by 1003").replace("04:15:06", "04:05:06")
+    assert [found.reason for found in outcomes([LATE, waited])] == [Reason.NEVER_RAN]
+    given = [LATE.replace("|NCPUS", "|NCPUS|NodeList"), waited.replace("|8\n", "|8|c1\n")]
+    assert [found.completion.runtime for found in outcomes(given)] == [0]
 
 
 def test_empty_lines_are_counted():

@@ -40,6 +40,21 @@ def test_csv_has_every_field_and_leaves_empty_what_is_unknown(history, walltimed
     assert rows[2]["user"] == rows[2]["requested_processors"] == ""
 
 
+@pytest.mark.parametrize("first", "=+-@")
+def test_no_name_in_csv_is_a_formula_and_numbers_stay_numbers(
+    sqlite_url, walltimed, tmp_path, first
+):
+    store = open_store(sqlite_url)
+    store.write([reported(a_run("1", user=f"{first}1", application="a=b"))])
+    store.close()
+    row = next(csv.DictReader(io.StringIO(walltimed("export", "-d", sqlite_url)[1])))
+    assert (row["user"], row["application"]) == (f"'{first}1", "a=b")
+    assert float(row["runtime"]) == 600.0
+    whole = tmp_path / "runs.parquet"
+    assert walltimed("export", "-d", sqlite_url, "-o", whole)[0] == 0
+    assert parquet.read_table(whole)["user"].to_pylist() == [f"{first}1"]
+
+
 def test_swf_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
     file = tmp_path / "log.swf"
     options = ("--format", "swf", "--cluster", "default", "-o", file, "-d", history)

@@ -48,7 +48,14 @@ def test_lines_for_pbs():
     ("lines", "processors"),
     [
         ("#PBS -l nodes=2:ppn=8,walltime=1:00:00", 16),
+        ("#PBS -l nodes=18:ppn=8+1:ppn=6", 150),
+        ("#PBS -l nodes=a7:ppn=24+a8:ppn=24", 48),
+        ("#PBS -l nodes=3", 3),
+        ("#PBS -l procs=24", 24),
+        ("  #PBS -l ncpus=4", 4),
         ("#PBS -l ncpus=4", 4),
+        ("#SBATCH --nodes=2 --tasks-per-node 8", 16),
+        ("#SBATCH -n 6\n  #SBATCH -n 8", 6),  # Slurm passes over what is indented
         ("#SBATCH -n 6", 6),
         ("#SBATCH --ntasks=6\n#SBATCH --cpus-per-task=2", 12),
         ("#SBATCH -J 'no end", 1),
@@ -57,6 +64,21 @@ def test_lines_for_pbs():
 )
 def test_processors_are_counted_as_each_manager_counts_them(lines, processors):
     assert request_in(lines).get("requested_processors", 1) == processors
+
+
+def test_components_of_a_heterogeneous_job_start_together():
+    script = """#!/bin/sh
+#SBATCH -p cpu -n 8 -t 1:00:00 --mem-per-cpu=1G -J both
+#SBATCH hetjob
+#SBATCH -p gpu -n 2 -t 2:00:00 --mem-per-cpu=6G
+"""
+    assert request_in(script) == {
+        "requested_walltime": 7200.0,
+        "requested_processors": 10,
+        "requested_memory": 2 * 1024 * 1024,
+        "queue": "cpu",
+        "application": "both",
+    }
 
 
 def test_durations_and_limits_are_short_and_clear():

@@ -328,6 +328,20 @@ def test_predictions_in_the_place_of_requests_are_what_the_log_says(walltimed, l
     assert found.requested_time.tolist() == [10, 5, 8, 9]
 
 
+@pytest.mark.parametrize(("option", "prefix"), [("--estimates", "file:"), ("--requests", "")])
+def test_jobs_without_a_prediction_in_the_file_are_counted(
+    walltimed, log, tmp_path, option, prefix
+):
+    file = tmp_path / "predictions.tsv"
+    file.write_text("job_id\tmethod\tpredicted\n2\tours\t3.0\n77\tours\t3.0\n")
+    code, _, told = walltimed("simulate", log, option, f"{prefix}{file}")
+    assert code == 0
+    assert "has no prediction of 3 of 4 jobs; their requests are taken." in told
+    rows = "".join(f"{job}\tours\t3.0\n" for job in range(1, 5))
+    file.write_text(f"job_id\tmethod\tpredicted\n{rows}")
+    assert "no prediction" not in walltimed("simulate", log, option, f"{prefix}{file}")[2]
+
+
 @pytest.mark.parametrize("text", ["", "job\tmethod\n", "job_id\tmethod\tpredicted\n2\tx\t-3\n"])
 def test_what_is_no_file_of_predictions_is_refused(walltimed, log, tmp_path, text):
     file = tmp_path / "predictions.tsv"

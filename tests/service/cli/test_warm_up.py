@@ -14,7 +14,7 @@ from running_service import WALLTIMED, eventually
 
 from predictors.compiled import COMPILING
 from predictors.registry import METHODS
-from service.cli.warming import SERVING
+from service.cli.warming import SERVING, compile_methods
 
 pytestmark = [pytest.mark.lengthy(40), pytest.mark.cold]
 
@@ -75,6 +75,12 @@ def test_after_a_warm_up_nothing_is_left_to_be_compiled():
             break
     assert compiled == 0
     assert COMPILING not in done.stderr
+
+
+def test_settings_that_a_user_may_not_read_keep_nothing_from_being_compiled(monkeypatch, tmp_path):
+    monkeypatch.setenv("WALLTIMED_CONFIG", str(tmp_path / "of-the-service.toml"))
+    monkeypatch.setenv("WALLTIMED_PORT", "none")
+    compile_methods("last-two")
 
 
 def loaded(printed: str) -> set[str]:

@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import replace
+from urllib.parse import unquote
 
 import pytest
 from asgi_client import NOW
@@ -61,6 +62,23 @@ def test_names_of_others_are_refused_until_a_token_has_been_issued(service):
 )
 def test_a_body_comes_as_it_is(service, encoding, status):
     assert status_of(service, headers=(HOST, (b"content-encoding", encoding))) == status
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("/v1/waits", "cluster=%C3%BC", 200),
+        ("/v1/waits", "cluster=%ff", 400),
+        ("/v1/waits", "cluster=%C3", 400),
+        ("/v1/queues/%ff", "", 400),
+        ("/v1/queues/%EF%BF%BD", "", 404),
+    ],
+)
+def test_a_name_that_is_no_text_is_refused_and_not_read_as_another(service, path, query, status):
+    """%ff was read as U+FFFD, a character that a name may have."""
+    local = (b"host", b"127.0.0.1")
+    at = {"raw_path": path.encode(), "query_string": query.encode()}
+    assert status_of(service, unquote(path), headers=(local,), **at) == status
 
 
 def test_an_answer_to_head_has_the_head_of_the_answer_to_get_and_no_body(service):

@@ -10,7 +10,7 @@ from workloads import log_of
 from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
 from simulator.reports.backtest.gains import Interval, gain
-from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, play_all
+from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, Waits, play_all
 from simulator.reports.backtest.report_text import text_of
 from simulator.reports.backtest.site import Site, groupings_of, machines_of
 from simulator.reports.backtest.site_files import SiteFiles
@@ -28,7 +28,9 @@ def play_of(wait, slowdown=2.0, *, estimates="requested", repetition=0, groups=N
         estimates=estimates, repetition=repetition, jobs=1000, wait=wait, median_wait=wait,
         p90_wait=2 * wait, longest_wait=5 * wait, waiting=0.5, bounded_slowdown=slowdown,
         idle=0.0, work=1.0, utilisation=0.5, error=100.0, underestimation_rate=0.1,
-        wait_quantiles=2 * wait * QUANTILES, estimate_quantiles=QUANTILES, groups=groups or {},
+        wait_quantiles=2 * wait * QUANTILES,
+        where_logged=Waits(wait, 2 * wait * QUANTILES, np.zeros(0)),
+        estimate_quantiles=QUANTILES, groups=groups or {},
     )  # fmt: skip
 
 
@@ -184,10 +186,8 @@ def waited(simulated, logged):
     """How good a model is whose jobs wait ``simulated`` seconds and really waited ``logged``."""
     trace = log_of([(0, 1, 10, 20)] * 10, 4)
     site = Site(trace=replace(trace, wait=np.full(10, float(logged))), semantics=Semantics())
-    play = replace(
-        play_of(simulated), wait=float(simulated), wait_quantiles=np.full(401, float(simulated))
-    )
-    return compare(site, play)
+    waits = Waits(float(simulated), np.full(401, float(simulated)), np.zeros(0))
+    return compare(site, replace(play_of(0.0), where_logged=waits))
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,19 @@ def test_a_simulation_is_as_believable_as_its_waits_are_near_the_log_s(simulated
     found = waited(simulated, logged)
     assert found.quality is quality
     assert found.sentence()
+
+
+def test_jobs_whose_wait_is_not_in_the_log_are_left_out_of_the_comparison(tmp_path):
+    """Each job waits for those before it; the log tells of the first two only."""
+    trace = log_of([(0, 4, 100, 100)] * 4, 4)
+    trace = replace(trace, wait=np.array([0.0, 100.0, -1.0, -1.0]))
+    months = groupings_of(trace, users={}, queues={}, accounts={})
+    site = Site(trace=trace, semantics=Semantics(), groupings=months)
+    today = played(tmp_path, site, [], 0)["requested"][0]
+    found = compare(site, today)
+    assert (today.wait, found.simulated_mean, found.logged_mean) == (150.0, 50.0, 50.0)
+    assert found.simulated.max() == found.logged.max() == 100.0
+    np.testing.assert_array_equal(found.simulated_by_month, found.logged_by_month)
 
 
 def test_a_poor_model_says_which_way_it_misses():

@@ -7,6 +7,7 @@ from workloads import log_of
 
 from service.cli import app
 from simulator.scheduling.arrival_forecasts import Told
+from simulator.studies.study import StudyError
 from simulator.studies.wait_prediction import (
     Case,
     WaitErrors,
@@ -73,3 +74,11 @@ def test_the_command_prints_a_line_for_every_simulation_of_the_policies_asked_fo
     assert found[0]["median"] == 10.0
     refused = CliRunner().invoke(app, [*command, "--policy", "best"])
     assert "no policy best" in str(refused.exception)
+
+
+@pytest.mark.parametrize("method", ["oracle", "knn:k=none", "file:{empty}"])
+def test_what_estimates_nothing_is_refused_before_a_log_is_read(method, tmp_path):
+    empty = tmp_path / "predictions.csv"
+    empty.touch()
+    with pytest.raises(StudyError):
+        runs([tmp_path / "missing.swf"], None, method=["knn", method.format(empty=empty)])
