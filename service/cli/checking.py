@@ -56,7 +56,7 @@ def check_store(store: "Store", settings: "Settings") -> None:
     if not is_embedded(settings):
         store.check()
     elif not Path(store.name).exists():
-        check_place(Path(store.name).parent)
+        check_place(Path(store.name).parent, can_be_made=settings.is_default_history)
         check_protected(settings, list)
         return
     else:
@@ -67,11 +67,14 @@ def check_store(store: "Store", settings: "Settings") -> None:
     check_protected(settings, store.tokens)
 
 
-def check_place(directory: Path) -> None:
-    """Refuse a directory in which no history can be made.
+def check_place(directory: Path, *, can_be_made: bool) -> None:
+    """Refuse a directory in which no history can be made; one that is missing may be made, or not.
 
     Raises:
         CommandError: the message names it.
     """
-    if not os.access(directory, os.W_OK):
+    place = directory
+    while can_be_made and not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK):
         raise CommandError(f"No history can be made in {directory}.", ExitCode.UNAVAILABLE)

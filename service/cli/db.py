@@ -9,7 +9,7 @@ import typer
 from service.cli.config import without_password
 from service.cli.console import AsJson, err, out, print_json
 from service.cli.options import LONGEST_SECONDS, ConfigFile, DatabaseUrl, load_settings
-from service.cli.stores import opened, surplus_of
+from service.cli.stores import make_default_place, opened, surplus_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,7 @@ def upgrade(
     """
     settings = load_settings(database_url=database_url, config=file)
     with opened(settings) as store:
+        make_default_place(settings)
         if upgrade_within(store, wait):
             err.print("The history is new and empty.", style="dim")
     report(without_password(settings), as_json=as_json)
@@ -140,6 +141,7 @@ def restore(
     """
     settings = load_settings(database_url=database_url, config=file)
     with opened(settings) as store:
+        make_default_place(settings)
         aside = Path(f"{store.name}.before-restore-{time.strftime('%Y%m%dT%H%M%S')}")
         store.restore(copy, aside=aside)
         store.upgrade()

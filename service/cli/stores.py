@@ -29,7 +29,7 @@ def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
 
     from service.store import open_store
 
-    make_default_place(settings)
+    check_default_place(settings)
     try:
         store = open_store(
             settings.database_url.get_secret_value(),
@@ -56,16 +56,24 @@ def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
         store.close()
 
 
-def make_default_place(settings: "Settings") -> None:
-    """Make the directory of a history that nobody has named.
+def check_default_place(settings: "Settings") -> None:
+    """Refuse a history that nobody has named beside that of the machine's service.
 
     Raises:
         NotYoursError: the machine's service has a history, and it would be a second one.
     """
-    if not settings.is_default_history:
-        return
-    places.check_own_history()
-    places.data_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+    if settings.is_default_history:
+        places.check_own_history()
+
+
+def make_default_place(settings: "Settings") -> None:
+    """Make the directory of a history that nobody has named.
+
+    For commands that write alone: an empty directory of root's in the system's place would be
+    taken for the history of a service, and other users' commands refused.
+    """
+    if settings.is_default_history:
+        places.data_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @contextmanager
@@ -82,6 +90,8 @@ def ready(
     """
     with opened(settings, silent=silent) as store:
         wanted = is_embedded(settings) if upgrade is None else upgrade
+        if wanted:
+            make_default_place(settings)
         if wanted and store.upgrade() and not silent:
             err.print("The history is new and empty.", style="dim")
         store.check()

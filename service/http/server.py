@@ -1,6 +1,7 @@
 """Serving HTTP: sockets, worker processes, shutdown."""
 
 import asyncio
+import errno
 import os
 import resource
 import signal
@@ -197,12 +198,27 @@ def listening(settings: Settings) -> Iterator[tuple[socket.socket, str]]:
         with unix_listener(settings.unix_socket) as listener:
             yield listener, f"unix:{settings.unix_socket}"
         return
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.create_server(
-        (settings.host, settings.port), family=family, backlog=BACKLOG
-    ) as listener:
+    with tcp_listener(settings.host, settings.port) as listener:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         yield listener, f"http://{host}:{listener.getsockname()[1]}"
+
+
+def tcp_listener(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections already.
+
+    Raises:
+        OSError: it cannot be made; of a port that is taken the error says what to do.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(
+            f"Port {port} of {host} is in use, perhaps by a walltimed that still runs: end that "
+            "one, or choose another port by --port or the setting port."
+        ) from error
 
 
 @contextmanager

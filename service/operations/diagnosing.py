@@ -137,8 +137,8 @@ def of_callers(service: ServiceSigns, release: str, now: float) -> Iterator[Find
         if labels["status"] in REFUSED and labels["route"].startswith("/v1/") and calls:
             yield Finding(
                 name="refused-calls",
-                says=f"{calls:.0f} calls to {labels['route']} were refused with status "
-                f"{labels['status']} since the service started.",
+                says=f"Calls to {labels['route']} were refused with status "
+                f"{labels['status']} since the service started: {calls:,.0f}.",
                 remedy="Give the caller a token with the scope of that call: docs/deployment.md, "
                 "Access. The count begins anew when the service does.",
             )
@@ -257,6 +257,8 @@ def of_flow(cluster: ClusterSigns, now: float) -> Iterator[Finding]:
 
 
 def duration(seconds: float) -> str:
-    """Hours and minutes, or the one of them that there is."""
+    """Hours and minutes, or the one of them that there is; whole days from two on."""
+    if seconds >= 2 * DAY:
+        return f"{seconds / DAY:,.0f} days"
     hours, minutes = divmod(max(0, round(seconds / 60)), 60)
     return re.sub(r"^0 h | 0 min$", "", f"{hours:,} h {minutes} min") or "0 min"

@@ -75,6 +75,7 @@ class AccuracyShown(Struct, frozen=True, kw_only=True):
     sides: Sequence[str]
     charts: Sequence[Chart]
     methods: Sequence[DailyScore]
+    are_same_jobs: bool
     largest: float
     kinds: Sequence[KindRow]
     rounds: Sequence[RoundRow]
@@ -113,6 +114,7 @@ class AccuracyPage:
             sides=sides,
             charts=charts(daily, in_force, [row.at for row in adopted]),
             methods=sorted(methods, key=lambda score: score.mean_absolute_error),
+            are_same_jobs=len({score.jobs for score in methods}) < 2,
             largest=max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
             kinds=kind_rows(kinds, in_force),
             rounds=adopted,

@@ -126,7 +126,7 @@ def accuracy_by_percentile(swept: Swept, of_requests: float, path: Path) -> None
         axes.set_xticks(range(len(percentiles)), [_percentile_name(each) for each in percentiles])
         axes.set(xlabel="percentile of the usages of similar jobs", ylabel="average accuracy")
         axes.set_title("Accuracy of adjusted requests, by percentile and similarity key")
-        axes.legend(loc="best")
+        figure.legend(loc="outside lower center", ncols=3)
         save(figure, path)
 
 

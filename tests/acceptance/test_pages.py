@@ -1,6 +1,7 @@
 """The pages in a real Chromium: nothing is complained of, everybody can read and use them."""
 
 import json
+import re
 import time
 from functools import partial
 
@@ -176,6 +177,31 @@ def test_charts_are_drawn_and_their_figures_stand_in_a_table_too(browser):
     browser.open("/accuracy")
     assert browser.find_all("figure.chart canvas")
     assert browser.find_all("figure.chart details table")
+
+
+TICKS = """
+    const said = [], show = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = (text) => said.push(text);
+    const figure = document.getElementById(arguments[0]);
+    const chart = JSON.parse(figure.querySelector("script").textContent);
+    const years = [...Array(365).keys()].map((day) => Date.UTC(2026, 0, 1 + day) / 1000);
+    Object.assign(chart, {x: years, series: [{...chart.series[0], values: years.map(() => 60)}]});
+    figure.querySelector("script").textContent = JSON.stringify(chart);
+    draw(figure);
+    const done = arguments[arguments.length - 1];
+    setTimeout(() => { CanvasRenderingContext2D.prototype.fillText = show; done(said); }, 300);
+"""
+
+
+def test_months_of_a_chart_by_days_begin_on_their_first_day(browser):
+    """East of Greenwich they began on the last of the month before."""
+    browser.resize(WIDE)
+    browser.open("/accuracy")
+    figure = browser.find("figure.chart").get_attribute("id")
+    said = browser.driver.execute_async_script(TICKS, figure)
+    days = [text for text in said if re.fullmatch(r"\d+ \w{3,4}", text)]
+    assert len(days) >= 3
+    assert {text.split()[0] for text in days} == {"1"}
 
 
 def test_a_page_can_be_walked_through_by_keyboard(browser):

@@ -63,6 +63,25 @@ def test_a_history_of_one_s_own_is_made_and_named(machine, walltimed, monkeypatc
     assert file.exists()
 
 
+@pytest.mark.parametrize("command", [("check-config",), ("doctor",), ("db", "check")])
+def test_commands_that_change_nothing_make_no_directory(machine, walltimed, monkeypatch, command):
+    """As root they made the system's, and from then on other users' commands were refused."""
+    monkeypatch.delenv("STATE_DIRECTORY")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    code, _, said = walltimed(*command)
+    assert f"History: {machine / 'var'}" in said
+    assert not (machine / "var").exists()
+    assert code == (0 if command == ("check-config",) else 4)
+
+
+def test_a_place_that_cannot_be_made_is_said(machine, walltimed, monkeypatch):
+    monkeypatch.delenv("STATE_DIRECTORY")
+    monkeypatch.setattr(os, "access", lambda place, _: place != machine)
+    code, _, said = walltimed("check-config")
+    assert code == 4
+    assert "No history can be made in" in said
+
+
 def test_the_system_s_settings_are_read_when_they_exist(machine, monkeypatch):
     assert Settings().port == 8580
     (machine / "etc" / "walltimed.toml").write_text("port = 17\n")

@@ -62,6 +62,7 @@ function draw(figure) {
   const plot = new uPlot({
     width: box.clientWidth,
     height: box.clientHeight,
+    tzDate: chart.by === "day" ? (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC") : undefined, // a tick is where a day begins
     legend: { show: false },
     cursor: { y: false, points: { size: 7 } },
     scales: { y: { range: (_, _low, high) => chart.unit === "moment" ? near(chart) : [0, chart.most ?? (high > 0 ? high * 1.08 : 1)] } },

@@ -222,8 +222,9 @@ def _methods(tested: Backtest) -> str:
     note = (
         f"In bold what would be in force. Changes against today: mean, and lowest to highest of "
         f"{counted(tested.repetitions, 'play')}; green and red: less and more in every play, and "
-        f"by {gains.MATERIAL:.0%} or more on average. Other figures are of the log as it is. Mean "
-        "error: how far the request or the prediction is from the run time."
+        f"by {gains.MATERIAL:.0%} or more on average. Mean wait and bounded slowdown: means of the "
+        "plays. Other figures are of the log as it is, played once. Mean error: how far the "
+        "request or the prediction is from the run time."
     )
     return _table("", heads, rows) + f'<p class="quiet">{escape(note)}</p>'
 
@@ -301,7 +302,7 @@ def _computed(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
     rows = {
         "Log": name,
         "Dates": period(tested),
-        "Jobs": f"{first.jobs:,} simulated, {len(tested.site.trace):,} in the log",
+        "Jobs": f"{first.jobs:,} simulated, {len(tested.site.trace):,} read from the log",
         "Users": f"{users_of(tested):,}",
         "Utilisation": f"{share(first.utilisation)}, {big(first.work / 3600)} processor-hours",
         "Repetitions": _repetitions(tested),

@@ -250,7 +250,7 @@ def remarks(tested: Backtest) -> list[str]:
                (tested.today, tested.predicted)]  # fmt: skip
     if longest[1] > LONGER_LONGEST * longest[0]:
         found.append(
-            f"The longest wait of all would grow from {duration(longest[0])} to "
+            f"The longest wait in all plays would grow from {duration(longest[0])} to "
             f"{duration(longest[1])}: some job pays for the others."
         )
     if _beats_exact(tested):

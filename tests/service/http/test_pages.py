@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlencode
 import pytest
 from asgi_client import METHOD, NOW, run_of
 from pages_here import PagesHere
+from runs import a_run, predicted, reported
 from starlette.requests import Request
 
 from predictors.jobs import Submission
@@ -374,6 +375,19 @@ def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(s
     assert json.loads(typed["/rounds"][3]) == {"cluster": name}
 
 
+@pytest.mark.parametrize(("asked", "are_same"), [(("1", "2"), True), (("1",), False)])
+def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked, are_same):
+    for job in ("1", "2"):
+        run = a_run(job, start=NOW - 7200.0)
+        estimates = {METHOD: 900.0} | ({"knn": 600.0} if job in asked else {})
+        service.worker.store.write(
+            [reported(run)], [predicted(f"p{job}", run, estimates=estimates)]
+        )
+    page = service.get("/accuracy").text
+    assert ("The methods, on the same jobs" in page) is are_same
+    assert ("shadow_share" in page) is not are_same
+
+
 def test_one_held_job_is_one(service):
     store_queue(service, "7", state=JobState.HELD)
     service.wait_until(lambda: service.worker.queues.of("default"))
@@ -393,5 +407,5 @@ def test_names_that_are_written_from_right_to_left_leave_the_words_around_them_i
     name = "\u0645\u062d\u0627\u0643\u0627\u0629"
     store_queue(service, "7", application=name, queue=name, user=name)
     service.wait_until(lambda: service.worker.queues.of("default"))
-    assert f"<bdi>{name}</bdi>, 1 processors" in service.get("/job", id="7").text
+    assert f"job name <bdi>{name}</bdi>, 1 processor," in service.get("/job", id="7").text
     assert f'<bdi class="quiet small">{name}</bdi>' in service.get("/queue").text

@@ -48,10 +48,11 @@ def test_an_ipv6_address_is_written_in_brackets():
         assert address.startswith("http://[::1]:")
 
 
-def test_a_port_in_use_is_an_error():
+def test_a_port_in_use_is_an_error_that_says_what_to_do():
     with server.listening(Settings(port=0)) as (listener, _):
         port = listener.getsockname()[1]
-        with pytest.raises(OSError, match="in use"), server.listening(Settings(port=port)):
+        said = rf"Port {port} of 127\.0\.0\.1 is in use.* --port"
+        with pytest.raises(OSError, match=said), server.listening(Settings(port=port)):
             pass
 
 

@@ -123,10 +123,11 @@ def test_jobs_that_repeat_are_no_sign_of_a_zone_while_predictions_find_their_run
     assert names(WELL, replace(WORKS, moved=Shift(seconds=-3600, jobs=9))) == []
 
 
-def test_durations_are_hours_and_minutes():
-    assert [duration(seconds) for seconds in (0, 240, 3600, 5400.0)] == [
+def test_durations_are_hours_and_minutes_or_days():
+    assert [duration(seconds) for seconds in (0, 240, 3600, 5400.0, 84_348_180)] == [
         "0 min",
         "4 min",
         "1 h",
         "1 h 30 min",
+        "976 days",
     ]
