@@ -1,4 +1,4 @@
-"""Job ClassAds, of which few have a limit, as ``condor_history -json`` or ``-jsonl`` prints them."""
+"""Job ClassAds as ``condor_history -json`` or ``-jsonl`` prints them; few have a limit."""
 
 from collections.abc import Iterator
 from datetime import UTC
