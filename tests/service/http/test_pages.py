@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlencode
 
 import pytest
@@ -19,7 +20,7 @@ from predictors.tuning.plan import TuningPlan
 from service.http.visitors import COOKIE, session_in
 from service.page import page_maker
 from service.page.assets import Assets
-from service.page.queue_page import QueuePage
+from service.page.queue_page import QueuePage, why
 from service.queues.outlook import LiveQueue, Outlook, Point
 from service.queues.snapshot import JobState, LiveJob, Pool, QueueSnapshot, Rules
 from service.worker.queues.merging import packed
@@ -386,6 +387,16 @@ def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked
     page = service.get("/accuracy").text
     assert ("The methods, on the same jobs" in page) is are_same
     assert ("shadow_share" in page) is not are_same
+
+
+@pytest.mark.parametrize(("predicted", "begins"), [(600, "Likely to run"), (960, "Planned with")])
+def test_a_prediction_beyond_its_range_is_not_called_likely(predicted, begins):
+    detail = SimpleNamespace(
+        job=SimpleNamespace(predicted_walltime=predicted, requested_walltime=3600.0),
+        walltime_interval=SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9),
+    )
+    told = f"{begins} {predicted // 60} min of the 1 h asked for; between 6 min and 15 min in 90"
+    assert why(detail).startswith(told)
 
 
 def test_one_held_job_is_one(service):
