@@ -1,4 +1,4 @@
-"""What ``condor_history -json`` prints: job ClassAds of HTCondor, of which few have a limit."""
+"""Job ClassAds as ``condor_history -json`` or ``-jsonl`` prints them; few have a limit."""
 
 from collections.abc import Iterator
 from datetime import UTC
@@ -22,8 +22,11 @@ OVER_ITS_LIMIT = frozenset({46, 47})
 """Hold codes JobDurationExceeded and JobExecuteExceeded."""
 
 
-class Job(Struct, rename="pascal", gc=False):
-    """The attributes that are read; an expression that was never evaluated comes as text."""
+class Job(Struct, gc=False):
+    """The attributes that are read; an expression that was never evaluated comes as text.
+
+    Their names are written as the user wrote them: ``+maxruntime`` is ``MaxRuntime``.
+    """
 
     global_job_id: Any = None
     job_status: Any = None
@@ -46,7 +49,8 @@ class Job(Struct, rename="pascal", gc=False):
 
 
 _JOBS = msgspec.json.Decoder(list[Raw])
-_JOB = msgspec.json.Decoder(Job)
+_AD = msgspec.json.Decoder(dict[str, Any])
+_FIELDS = {name.replace("_", ""): name for name in Job.__struct_fields__}
 
 
 def read_history(
@@ -54,13 +58,18 @@ def read_history(
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
     """Number (from 1) and last run of every job, or why it is skipped.
 
+    With ``-jsonl`` each line is a job.
+
     Raises:
         SkippedError: the document is no list of ClassAds.
     """
-    jobs = decoded(body, _JOBS)
+    if body.lstrip().startswith(b"{"):
+        jobs = [line for line in body.splitlines() if line.strip()]
+    else:
+        jobs = [bytes(job) for job in decoded(body, _JOBS)]
     for position, job in enumerate(jobs, start=1):
         try:
-            yield position, completion_of(bytes(job), cluster=cluster)
+            yield position, completion_of(job, cluster=cluster)
         except SkippedError as skipped:
             yield position, skipped
 
@@ -74,7 +83,10 @@ def completion_of(ad: bytes, *, cluster: str | None = None) -> ReportedCompletio
     Raises:
         SkippedError: it tells of no run that ended, or of one without a limit.
     """
-    job = decoded(ad, _JOB)
+    attributes = {name.lower(): value for name, value in decoded(ad, _AD).items()}
+    job = Job(**{_FIELDS[name]: attributes[name] for name in _FIELDS.keys() & attributes.keys()})
+    if job.job_status is None:
+        raise SkippedError(Reason.MALFORMED)
     if job.job_status not in (REMOVED, COMPLETED):
         raise SkippedError(Reason.NOT_ENDED)
     start, elapsed = (

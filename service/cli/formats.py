@@ -73,7 +73,7 @@ def pbs(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
 
 
 def htcondor(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
-    """What ``condor_history -json`` prints. Its times are Unix seconds."""
+    """What ``condor_history -json`` or ``-jsonl`` prints. Its times are Unix seconds."""
     from service.adapters.htcondor import read_history
     from simulator.traces.files import read_bytes
 
@@ -140,6 +140,7 @@ Format = Annotated[
 BEGINNING = 1 << 16
 """Bytes of a file from which its format is seen."""
 
+_CLASSAD = re.compile(rb'"GlobalJobId"\s*:', re.IGNORECASE)
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
 _SACCT = re.compile(r"[^|]*(\|[^|]*){4,}|(.*[,;^\t\x1f])?job(id|idraw)[,;^\t\x1f]", re.IGNORECASE)
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
@@ -177,7 +178,7 @@ def format_of(path: str, wanted: str | None) -> str:
 def seen_format(beginning: bytes) -> str | None:
     """The format of a file that begins so; an empty file is an SWF log without jobs."""
     if beginning.lstrip().startswith(b"{"):
-        return "sacct"
+        return "htcondor" if _CLASSAD.search(beginning) else "sacct"
     if beginning.lstrip().startswith(b"["):
         return "htcondor"
     text = beginning.decode("utf-8-sig", "replace")

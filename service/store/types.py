@@ -40,6 +40,7 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
         coverage: that was asked of these intervals.
         underestimation_rate: that was asked of the answering method; None for its own trade-off.
         recorded_at: Unix seconds.
+        erasure: number of the last erasure that surely came before the answer; 0 for none.
     """
 
     prediction_id: str
@@ -52,6 +53,7 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
     coverage: float | None = None
     underestimation_rate: float | None = None
     recorded_at: float
+    erasure: int = 0
 
 
 class Source(StrEnum):

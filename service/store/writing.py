@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import compress
+from math import inf
 from operator import itemgetter
 
 import msgspec
@@ -80,21 +81,26 @@ def _record(connection: Connection, predictions: Sequence[RecordedPrediction]) -
 def _drop_erased(connection: Connection, predictions: Sequence[RecordedPrediction]) -> None:
     """Drop predictions that waited to be stored while somebody's history was erased.
 
-    Whose it was is written nowhere, so everybody's go: those of a second at most. This comes
+    Whose it was is written nowhere, so everybody's go: those of a second at most. What was
+    answered after an erasure for sure is kept, also where a clock was set back since. This comes
     after they were stored, so that an erasure of the same moment sees them or is seen here.
     """
-    if not predictions:
-        return
-    erased_at = connection.execute(select(func.max(erasures.c.erased_at))).scalar()
-    if erased_at is None:
-        return
+    known = {prediction.erasure for prediction in predictions}
+    erased = {number: _erased_after(connection, number) for number in known}
     waited = [
         prediction.prediction_id
         for prediction in predictions
-        if prediction.recorded_at <= erased_at + ERASURE_SECONDS
+        if prediction.recorded_at <= erased[prediction.erasure] + ERASURE_SECONDS
     ]
     if waited:
         connection.execute(delete(table).where(table.c.prediction_id.in_(waited)))
+
+
+def _erased_after(connection: Connection, erasure: int) -> float:
+    """The latest time of the erasures after this one."""
+    later = select(func.max(erasures.c.erased_at)).where(erasures.c.erasure > erasure)
+    erased_at: float | None = connection.execute(later).scalar()
+    return -inf if erased_at is None else erased_at
 
 
 def _first_reports(groups: Groups) -> tuple[list[int], list[ReportedCompletion]]:

@@ -54,6 +54,9 @@ class PredictionRecorder:
         share: of submissions, evenly spaced, that the other methods are asked about.
         rate: most of these in a second, so that the others cost next to nothing under any load.
         methods: that are asked; all if it names none.
+
+    Attributes:
+        erasure: number of the last one that came before every answer that is still to come.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class PredictionRecorder:
         self._counted_at = 0.0
         self._waiting: deque[AnsweredPrediction] = deque()
         self._is_scheduled = False
+        self.erasure = 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work on this event loop; asking for the running one is a system call."""
@@ -92,6 +96,11 @@ class PredictionRecorder:
         """Record all that waits now."""
         while self._waiting:
             self._take()
+
+    def note_erasure(self, erasure: int) -> None:
+        """Record all that waits now; what is answered from now on comes after this erasure."""
+        self.flush()
+        self.erasure = erasure
 
     def _some(self) -> None:
         waiting = len(self._waiting)
@@ -124,6 +133,7 @@ class PredictionRecorder:
                 coverage=question.coverage,
                 underestimation_rate=question.underestimation_rate,
                 recorded_at=self._clock(),
+                erasure=self.erasure,
             )
         )
 

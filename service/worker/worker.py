@@ -289,6 +289,7 @@ class Worker:
         """Fold the history, then follow the log."""
         started = time.perf_counter()
         learned, reader = await self._fold_until_it_works()
+        self.recorder.note_erasure(self._known_erasure)
         self.live.adopt(learned)
         self.follower.start(reader)
         if self._owns_process:
@@ -357,7 +358,7 @@ class Worker:
         began = time.perf_counter()
         learned, reader = await self._fold_until_it_works()
         await asyncio.to_thread(catch_up, learned, reader)
-        self.recorder.flush()
+        self.recorder.note_erasure(self._known_erasure)
         self.pseudonyms.forget()
         self.live.adopt(learned)
         before = self.follower.restart(reader)

@@ -17,7 +17,7 @@ from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
 from simulator.traces.completions import completions
 from simulator.traces.files import write_whole
 from simulator.traces.swf import read_header, read_swf
-from simulator.traces.trace import size_of_machine
+from simulator.traces.trace import Trace, size_of_machine
 
 Played = Sequence[tuple[Any, Any]]
 """The parts of a study with their results, in the order of the parts."""
@@ -108,10 +108,27 @@ def runs_of(trace: str | Path, limit: int | None = None) -> list[Completion]:
     Raises:
         NoJobError: there is none.
     """
+    return list(completions(_jobs_of(trace).select(slice(limit))))
+
+
+def _jobs_of(trace: str | Path) -> Trace:
     jobs, removed = clean(read_swf(str(trace)), REPLAY_RULES)
     if not len(jobs):
         raise NoJobError(Path(trace).name, "played", removed)
-    return list(completions(jobs.select(slice(limit))))
+    return jobs
+
+
+def require_jobs(study: Study, paths: Sequence[Path]) -> None:
+    """Refuse logs without a job that a study can use, before it takes minutes for the others.
+
+    Raises:
+        NoJobError: it names the first of them, and why its jobs cannot be used.
+    """
+    for path in paths:
+        if study.simulates:
+            workload_of(path)
+        else:
+            _jobs_of(path)
 
 
 def require_machines(paths: Sequence[Path]) -> None:

@@ -43,6 +43,7 @@ def predicted(
         "bounds": {},
         "coverage": None,
         "underestimation_rate": None,
+        "erasure": 0,
     }
     recorded |= {key: different.pop(key) for key in list(different) if key in recorded}
     if (interval := recorded["interval"]) is not None:

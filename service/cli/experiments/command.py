@@ -102,7 +102,13 @@ def run(
 ) -> None:
     """Run every part of a study, print the tables, and write tables and pictures."""
     from simulator.studies import STUDIES
-    from simulator.studies.study import StudyError, play_all, require_machines
+    from simulator.studies.study import (
+        StudyError,
+        Takes,
+        play_all,
+        require_jobs,
+        require_machines,
+    )
 
     study = STUDIES[name]
     _refuse_missing(study, paths)
@@ -111,6 +117,8 @@ def run(
         if study.simulates:
             require_machines(paths)
         parts = study.runs([path.resolve() if dask else path for path in paths], limit, **options)
+        if study.takes is Takes.TRACES and len(paths) > 1:
+            require_jobs(study, paths)
         with (
             executor_of(processes, dask) as executor,
             progress_bar("parts", quiet=as_json) as progress,

@@ -69,19 +69,27 @@ def test_the_last_2_000_known_runs_are_a_half_of_a_place_and_the_last_8_000_the_
     numbers = ranked(10_000, waits=0.0)
     numbers[LEVEL] = 0.9
     numbers[LEVEL, 7_000:9_000] = 0.1
-    numbers[LEVEL, 9_000] = 0.5
-    assert placed(numbers, 9_000)[0] == pytest.approx(0.5 + 0.5 * 2_000 / 8_000)
+    numbers[SPREAD] = 1.0 - numbers[LEVEL]
+    numbers[LEVEL, 9_000] = numbers[SPREAD, 9_000] = 0.5
+    expected = (0.5 + 0.5 * 2_000 / 8_000, 0.5 * 6_000 / 8_000)
+    assert placed(numbers, 9_000) == pytest.approx(expected)
     numbers[LEVEL, : 9_000 - LONGEST_WINDOW] = 0.1
-    assert placed(numbers, 9_000)[0] == pytest.approx(0.5 + 0.5 * 2_000 / 8_000)
+    assert placed(numbers, 9_000) == pytest.approx(expected)
 
 
 def test_runs_of_whose_users_as_much_was_known_count_beside_as_many_as_make_1_000():
-    """1,000 alike with a level of 0.9, and 999 others with 0.1, of the last 1,999."""
+    """1,000 alike with a level of 0.9, and 999 others with 0.1, of the last 1,999.
+
+    Their spreads are 0.1 and 0.9. So the alike count a half for themselves, beside their share.
+    """
     numbers = ranked(2_000, waits=0.0)
     numbers[LEVEL, ::2], numbers[KNOWN, ::2] = 0.9, 0
     numbers[LEVEL, 1::2] = 0.1
-    numbers[LEVEL, 1_999], numbers[KNOWN, 1_999] = 0.5, 0
-    assert placed(numbers, 1_999)[0] == pytest.approx(0.5 * 999 / 1_999)
+    numbers[SPREAD] = 1.0 - numbers[LEVEL]
+    numbers[LEVEL, 1_999] = numbers[SPREAD, 1_999] = 0.5
+    numbers[KNOWN, 1_999] = 0
+    expected = (0.5 * 999 / 1_999, 0.5 + 0.5 * 1_000 / 1_999)
+    assert placed(numbers, 1_999) == pytest.approx(expected)
 
 
 def test_a_run_for_which_nothing_was_predicted_has_no_place():
@@ -139,13 +147,24 @@ def test_with_too_few_places_nothing_is_corrected():
     assert hindsight.share_got(places, 0.3) == 0.3
 
 
+def test_as_many_places_as_are_enough_correct_also_where_all_are_nought():
+    """Half the weight and a bin's share of the other half lie in the first bin."""
+    places = counted([0.0] * ENOUGH)
+    assert hindsight.share_to_ask(places, 0, 0.5) == BIN
+    assert hindsight.share_got(places, BIN) == pytest.approx(0.5 + 0.5 * BIN)
+    assert (counted([0.2, -1.0]) == counted([0.2])).all(), "the second has no place"
+
+
 def test_rows_that_come_and_go_are_counted_as_if_all_were_counted_anew():
     chance = np.random.default_rng(5)
     numbers = np.full((NUMBERS, 900), -1.0, order="F")
     numbers[LEVEL_PLACE], numbers[SPREAD_PLACE] = chance.random((2, 900))
-    places, before, moved = hindsight.no_places(), (0, 0), 0
-    for begin, end in ((0, 300), (50, 500), (100, 900), (0, 400)):
-        before = hindsight.recount_places(places, numbers, before, (begin, end, moved))
+    places, before = hindsight.no_places(), (0, 0)
+    rows_and_moved = ((0, 300, 0), (50, 500, 50), (100, 900, 50), (100, 900, 80), (0, 400, 0))
+    for begin, end, moved in rows_and_moved:  # the table drops its first rows: all others move
+        now = (begin - moved, end - moved, moved)
+        before = hindsight.recount_places(places, numbers[:, moved:], before, now)
+        assert before == (begin, end)
         anew = hindsight.no_places()
         hindsight.recount_places(anew, numbers, (0, 0), (begin, end, 0))
         assert (places == anew).all()

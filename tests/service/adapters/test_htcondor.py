@@ -115,6 +115,20 @@ def test_what_is_no_history_is_damage(body):
     assert reasons == [Reason.MALFORMED]
 
 
+@pytest.mark.parametrize("name", ["maxruntime", "MaxRunTime", "MAXRUNTIME"])
+def test_an_attribute_may_be_written_in_any_case(name):
+    ad = json.dumps(JOB | {name: 3600}).encode()
+    assert completion_of(ad).completion.submission.requested_walltime == 3600
+
+
+def test_each_line_may_be_a_job(tmp_path):
+    history = tmp_path / "history.jsonl"
+    history.write_text(f"{json.dumps(LIMITED)}\n{json.dumps(JOB)}\n{json.dumps(JOB)[:99]}\n")
+    found = FORMATS[format_of(str(history), None)](str(history), None, UTC)
+    assert (found.count, found.left_out) == (1, {Reason.NO_LIMIT.value: 1})
+    assert [reject.line for reject in found.rejected] == [3]
+
+
 def test_the_import_sees_what_it_is_and_says_what_it_left_out(tmp_path):
     history = tmp_path / "history.json"
     history.write_text(json.dumps([LIMITED, JOB]))

@@ -1,6 +1,7 @@
 """After `walltimed forget` the name is in no file of the store and in no running service."""
 
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,35 @@ def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
         ],
     )
     assert store.erasable(Erasure(users=frozenset({NAME, "bob"}))).predictions == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_after_a_clock_was_set_back_predictions_are_recorded_as_ever(serve, sqlite_url):
+    """Were they not until the clock is past the erasure, that could be years."""
+    service = serve(sqlite_url)
+    store = open_store(sqlite_url)
+    store.erase(Erasure(users=frozenset({NAME})), now=time.time() + 1e8)
+    known = service.worker.store.last_erasure()
+    service.wait_until(lambda: service.worker.recorder.erasure == known)
+    service.predict(user="ada")
+    service.wait_until(lambda: store.erasable(Erasure(users=frozenset({"ada"}))).predictions == 1)
+    store.close()
+
+
+def test_what_was_recorded_in_the_knowledge_of_an_erasure_came_after_it(store):
+    for now in (1000.0, 500.0):
+        store.erase(Erasure(users=frozenset({NAME})), now=now)
+    last = store.last_erasure()
+    store.write(
+        [],
+        [
+            predicted("knows both", a_run("1"), recorded_at=10.0, erasure=last),
+            predicted("knows one, 2nd later", a_run("2"), recorded_at=400.0, erasure=last - 1),
+            predicted("knows one, 2nd before", a_run("3"), recorded_at=502.0, erasure=last - 1),
+            predicted("knows none", a_run("4"), recorded_at=502.0),
+        ],
+    )
+    assert store.erasable(Erasure(users=frozenset({"ada"}))).predictions == 2
 
 
 def test_the_tokens_of_who_is_forgotten_are_worthless_and_nameless(store):

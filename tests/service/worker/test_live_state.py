@@ -201,6 +201,14 @@ def test_the_method_that_answers_learns_all_in_full_and_is_asked_about_one_run_o
     assert len(state.errors.quantiles()) == 1
 
 
+def test_of_an_old_run_a_method_learns_less_only_if_it_knows_how(monkeypatch):
+    window, usual = CountingLess(), Counting()
+    state = counting_state(monkeypatch, "last-two", window)
+    state.predictors["max-usage"] = usual
+    state.learn_old(six_runs()[3], ["max-usage", "percentile"])
+    assert (window.old, window.observed, usual.observed) == (["3"], [], ["3"])
+
+
 @pytest.mark.parametrize("with_older", [["a", "b", "c"], ["b"], ["a", "c"], ["c"], []])
 def test_each_cluster_learns_the_older_part_that_is_its_own(with_older):
     """Of each of three clusters run 2 was read first, and 0 and 1 of some of them after that."""
