@@ -378,13 +378,16 @@ def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(s
 
 @pytest.mark.parametrize(("asked", "are_same"), [(("1", "2"), True), (("1",), False)])
 def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked, are_same):
-    for job in ("1", "2"):
-        run = a_run(job, start=NOW - 7200.0)
-        estimates = {METHOD: 900.0} | ({"knn": 600.0} if job in asked else {})
-        service.worker.store.write(
-            [reported(run)], [predicted(f"p{job}", run, estimates=estimates)]
-        )
-    page = service.get("/accuracy").text
+    runs = [a_run(job, start=NOW - 7200.0) for job in ("1", "2")]
+    both, one = {METHOD: 900.0, "knn": 600.0}, {METHOD: 900.0}
+    known = [
+        predicted(run.submission.job_id, run, estimates=both if job in asked else one)
+        for job, run in zip(("1", "2"), runs, strict=True)
+    ]
+    service.worker.store.write([reported(*runs)], known)
+    page = service.get("/accuracy", cluster="default").text
+    told = re.sub(r"<[^>]+>", " ", page)
+    assert "max-usage" in told, told
     assert ("The methods, on the same jobs" in page) is are_same
     assert ("shadow_share" in page) is not are_same
 
