@@ -87,7 +87,7 @@ def _never_ran(row: Mapping[str, str]) -> bool:
     state = row.get("state", "")
     if state.startswith("PENDING") or row.get("nodelist") == "None assigned":
         return True
-    if _elapsed(row):
+    if row.get("alloctres") or _elapsed(row):
         return False
     if row.get("alloctres") == "" or row.get("allocnodes") == "0":
         return True

@@ -44,10 +44,10 @@ _DURATION = re.compile(r"[\d:.-]*|UNLIMITED|Partition_Limit|INVALID")
 _STATE = re.compile(rf"(?:{'|'.join([*STATES, *UNFINISHED])})(?: by \S+|\+)?")
 _COMMAND = re.compile(r"(?:(?:\S*/)?(?:sbatch|srun|salloc|scrontab)\b.*)?", re.DOTALL)
 _SHAPES = {
+    "state": _STATE,  # first: few readings that are wrong have one
     **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
     **dict.fromkeys(("uid", "gid", "nnodes", "ncpus", "reqcpus", "elapsedraw"), _DIGITS),
     **dict.fromkeys(("elapsed", "timelimit", "timelimitraw"), _DURATION),
-    "state": _STATE,
     "workdir": re.compile(r"(?:/.*)?", re.DOTALL),
     "submitline": _COMMAND,
 }
@@ -170,7 +170,8 @@ def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[i
 def _read(
     cells: list[str], layout: _Layout, zone: tzinfo, cluster: str | None
 ) -> ReportedCompletion:
-    if _are_names(_cleaned(cells)):
+    job_id = cells[layout.id_column] if layout.id_column < len(cells) else ""
+    if not job_id[:1].isdigit() and _are_names(_cleaned(cells)):
         raise SkippedError(Reason.MALFORMED)
     if layout.is_named and len(cells) == layout.width:
         row = dict(zip(layout.columns[0], cells, strict=True))
@@ -206,8 +207,11 @@ def _only(readings: list[ReportedCompletion | Reason]) -> ReportedCompletion:
 
 def _alignments(cells: list[str], names: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """Every way to give the separators that are too many back to the columns of free text."""
-    free = [index for index, name in enumerate(names) if name in _FREE_TEXT]
     extra = len(cells) - len(names)
+    if extra == 0:
+        yield dict(zip(names, cells, strict=True))
+        return
+    free = [index for index, name in enumerate(names) if name in _FREE_TEXT]
     if not free or extra not in range(MOST_EXTRA + 1):
         return
     separators = extra + len(free) - 1

@@ -243,7 +243,6 @@ def test_memory_for_each_node_counts_the_nodes_asked_for(nodes, reqmem, kibibyte
         {"state": "PENDING"},
         {"nodelist": "None assigned"},
         {"alloctres": "", "elapsedraw": "0"},
-        {"allocnodes": "0", "elapsedraw": "0"},
     ],
 )
 def test_a_row_of_a_job_that_waited_is_no_run(changes):
@@ -336,6 +335,9 @@ def test_a_file_that_lacks_a_column_is_refused_as_a_whole(column):
 def test_a_job_that_was_cancelled_while_it_waited_is_no_run_whatever_the_columns():
     waited = LATE_ROW.replace("COMPLETED", "CANCELLED by 1003").replace("04:15:06", "04:05:06")
     assert [found.reason for found in outcomes([LATE, waited])] == [Reason.NEVER_RAN]
+    failed = waited.replace("CANCELLED by 1003", "FAILED").replace("|8\n", "|8|0\n")
+    told = [LATE.replace("|NCPUS", "|NCPUS|AllocNodes"), failed]
+    assert [found.reason for found in outcomes(told)] == [Reason.NEVER_RAN]
     given = [LATE.replace("|NCPUS", "|NCPUS|NodeList"), waited.replace("|8\n", "|8|c1\n")]
     assert [found.completion.runtime for found in outcomes(given)] == [0]
 
