@@ -5,6 +5,7 @@ import getpass
 import io
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from enum import StrEnum
@@ -46,8 +47,11 @@ USER_FIELDS = (
 )
 
 MEANING = (
-    "Hours are processor hours. WAITED are hours waited, COST how many of them more than jobs of "
-    "the same queue and size that asked for about what was enough; - where too few are known."
+    "ASKED and USED are processor hours, % is the share that was used. WAITED are hours waited"
+)
+COST = (
+    "COST how many of them more than jobs of the same queue and size that asked for about what "
+    "was enough; - where too few are known."
 )
 
 
@@ -154,7 +158,8 @@ def write(answer: dict[str, Any], form: Form) -> None:
     elif form is Form.HTML:
         sys.stdout.write(as_page(answer))
     else:
-        for text in lines_of(answer):
+        legend = ["", *textwrap.wrap(meaning(answer), 80)] if rows_of(answer) else []
+        for text in (*lines_of(answer), *legend):
             out.print(escape(text), soft_wrap=True)
 
 
@@ -182,7 +187,15 @@ def as_page(answer: dict[str, Any]) -> str:
     text = "\n".join(lines_of(answer)[1:])
     facts = {"cluster": answer["cluster"], "period": period_in(answer)}
     by = "By user" if "users" in answer else "By job"
-    return page(heading(answer), facts, [section(by, preformatted(text)), note(MEANING)])
+    return page(heading(answer), facts, [section(by, preformatted(text)), note(meaning(answer))])
+
+
+def meaning(answer: dict[str, Any]) -> str:
+    """What the columns of a report mean."""
+    if "users" in answer:
+        return f"{MEANING}, GAIN processor hours that shorter requests would not have asked for."
+    enough = f"ENOUGH one that {answer['share']:.0%} of the runs kept, where that is shorter."
+    return f"{MEANING}, {COST} USUAL is the median request, {enough}"
 
 
 def heading(answer: dict[str, Any]) -> str:
@@ -199,7 +212,7 @@ def lines_of(answer: dict[str, Any]) -> list[str]:
     """The report as text of 80 columns."""
     lines = [f"{heading(answer)} on {answer['cluster']}, {period_in(answer)}", ""]
     if not rows_of(answer):
-        return [*lines, "No runs of this period are known."]
+        return [*lines, "No runs of this period are known; --since 365d is a longer one."]
     lines += user_lines(answer) if "users" in answer else job_lines(answer)
     if not answer["is_whole"]:
         lines += ["", f"These are the newest {answer['looked_at']:,} runs, not all."]

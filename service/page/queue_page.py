@@ -138,8 +138,11 @@ def why(detail: LiveJobDetailAnswer) -> str:
     predicted = job.predicted_walltime
     if predicted is None:
         return "It has not been predicted yet."
+    # Where an underestimate is dear, a prediction may lie beyond its range: not what is likely.
+    is_likely = span is None or span.lower <= predicted <= span.upper
     told = (
-        f"Likely to run {duration(predicted)} of the {duration(job.requested_walltime)} asked for"
+        f"{'Likely to run' if is_likely else 'Planned with'} {duration(predicted)} of the "
+        f"{duration(job.requested_walltime)} asked for"
     )
     if span is not None:
         told += (

@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
     try:
         photograph(address_of(demo), folder)
     finally:
-        demo.send_signal(signal.SIGINT)
+        demo.send_signal(signal.SIGTERM)
         demo.wait(60)
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlencode
 
 import pytest
@@ -19,7 +20,7 @@ from predictors.tuning.plan import TuningPlan
 from service.http.visitors import COOKIE, session_in
 from service.page import page_maker
 from service.page.assets import Assets
-from service.page.queue_page import QueuePage
+from service.page.queue_page import QueuePage, why
 from service.queues.outlook import LiveQueue, Outlook, Point
 from service.queues.snapshot import JobState, LiveJob, Pool, QueueSnapshot, Rules
 from service.worker.queues.merging import packed
@@ -377,15 +378,28 @@ def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(s
 
 @pytest.mark.parametrize(("asked", "are_same"), [(("1", "2"), True), (("1",), False)])
 def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked, are_same):
-    for job in ("1", "2"):
-        run = a_run(job, start=NOW - 7200.0)
-        estimates = {METHOD: 900.0} | ({"knn": 600.0} if job in asked else {})
-        service.worker.store.write(
-            [reported(run)], [predicted(f"p{job}", run, estimates=estimates)]
-        )
-    page = service.get("/accuracy").text
+    runs = [a_run(job, start=NOW - 7200.0) for job in ("1", "2")]
+    both, one = {METHOD: 900.0, "knn": 600.0}, {METHOD: 900.0}
+    known = [
+        predicted(run.submission.job_id, run, estimates=both if job in asked else one)
+        for job, run in zip(("1", "2"), runs, strict=True)
+    ]
+    service.worker.store.write([reported(*runs)], known)
+    page = service.get("/accuracy", cluster="default").text
+    told = re.sub(r"<[^>]+>", " ", page)
+    assert "max-usage" in told, told
     assert ("The methods, on the same jobs" in page) is are_same
     assert ("shadow_share" in page) is not are_same
+
+
+@pytest.mark.parametrize(("predicted", "begins"), [(600, "Likely to run"), (960, "Planned with")])
+def test_a_prediction_beyond_its_range_is_not_called_likely(predicted, begins):
+    detail = SimpleNamespace(
+        job=SimpleNamespace(predicted_walltime=predicted, requested_walltime=3600.0),
+        walltime_interval=SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9),
+    )
+    told = f"{begins} {predicted // 60} min of the 1 h asked for; between 6 min and 15 min in 90"
+    assert why(detail).startswith(told)
 
 
 def test_one_held_job_is_one(service):
