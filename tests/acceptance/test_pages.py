@@ -265,6 +265,26 @@ def test_the_table_below_a_chart_is_renewed_with_it(browser, service):
         hand_over(client)
 
 
+def test_the_legend_of_a_chart_and_the_heads_of_its_table_are_renewed_with_it(browser):
+    """A method of which there are no scores any more, or the first ones."""
+    browser.open("/accuracy")
+    left = browser.script(
+        'const text = document.documentElement.outerHTML.replace(/ style="[^"]*"/g, \'\'), '
+        "newer = new DOMParser().parseFromString(text, 'text/html'), "
+        "numbers = newer.getElementById('error-data'), "
+        "chart = JSON.parse(numbers.textContent); chart.series.pop(); "
+        "numbers.textContent = JSON.stringify(chart); "
+        "newer.querySelector('#error-legend li:last-child').remove(); "
+        "newer.querySelector('#error-heads th:last-child').remove(); "
+        "takeOver(newer); return chart.series.length"
+    )
+    assert left > 1
+    assert len(browser.find_all("#error-legend li")) == left
+    assert len(browser.find_all("#error-heads th")) == left + 1
+    assert all(value.text for value in browser.find_all("#error-legend output"))
+    assert browser.complaints() == []
+
+
 @pytest.fixture
 def guarded(tmp_path):
     """A service that asks for tokens, one that reads, and one of ada's own."""

@@ -78,7 +78,7 @@ function draw(figure) {
     bands: chart.bands?.map(([upper, lower]) => ({ series: [upper, lower], fill: `${colour("method-max-usage")}22` })),
     hooks: {
       setCursor: [(u) => readouts.forEach((readout, place) => {
-        const at = u.cursor.idx ?? chart.x.length - 1, value = chart.series[place].values[at];
+        const at = u.cursor.idx ?? chart.x.length - 1, value = chart.series[place]?.values[at];
         readout.textContent = value == null ? "–" : show(value);
       })],
       draw: [(u) => (chart.marks ?? []).forEach((mark) => {
