@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from predictors.base import Memory, Question
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.methods.attention import Attention
@@ -12,6 +10,7 @@ from predictors.methods.least_cost import LeastCost
 from predictors.parameters import number, whole_number
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.simulated import SimulatedRounds
+from predictors.tuning.stretch import said_of
 from predictors.tuning.subjects import FIRST
 
 
@@ -76,12 +75,11 @@ class Auto:
 
     def observe(self, completion: Completion) -> None:
         """Learn from a run, and hold a round if one is due."""
-        said = {}
-        if self._every:
-            methods: tuple[Attention | LeastCost, ...] = (self._attention, self._least_cost)
-            for each in methods:
-                predicted = each.predict(completion.submission).predicted_walltime
-                said[each.name] = np.array([predicted])
+        said = (
+            said_of(completion, self._least_cost, self._attention, self._rounds.prices)
+            if self._every
+            else {}
+        )
         self._rounds.observe(completion, said)
         self._least_cost.observe(completion)
 

@@ -3,8 +3,7 @@
 What was said of each run when it was submitted is kept, so that a round need not play it again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, MutableMapping, Sequence
 
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
@@ -17,20 +16,27 @@ from predictors.tuning.stretch import Noted, Stretch
 from predictors.tuning.subjects import AttentionWeights, BestMethod
 from predictors.tuning.verdict import Demand
 
-Proposing = Callable[[Weights], Weights | None]
-"""Makes a proposal from the older runs, given the weights that are in force."""
-
 
 class _OfOneSite(AttentionWeights):
-    """Weights that are judged by a site's price, and proposed for all sites together."""
+    """Weights that are judged by a site's price; sites with the same weights propose the same.
 
-    def __init__(self, demand: Demand, price: float, proposed: Proposing) -> None:
+    Args:
+        demand: what counts as a gain.
+        price: of the site.
+        made: the proposals of this round, by the weights that they were made from.
+    """
+
+    def __init__(
+        self, demand: Demand, price: float, made: MutableMapping[Weights, Weights | None]
+    ) -> None:
         super().__init__(FineTuning(), demand, price)
-        self._proposed = proposed
+        self._made = made
 
-    def propose(self, now: Weights, older: Sequence[Noted]) -> Weights | None:  # noqa: ARG002
-        """As another site with the same weights."""
-        return self._proposed(now)
+    def propose(self, now: Weights, older: Sequence[Noted]) -> Weights | None:
+        """What another site has proposed in this round, else a new proposal."""
+        if now not in self._made:
+            self._made[now] = super().propose(now, older)
+        return self._made[now]
 
 
 class SimulatedRounds:
@@ -74,6 +80,11 @@ class SimulatedRounds:
         """The method that answers at each price."""
         return [held.now for held in self._methods]
 
+    @property
+    def prices(self) -> Floats:
+        """The prices themselves."""
+        return self._stretch.prices
+
     def observe(self, run: Completion, said: Mapping[str, Floats]) -> None:
         """Learn from a run that has ended; ``said`` is what each method answered, by price."""
         if not self._every:
@@ -86,13 +97,13 @@ class SimulatedRounds:
             self._hold()
 
     def _hold(self) -> None:
-        proposed = cache(self._proposed)  # sites with the same weights propose the same
-        for place, price in enumerate(self._stretch.prices.tolist()):
-            self._hold_at(place, price, proposed)
+        made: dict[Weights, Weights | None] = {}
+        for place, price in enumerate(self.prices.tolist()):
+            self._hold_at(place, price, made)
 
-    def _hold_at(self, place: int, price: float, proposed: Proposing) -> None:
+    def _hold_at(self, place: int, price: float, made: dict[Weights, Weights | None]) -> None:
         older, later = self._stretch.divided(self._plan.test)
-        weights = _OfOneSite(self._plan.demand, price, proposed)
+        weights = _OfOneSite(self._plan.demand, price, made)
         change, held = settle(weights, self._weights[place], older, later)
         self.changes.append((self._ended, change))
         if held.now is not self._weights[place].now:
@@ -102,7 +113,3 @@ class SimulatedRounds:
         best = BestMethod(place, price, self._plan.demand)
         change, self._methods[place] = settle(best, self._methods[place], older, later)
         self.changes.append((self._ended, change))
-
-    def _proposed(self, now: Weights) -> Weights | None:
-        older, _ = self._stretch.divided(self._plan.test)
-        return AttentionWeights(FineTuning(), self._plan.demand, 0.0).propose(now, older)

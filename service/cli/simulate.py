@@ -298,8 +298,9 @@ def tell_unpredicted(text: str, workload: "Workload") -> None:
         err.print(
             f"{text} has no prediction of {missing:,} of {len(workload):,} jobs; their "
             "requests are taken.",
-            soft_wrap=True, markup=False,
-        )  # fmt: skip
+            soft_wrap=True,
+            markup=False,
+        )
 
 
 def refuse_idle(

@@ -358,7 +358,7 @@ class LiveState:
                 held, before = list(runs), runs_before if waiting == cluster else ()
                 if state := self._state_of(held[0]):
                     state.remember(held)
-                    self.retune({name: standing[name] for name in standing.keys() & {cluster}})
+                    self.retune({name: each for name, each in standing.items() if name == cluster})
                     ranking.append(beside.submit(state.settle, state.unwindowed))
                     state.remember_window(before, held)
                 if waiting == cluster:

@@ -2,8 +2,8 @@
 
 The weights are learned from the other logs that are given, or come from a file. Attention is
 played twice: with the weights left as they are (frozen), and with rounds that fine-tune them as a
-service would (adapted). ``auto`` answers with adapted attention or with
-least-cost, as the rounds before have chosen.
+service would (adapted). ``auto`` answers with adapted attention or with least-cost, as the rounds
+before have chosen. Each price is that of a site of its own, whose rounds judge by it.
 """
 
 import atexit
@@ -263,8 +263,6 @@ def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness
     points = {label: point_of(label, seconds, actual) for label, seconds in predicted.items()}
     ours = {kind: [_label(kind, price) for price in PRICES] for kind in KINDS}
     reference = [_label("least-cost", price) for price in REFERENCE_PRICES]
-    known = {label for label in points if label.startswith(tuple(f"{kind}," for kind in KINDS))}
-    known.update(reference)
     actions = [change.action for _, change in rounds.changes if change.subject == Attention.name]
     return Likeness(
         name=name,
@@ -276,7 +274,7 @@ def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness
         rounds=(actions.count("adopted"), actions.count("dropped"), len(actions)),
         mean_runtime=float(actual.mean()),
         reference=curve_of("least-cost", [points[label] for label in reference]),
-        published=[point for label, point in points.items() if label not in known],
+        published=[points[label] for label in PUBLISHED],
     )
 
 

@@ -7,11 +7,9 @@ from math import exp, log
 
 import numpy as np
 
-from predictors.measures import Flags
-from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
+from simulator.reports.backtest.repetitions import QUANTILES, Play, Values, by_month
 from simulator.reports.backtest.site import Site
 from simulator.reports.words import duration
-from simulator.scheduling.workload import Workload
 
 SLACK = 300.0
 """Seconds; waits that differ by less are the same to everybody."""
@@ -122,19 +120,9 @@ def compare(site: Site, today: Play) -> Believability:
         simulated=today.where_logged.quantiles,
         simulated_mean=today.where_logged.mean,
         months=months.names if months else (),
-        logged_by_month=_by_month(site, workloads, waits, known),
+        logged_by_month=by_month(site, workloads, waits, known),
         simulated_by_month=today.where_logged.by_month,
     )
-
-
-def _by_month(site: Site, workloads: Sequence[Workload], waits: Values, known: Flags) -> Values:
-    months = next((each for each in site.groupings if each.kind == "months"), None)
-    if months is None:
-        return np.zeros(0)
-    codes, count = months.codes[site.places(workloads)][known], len(months.names)
-    jobs = np.bincount(codes, minlength=count)
-    sums = np.bincount(codes, waits[known], count)
-    return np.where(jobs > 0, sums / np.maximum(jobs, 1), np.nan)
 
 
 def _p90(quantiles: Values) -> float:

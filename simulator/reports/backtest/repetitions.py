@@ -9,12 +9,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from os import cpu_count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.measures import mean_absolute_error, underestimation_rate
+from predictors.measures import Flags, mean_absolute_error, underestimation_rate
 from simulator.reports.backtest.site import Grouping, Site
 from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
@@ -188,15 +188,25 @@ def _play_of(site: Site, task: Task, schedules: Sequence[Schedule]) -> Play:
 
 def _where_logged(site: Site, workloads: Sequence[Workload], waits: Integers) -> Waits:
     logged = np.concatenate([workload.trace.wait for workload in workloads]) >= 0
-    places, found = site.places(workloads)[logged], waits[logged]
-    months = next((each for each in site.groupings if each.kind == "months"), None)
+    found = waits[logged]
     return Waits(
         mean=float(found.mean()) if len(found) else 0.0,
         quantiles=np.quantile(found, QUANTILES) if len(found) else np.zeros_like(QUANTILES),
-        by_month=_means(months, places, found, found.astype(np.float64)).wait
-        if months
-        else np.zeros(0),
+        by_month=by_month(site, workloads, waits, logged),
     )
+
+
+def by_month(
+    site: Site, workloads: Sequence[Workload], waits: NDArray[Any], known: Flags
+) -> Values:
+    """Mean waits of the jobs that are ``known``, by month; NaN for a month without one."""
+    months = next((each for each in site.groupings if each.kind == "months"), None)
+    if months is None:
+        return np.zeros(0)
+    codes, count = months.codes[site.places(workloads)][known], len(months.names)
+    jobs = np.bincount(codes, minlength=count)
+    sums = np.bincount(codes, waits[known], count)
+    return np.where(jobs > 0, sums / np.maximum(jobs, 1), np.nan)
 
 
 def _cores(workload: Workload) -> int:
