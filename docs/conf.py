@@ -13,7 +13,7 @@ release = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # The sources are the repository itself, so that a link means the same here and in a clone.
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/**.md"]
+include_patterns = ["*.md", "docs/**.md", "results/**.md"]
 exclude_patterns = [".*", "build", "tests", "benchmarks", "deploy", "integrations"]
 extensions = ["myst_parser"]
 myst_heading_anchors = 6
@@ -38,10 +38,10 @@ def with_contents(_app: Sphinx, page: str, source: list[str]) -> None:
     """Put the pages that an index links to, in its order, into the list beside all pages.
 
     Args:
-        page: its name; an index is ``docs/index``, or a README below ``docs``.
+        page: its name; an index is ``docs/index``, or a README in a folder.
         source: its text, which is changed in place.
     """
-    if page != root_doc and not (page.startswith("docs/") and page.endswith("/README")):
+    if page != root_doc and not page.endswith("/README"):
         return
     first, *others = re.split(r"^## (.+)\n", source[0], flags=re.MULTILINE)
     parts = [("", first), *zip(others[::2], others[1::2], strict=True)]

@@ -44,12 +44,12 @@ def test_every_page_can_be_reached_from_the_index():
 
 def test_the_first_page_shows_the_waits_that_backtest_printed():
     row = re.compile(
-        r"^\| \[.+?\]\((docs/results/backtest/.+?\.txt)\), ([\d,]+) \| (.+?) \| (.+?) \| (.+?)% "
+        r"^\| \[.+?\]\((results/backtest/.+?\.txt)\), ([\d,]+) \| (.+?) \| (.+?) \| (.+?)% "
         r"\| (.+?) \|$",
         re.MULTILINE,
     )
     rows = row.findall((ROOT / "README.md").read_text("utf-8"))
-    assert len(rows) == len([*(DOCS / "results" / "backtest").glob("*.txt")])
+    assert len(rows) == len([*(ROOT / "results" / "backtest").glob("*.txt")])
     for file, jobs, today, predicted, change, verdict in rows:
         printed = (ROOT / file).read_text("utf-8")
         assert f"--limit {jobs.replace(',', '')} " in printed.splitlines()[0]

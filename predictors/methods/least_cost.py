@@ -39,7 +39,7 @@ class LeastCost:
 
     The weights of age, request and processors were chosen on SDSC-SP2, CTC-SP2, HPC2N, Theta and
     CERIT-SC, the rest on these and Intrepid, SDSC-DS, LANL-CM5, Graham and Curie together.
-    docs/results/least-cost shows their results. Other weights do about as well.
+    results/least-cost shows their results. Other weights do about as well.
 
     The price is counted in mean runtimes of the cluster's last 1000 runs, so that it means the same
     where jobs take minutes and where they take days. Only runs among the last ``history`` of the

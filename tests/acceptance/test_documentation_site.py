@@ -51,7 +51,11 @@ def site(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pages(site):
     """Every page of the site that was made from one of ours."""
-    found = [*site.glob("*.html"), *(site / "docs").rglob("*.html")]
+    found = [
+        page
+        for folder in ("", "docs", "results")
+        for page in (site / folder).glob("**/*.html" if folder else "*.html")
+    ]
     return {page: Read(page) for page in found}
 
 
@@ -79,7 +83,11 @@ def test_every_link_and_anchor_leads_somewhere(pages):
 
 def test_every_page_is_in_the_site_and_can_be_searched(site):
     index = (site / "searchindex.js").read_text("utf-8")
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+    for page in [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "results").rglob("*.md"),
+    ]:
         name = page.relative_to(ROOT).with_suffix("")
         assert (site / f"{name}.html").exists(), page
         assert f'"{name}"' in index, page

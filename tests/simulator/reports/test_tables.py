@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simulator.reports.tables import TERMINAL, fitted, text_table
 
 COMMANDS = Path(__file__).parents[3] / "service" / "cli"
-KEPT = sorted((Path(__file__).parents[3] / "docs" / "results").rglob("*.txt"))
+KEPT = sorted((Path(__file__).parents[3] / "results").rglob("*.txt"))
 
 MAKE_TABLES = {
     "text_table", "summary_table", "narrow_table", "sweep_table", "narrow_sweep_table", "tables",
