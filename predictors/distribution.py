@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from predictors.compiled import compiled
 from predictors.memory.columns import Floats
-from predictors.ordering import place_after, place_of
 
 MARGIN_SECONDS = 30.0
 """Added to a past runtime: the next run seldom takes exactly as long."""
@@ -77,7 +76,7 @@ def quantile_at(values: Floats, reached: Floats, request: float, level: float) -
     """The same, of weights that were added up by ``passed``."""
     count = len(values)
     wanted = level * reached[count]
-    place = min(count, place_of(reached, wanted))
+    place = min(count, np.searchsorted(reached, wanted))
     after = values[place] if place < count else request
     before, weight = (values[place - 1], reached[place - 1]) if place else (0.0, 0.0)
     return _between(before, after, (wanted - weight) / max(reached[place] - weight, 1e-300))
@@ -101,8 +100,8 @@ def levels_at(
 ) -> tuple[float, float]:
     """The same, of weights that were added up by ``passed``."""
     runtime = min(runtime, request)
-    first = place_of(values, runtime)
-    after = place_after(values, runtime)
+    first = int(np.searchsorted(values, runtime))
+    after = int(np.searchsorted(values, runtime, side="right"))
     lowest = _weight_until(values, reached, request, runtime, first)
     highest = _weight_until(values, reached, request, runtime, after)
     whole = reached[len(values)]

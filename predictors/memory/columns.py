@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from predictors.base import limited
 from predictors.compiled import compiled
 from predictors.jobs import usage_of
-from predictors.ordering import place_after
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
@@ -77,7 +76,7 @@ def rows_until(ends: Floats, first: int, stop: int, time: float) -> int:
     """The end of the rows within ``first:stop`` whose jobs had ended at ``time``."""
     if stop > first and ends[stop - 1] <= time:
         return stop
-    return first + place_after(ends[first:stop], time)
+    return first + int(np.searchsorted(ends[first:stop], time, side="right"))
 
 
 @compiled

@@ -3,7 +3,6 @@
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.logarithms import take_logarithms
 from predictors.memory.columns import REQUEST, RUNTIME, Floats, usage
 from predictors.methods.attention_features import ASKED, ENDED, RAN, Question, Rows, Singles
 
@@ -55,20 +54,19 @@ def describe_habits(known: Floats, own: int, question: Question, context: Single
         return
     context[20] = min(3.0, np.log1p(max(0.0, question[3] - known[ENDED, 0]) / 3600) / 3)
     context[21] = known[ASKED, 0] == question[0]
-    logarithms = np.empty(2 * runs)
+    runtimes, usages = np.empty(runs), np.empty(runs)
     full = short = 0
     total = 0.0
     for run in range(runs):
         asked = known[ASKED, run]
         share = min(1.0, max(1.0, known[RAN, run]) / asked)
-        logarithms[run], logarithms[runs + run] = share * asked, share
+        runtimes[run], usages[run] = np.log(share * asked), np.log(share)
         total += share
         full += share >= 0.95
         short += share < 0.05
     context[5], context[6], context[7] = total / runs, full / runs, short / runs
     if runs > 1:
-        take_logarithms(logarithms, 2 * runs)
-        describe_changes(known[ASKED], logarithms[:runs], logarithms[runs:], context)
+        describe_changes(known[ASKED], runtimes, usages, context)
 
 
 @compiled
@@ -102,8 +100,7 @@ def describe_like(known: Floats, like: Rows, count: int, context: Singles) -> No
     logarithms = np.empty(count)
     for index in range(count):
         run = like[index]
-        logarithms[index] = max(1.0, min(known[RAN, run], known[ASKED, run]))
-    take_logarithms(logarithms, count)
+        logarithms[index] = np.log(max(1.0, min(known[RAN, run], known[ASKED, run])))
     total = 0.0
     for index in range(1, count):
         total += min(3.0, abs(logarithms[index] - logarithms[index - 1]))

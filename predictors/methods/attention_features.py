@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.compiled import compiled, compiled_for_lanes
-from predictors.logarithms import take_logarithms, take_logarithms_of_next
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -99,12 +98,6 @@ _APPLICATION, _LIKE, _LAST_LIKE = 7, 11, 29
 _REQUEST, _REQUEST_OF_NEWCOMER = 25, 26
 _DIFFERENCE, _DISTANCE, _NEAR, _NEARBY = 32, 33, 34, 35
 
-_TIMES = 4
-"""Logarithms of one more that an atom takes: of its two times and its two ranks."""
-
-_QUOTIENTS = 4
-"""Logarithms of quotients: of requests, processors, usage, and the request over the value."""
-
 
 @compiled
 def recall(
@@ -187,25 +180,18 @@ def describe_sizes(count: int, question: Question, atoms: Atoms) -> None:
     features, values, _, _, known = atoms
     request, processors = question[0], question[1]
     asked, ran, wide = known[ASKED], known[RAN], known[WIDE]
-    quotients = np.empty(_QUOTIENTS * count)
     for index in range(count):
-        used = min(ran[index], asked[index])
-        quotients[index] = request / asked[index]
-        quotients[count + index] = processors / wide[index]
-        quotients[2 * count + index] = asked[index] / max(used, 1e-9 * asked[index])
-        quotients[3 * count + index] = request / values[index]
-    take_logarithms(quotients, len(quotients))
-    for index in range(count):
-        difference = quotients[index]
+        difference = np.log(request / asked[index])
         features[2, index] = request == asked[index]
         features[3, index] = min(3.0, abs(difference))
         features[4, index] = min(3.0, max(-3.0, difference))
         features[31, index] = abs(difference) < 0.1
     for index in range(count):
         features[5, index] = processors == wide[index]
-        features[6, index] = min(4.0, abs(quotients[count + index]))
-        features[20, index] = min(4.0, quotients[2 * count + index]) / 2
-        features[21, index] = min(6.0, quotients[3 * count + index]) / 2
+        features[6, index] = min(4.0, abs(np.log(processors / wide[index])))
+        used = max(min(ran[index], asked[index]), 1e-9 * asked[index])
+        features[20, index] = min(4.0, np.log(asked[index] / used)) / 2
+        features[21, index] = min(6.0, np.log(request / values[index])) / 2
     for index in range(count):
         features[18, index] = ran[index] >= 0.99 * asked[index]
         features[19, index] = ran[index] < 60
@@ -220,20 +206,14 @@ def describe_times(count: int, submitted: float, atoms: Atoms) -> None:
     features, known = atoms[0], atoms[4]
     ended, submits = known[ENDED], known[SUBMITTED]
     ranks, like_ranks, kinds = known[RANK], known[LIKE_RANK], known[KIND]
-    times = np.empty(_TIMES * count)
-    for index in range(count):
-        times[index] = max(0.0, submitted - ended[index]) / 3600
-        times[count + index] = max(0.0, submitted - submits[index]) / 600
-        times[2 * count + index] = ranks[index]
-        times[3 * count + index] = like_ranks[index]
-    take_logarithms_of_next(times, len(times))
     for index in range(count):
         like = features[_LIKE, index] > 0
-        features[12, index] = times[index] / 2
-        features[13, index] = times[count + index] / 2
-        features[14, index] = times[2 * count + index] / 2
-        features[15, index] = times[2 * count + index] / 2 if like else 0.0
-        features[16, index] = times[3 * count + index] / 2 if like else 0.0
+        rank = np.log1p(ranks[index]) / 2
+        features[12, index] = np.log1p(max(0.0, submitted - ended[index]) / 3600) / 2
+        features[13, index] = np.log1p(max(0.0, submitted - submits[index]) / 600) / 2
+        features[14, index] = rank
+        features[15, index] = rank if like else 0.0
+        features[16, index] = np.log1p(like_ranks[index]) / 2 if like else 0.0
     for index in range(count):
         own = kinds[index] < OTHER
         like = own and features[_LIKE, index] > 0
@@ -275,12 +255,8 @@ def compare_values(atoms: Atoms, count: int) -> None:
         if features[_LAST_LIKE, index] > 0:
             reference = values[index]
             break
-    differences = np.empty(count)
     for index in range(count):
-        differences[index] = values[index] / reference
-    take_logarithms(differences, count)
-    for index in range(count):
-        difference = min(3.0, max(-3.0, differences[index] / 2))
+        difference = min(3.0, max(-3.0, np.log(values[index] / reference) / 2))
         features[_DIFFERENCE, index] = difference
         features[_DISTANCE, index] = abs(difference)
 
@@ -289,11 +265,9 @@ def compare_values(atoms: Atoms, count: int) -> None:
 def count_neighbours(atoms: Atoms, count: int) -> None:
     """Which share of all atoms is within 5% and 40% of each of them."""
     features, values = atoms[0], atoms[1]
-    exact = np.empty(count)
+    logarithms = np.empty(count, np.float32)
     for index in range(count):
-        exact[index] = values[index]
-    take_logarithms(exact, count)
-    logarithms = exact.astype(np.float32)
+        logarithms[index] = np.log(values[index])
     near, nearby = np.float32(0.05), np.float32(0.4)
     one, none = np.float32(1) / np.float32(count), np.float32(0)
     close, wide = np.zeros(count, np.float32), np.zeros(count, np.float32)

@@ -41,7 +41,6 @@ from predictors.methods.attention_features import (
 from predictors.methods.attention_network import Layers, weigh
 from predictors.methods.attention_unseen import UNSEEN, with_unseen
 from predictors.methods.least_cost_search import Sorted, own_runs
-from predictors.ordering import ascending
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
@@ -278,7 +277,7 @@ def in_order(
     request = values[len(values) - 1]
     by_network = weigh(features, context, len(values), layers)
     values, weights = blended((values, by_network), by_hand, share)
-    order = ascending(values)
+    order = np.argsort(values, kind="mergesort")
     return with_unseen((values[order], weights[order]), order, request, runs)
 
 

@@ -21,7 +21,6 @@ from predictors.memory.columns import (
     rows_until,
     usage,
 )
-from predictors.ordering import ascending
 from predictors.uncertainty import NO_PRICE, Bounds, Wanted, bounds, rank_row
 
 MOST = 256
@@ -54,7 +53,7 @@ def distribution(
     first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
     values, sources = eligible(columns, (max(first, stop - history), stop, newest), key, job)
-    order = ascending(values)
+    order = np.argsort(values, kind="mergesort")
     return values[order], sources[order]
 
 
@@ -71,7 +70,7 @@ def certain(about: About, levels: tuple[Bins, int], asked: Wanted) -> tuple[int,
     first, stop, time, newest = window
     stop = rows_until(columns[0][END], first, stop, time)
     values, _ = eligible(columns, (max(first, stop - history), stop, newest), key, job)
-    values = values[ascending(values)]
+    values = values[np.argsort(values, kind="mergesort")]
     known = calibration.known_at(columns, window, levels[1])
     weights = np.ones(len(values))
     return len(values), bounds(values, weights, (job[1], NO_PRICE), (levels[0], known), asked)
@@ -148,5 +147,5 @@ def rank(
         job = (attributes[GROUP, row], numbers[REQUEST, row], submit - window_seconds)
         values, _ = eligible(columns, (first, stop, attributes[PREVIOUS, row]), key, job)
         if len(values) >= fewest:
-            values = values[ascending(values)]
+            values = values[np.argsort(values, kind="mergesort")]
             rank_row(numbers, row, values, np.ones(len(values)))
