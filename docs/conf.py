@@ -24,7 +24,7 @@ html_theme = "furo"
 html_title = f"walltimed {release}"
 html_static_path = ["site"]
 html_css_files = ["site.css"]
-html_favicon = html_logo = "../service/page/static/icon.svg"
+html_favicon = html_logo = "../service/web/static/icon.svg"
 html_copy_source = False
 html_show_copyright = False
 html_theme_options = {"top_of_page_buttons": []}

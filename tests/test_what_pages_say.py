@@ -118,7 +118,7 @@ def test_options_that_pages_name_exist(page):
 
 
 def test_commands_that_issue_tokens_name_them():
-    for page in [*PAGES, *(ROOT / "service/page/templates").glob("*.html")]:
+    for page in [*PAGES, *(ROOT / "service/web/templates").glob("*.html")]:
         for line in re.findall(r"walltimed token issue ([^`|#\n<…]*)", page.read_text("utf-8")):
             words = shlex.split(line.split("--", 1)[0].replace("$(", " ").replace(")", " "))
             assert words or not line.strip(), f"{page}: {line}"

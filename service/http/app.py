@@ -44,9 +44,9 @@ from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.requests import ReportingRequests
 from service.operations.tuning import TuningRounds
-from service.page.page_process import PageProcess
-from service.page.site import Site
 from service.settings import Settings
+from service.web.page_process import PageProcess
+from service.web.site import Site
 from service.worker.worker import Worker
 
 SECONDS_PER_HOUR = 3600.0

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from service.auth import EVERYBODY, Guard
 from service.errors import ForbiddenError
-from service.page.frame import READERS, Visitor
-from service.page.remembered import Remembered
 from service.store import Store
+from service.web.frame import READERS, Visitor
+from service.web.remembered import Remembered
 
 COOKIE = "walltimed_session"
 

@@ -3,9 +3,9 @@
 import asyncio
 import pickle
 
-from service.page.page_maker import PageMaker
-from service.page.page_process import PageProcess
 from service.store import open_store
+from service.web.page_maker import PageMaker
+from service.web.page_process import PageProcess
 
 
 class PagesHere(PageProcess):

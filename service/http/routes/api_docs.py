@@ -12,10 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from service.auth import EVERYBODY
 from service.http.gate import needs
 from service.http.routes.pages import HEADERS, add_assets, html, own_address
-from service.page.api_page import ApiPage
-from service.page.assets import Assets
-from service.page.frame import Visitor
-from service.page.rendering import Renderer
+from service.web.api_page import ApiPage
+from service.web.assets import Assets
+from service.web.frame import Visitor
+from service.web.rendering import Renderer
 
 HIDDEN: dict[str, Any] = {"include_in_schema": False, "openapi_extra": needs()}
 """Any valid token, as for the document that the page shows: there is no form to log in with."""

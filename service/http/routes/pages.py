@@ -15,11 +15,11 @@ from service.errors import STATUSES, NotFoundError, status_of
 from service.http.gate import open_to_all
 from service.http.page_forms import own_path, read_form
 from service.http.visitors import Visitors, check_own_page
-from service.page.assets import PLACE, Assets
-from service.page.frame import Visitor
-from service.page.queue_page import ROWS
-from service.page.site import Site
-from service.page.what_if_page import WhatIfForm
+from service.web.assets import PLACE, Assets
+from service.web.frame import Visitor
+from service.web.queue_page import ROWS
+from service.web.site import Site
+from service.web.what_if_page import WhatIfForm
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

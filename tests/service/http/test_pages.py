@@ -18,11 +18,11 @@ from starlette.requests import Request
 from predictors.jobs import Submission
 from predictors.tuning.plan import TuningPlan
 from service.http.visitors import COOKIE, session_in
-from service.page import page_maker
-from service.page.assets import Assets
-from service.page.queue_page import QueuePage, why
 from service.queues.outlook import LiveQueue, Outlook, Point
 from service.queues.snapshot import JobState, LiveJob, Pool, QueueSnapshot, Rules
+from service.web import page_maker
+from service.web.assets import Assets
+from service.web.queue_page import QueuePage, why
 from service.worker.queues.merging import packed
 
 PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if", "/docs")
@@ -108,7 +108,7 @@ CHECKSUMS = {
 
 
 def test_the_chart_library_is_the_release_that_it_says_it_is():
-    folder = Path(__file__).parents[3] / "service" / "page" / "static"
+    folder = Path(__file__).parents[3] / "service" / "web" / "static"
     for name, checksum in CHECKSUMS.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] == checksum
     assert "MIT" in (folder / "uplot.LICENSE.txt").read_text()

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from service.auth import Caller, Scope
 from service.http import visitors
 from service.http.visitors import COOKIE, Visitors
-from service.page.remembered import Remembered
+from service.web.remembered import Remembered
 
 CALLER = Caller(frozenset({Scope.READ}))
 

@@ -14,10 +14,10 @@ from service.contract.queue_answers import (
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownQueueError
 from service.operations.queues.showing import ShowingQueue
-from service.page.charts import Chart, Line
-from service.page.frame import Visitor
-from service.page.timeline import Stripe, Window, stripe_of, window_of
-from service.page.wording import count, duration
+from service.web.charts import Chart, Line
+from service.web.frame import Visitor
+from service.web.timeline import Stripe, Window, stripe_of, window_of
+from service.web.wording import count, duration
 
 ROWS = 50
 

@@ -13,9 +13,9 @@ from service.contract.report_answers import (
 )
 from service.contract.report_bodies import MOST_ROWS, RequestsQuery, UsersQuery
 from service.operations.requests import ReportingRequests
-from service.page.frame import Visitor
-from service.page.remembered import Remembered
-from service.page.wording import count, duration, share
+from service.web.frame import Visitor
+from service.web.remembered import Remembered
+from service.web.wording import count, duration, share
 
 FRESH_SECONDS = 300.0
 """A report reads many runs; it changes slowly."""

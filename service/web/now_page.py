@@ -9,12 +9,12 @@ from msgspec import Struct
 from service.contract.answers import TuningAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.operations.tuning import TellingRounds
-from service.page.attention import ClusterFacts, Notice, ServiceFacts, notices
-from service.page.charts import Chart, Line
-from service.page.remembered import Remembered
-from service.page.wording import NOTHING, count, duration, latency
 from service.settings import Settings
 from service.store import ClusterHistory, DailyScore, Store
+from service.web.attention import ClusterFacts, Notice, ServiceFacts, notices
+from service.web.charts import Chart, Line
+from service.web.remembered import Remembered
+from service.web.wording import NOTHING, count, duration, latency
 from service.worker.pulse import Span
 
 FRESH_SECONDS = 10.0

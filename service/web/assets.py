@@ -24,7 +24,7 @@ class Assets:
     """All assets, in memory. Their addresses change with their content."""
 
     def __init__(self) -> None:
-        folder = files("service.page") / "static"
+        folder = files("service.web") / "static"
         found = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
         found["palette.css"] = palette.css().encode()
         self._assets = {

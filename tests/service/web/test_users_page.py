@@ -8,9 +8,9 @@ from service.contract.report_answers import (
     UserReportAnswer,
     UsersReportAnswer,
 )
-from service.page.frame import Visitor
-from service.page.remembered import Remembered
-from service.page.users_page import UsersPage
+from service.web.frame import Visitor
+from service.web.remembered import Remembered
+from service.web.users_page import UsersPage
 
 
 class Reporting:

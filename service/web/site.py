@@ -9,13 +9,13 @@ from service.contract.queue_bodies import QueueQuery
 from service.operations.queues.showing import ShowingQueues
 from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
-from service.page.assets import Assets
-from service.page.attention import ServiceFacts
-from service.page.frame import Frame, Visitor
-from service.page.now_page import LATELY_SECONDS, ServiceNow
-from service.page.page_process import PageProcess
-from service.page.rendering import Renderer
-from service.page.what_if_page import WhatIfForm, WhatIfPage
+from service.web.assets import Assets
+from service.web.attention import ServiceFacts
+from service.web.frame import Frame, Visitor
+from service.web.now_page import LATELY_SECONDS, ServiceNow
+from service.web.page_process import PageProcess
+from service.web.rendering import Renderer
+from service.web.what_if_page import WhatIfForm, WhatIfPage
 from service.worker.worker import Worker
 
 

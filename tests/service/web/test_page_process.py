@@ -9,10 +9,10 @@ from running_service import eventually
 
 from service.auth import EVERYBODY
 from service.errors import PagesBusyError, PageTooLongError
-from service.page import page_process
-from service.page.frame import Frame, Visitor
-from service.page.page_process import PageProcess
 from service.settings import Settings
+from service.web import page_process
+from service.web.frame import Frame, Visitor
+from service.web.page_process import PageProcess
 from service.worker.priority import LOWEST_PRIORITY
 
 FRAME = Frame(Visitor(EVERYBODY), "/rounds", "default", ["default"])

@@ -11,8 +11,8 @@ from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
 from service.operations.queues.what_if import WhatIf
-from service.page.frame import Visitor
-from service.page.wording import duration, share
+from service.web.frame import Visitor
+from service.web.wording import duration, share
 
 WALLTIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,6})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 

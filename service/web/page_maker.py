@@ -15,20 +15,20 @@ from service.contract.queue_bodies import QueueQuery
 from service.operations.queues.showing import ShowingQueue
 from service.operations.requests import ReportingRequests
 from service.operations.tuning import TellingRounds
-from service.page.accuracy_page import AccuracyPage
-from service.page.api_page import ApiPage
-from service.page.assets import Assets
-from service.page.frame import Frame
-from service.page.now_page import NowPage, ServiceNow
-from service.page.queue_page import QueuePage, job_shown
-from service.page.remembered import Remembered
-from service.page.rendering import Renderer
-from service.page.rounds_page import RoundsPage
-from service.page.users_page import UsersPage, user_shown
-from service.page.what_if_page import WhatIfShown
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
 from service.store import Store
+from service.web.accuracy_page import AccuracyPage
+from service.web.api_page import ApiPage
+from service.web.assets import Assets
+from service.web.frame import Frame
+from service.web.now_page import NowPage, ServiceNow
+from service.web.queue_page import QueuePage, job_shown
+from service.web.remembered import Remembered
+from service.web.rendering import Renderer
+from service.web.rounds_page import RoundsPage
+from service.web.users_page import UsersPage, user_shown
+from service.web.what_if_page import WhatIfShown
 from service.worker.queues.stored_queues import StoredQueues
 
 NOW_SECONDS, QUEUE_SECONDS, SLOW_SECONDS = 5, 5, 30

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from service.page.frame import Visitor
-from service.page.rendering import Renderer
+from service.web.frame import Visitor
+from service.web.rendering import Renderer
 
 Schema = Mapping[str, Any]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from service import logs
 from service.errors import PagesBusyError, PageTooLongError
-from service.page.page_maker import PageMaker
 from service.settings import Settings
 from service.store import open_store
+from service.web.page_maker import PageMaker
 from service.worker.child_process import ChildProcess
 from service.worker.priority import come_second
 

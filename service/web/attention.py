@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
-from service.page.wording import DAY, count, duration, share
 from service.store import ClusterHistory, DailyScore
+from service.web.wording import DAY, count, duration, share
 
 ENOUGH = 200
 """Scored jobs from which on a share says something."""

@@ -10,12 +10,12 @@ from msgspec import Struct
 from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.operations.tuning import TellingRounds
-from service.page.charts import Chart, Line
-from service.page.frame import Visitor
-from service.page.remembered import Remembered
-from service.page.wording import DAY, duration, share
 from service.settings import Settings
 from service.store import DailyScore, Side, Store
+from service.web.charts import Chart, Line
+from service.web.frame import Visitor
+from service.web.remembered import Remembered
+from service.web.wording import DAY, duration, share
 
 FRESH_SECONDS = 20.0
 

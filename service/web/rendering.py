@@ -5,8 +5,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from service.page import wording
-from service.page.assets import Assets
+from service.web import wording
+from service.web.assets import Assets
 
 
 class Renderer:
@@ -18,7 +18,7 @@ class Renderer:
 
     def __init__(self, assets: Assets) -> None:
         self._environment = Environment(
-            loader=PackageLoader("service.page"),
+            loader=PackageLoader("service.web"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
