@@ -4,7 +4,7 @@ Draws mutants of the areas where a mistake costs a user (areas.py), equally many
 one after another into a copy of the working tree; compiled code is compiled anew with its mistake.
 First the tests that are named as the mutated file run, then all tests of its area. A mutant that no
 test of the area notices has survived, also where an acceptance test would have noticed it: the
-score is a lower bound. What no test can notice is listed in equivalent.txt with the reason.
+score is a lower bound. What no test can notice is covered by a rule of equivalents.py.
 
 At the end the tests that killed a mutant run once without any. A test that fails there proves
 nothing, and mutants that only such a test killed are not counted.
@@ -26,10 +26,10 @@ from pathlib import Path
 from queue import Queue
 
 from areas import AREAS, Area, files, nearest
+from equivalents import RULES, reason
 from mutations import Mutant, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
-EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 TIME_LIMIT = 600
 """Seconds for one run of tests; a mutant that makes them hang is noticed."""
 
@@ -128,7 +128,6 @@ def main() -> None:
         for mutant in chosen(ROOT, files(ROOT, area), asked.count // len(areas), asked.seed)
     ]
     random.Random(asked.seed).shuffle(drawn)
-    known = equivalents()
     with tempfile.TemporaryDirectory(prefix="walltimed-mutants-") as folder:
         if (ROOT.parent / "shared").exists():  # real logs and payloads, which some tests read
             Path(folder, "shared").symlink_to((ROOT.parent / "shared").resolve())
@@ -138,7 +137,7 @@ def main() -> None:
             copy.check(sorted({tests for area in areas for tests in area.tests}))
 
         def judge(area: Area, mutant: Mutant) -> Result | None:
-            if (mutant.path, mutant.before, mutant.after) in known:
+            if reason(mutant) is not None:
                 return Result(area, mutant, "equivalent")
             copy = copies.get()
             try:
@@ -156,16 +155,6 @@ def main() -> None:
         failing = _failing_anyway(copies.get(), results)
     results = [replace(r, fate="unproven") if r.test in failing else r for r in results]
     _report(areas, results, len(drawn))
-
-
-def equivalents() -> set[tuple[str, str, str]]:
-    """File, line before and line after of the mutants that behave as the original does."""
-    entries = EQUIVALENT.read_text("utf-8").split("\n\n")
-    return {
-        (lines[0], lines[1].removeprefix("- "), lines[2].removeprefix("+ "))
-        for entry in entries
-        if len(lines := entry.strip().splitlines()) > 2 and not entry.startswith("#")
-    }
 
 
 def _arguments() -> argparse.Namespace:
@@ -206,6 +195,15 @@ def _report(areas: list[Area], results: list[Result], drawn: int) -> None:
         score = f"{100 * noticed / judged:.1f}%" if judged else "-"
         print(f"{name:<20}" + "".join(f"{fates[fate]:>11}" for fate in FATES) + f"{score:>8}")
     print("\nscore: killed or hung, of these and the survivors")
+    for line in _rules_without_a_line():
+        print(f"equivalents.py: no line of the source matches {line!r} any more")
+
+
+def _rules_without_a_line() -> list[str]:
+    """Return the patterns of rules that cover nothing since the source was changed."""
+    paths = {path for area in AREAS for path in files(ROOT, area)}
+    texts = [(path, (ROOT / path).read_text("utf-8")) for path in sorted(paths)]
+    return [rule.line for rule in RULES if not rule.matches_a_line(texts)]
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """The mutation run puts in mistakes that a test can notice, and none that changes nothing."""
 
 import ast
-from pathlib import Path
 
 import pytest
 from areas import AREAS, files, nearest
-from mutations import chosen
-from run import ROOT, equivalents
+from equivalents import reason
+from mutations import Mutant, chosen
+from run import ROOT
 
 PYTHON = '''"""A module."""
 
@@ -87,8 +87,35 @@ def test_areas_have_files_and_tests(area):
     assert all((ROOT / place).exists() for place in area.tests)
 
 
-def test_what_is_called_equivalent_is_a_line_that_exists():
-    for path, before, after in equivalents():
-        lines = [line.strip() for line in (Path(ROOT) / path).read_text("utf-8").splitlines()]
-        assert before in lines
-        assert before != after
+def _mutant(before, after, path="service/store/log.py"):
+    return Mutant(path, 1, before, after, "")
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        _mutant("AT_ONCE = 2000", "AT_ONCE = 2001"),
+        _mutant("self._place = (first, -1)", "self._place = (first, - 2)"),
+        _mutant("return of(after=last or 0, most=9)", "return of(after=last or -1, most=9)"),
+        _mutant("os.fsync(descriptor)", "pass"),
+        _mutant("@lru_cache(maxsize=1024)", "@lru_cache(maxsize= 1025)"),
+    ],
+    ids=lambda mutant: mutant.before,
+)
+def test_a_rule_covers_a_mistake_that_changes_no_answer(mutant):
+    assert reason(mutant)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        _mutant("LIMIT_AT_ALL = 2000", "LIMIT_AT_ALL = 2001"),
+        _mutant("AT_ONCE = 2000 + extra", "AT_ONCE = 2000 - extra"),
+        _mutant("return of(after=last or 0, most=9)", "return of(after=last or 0, most=10)"),
+        _mutant("os.fsync(descriptor)", "os.fsync(None)"),
+        _mutant("break", "continue", "simulator/engine/loop.py"),
+    ],
+    ids=lambda mutant: mutant.before,
+)
+def test_no_rule_covers_another_mistake_in_such_a_line(mutant):
+    assert reason(mutant) is None
