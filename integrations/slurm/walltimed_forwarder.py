@@ -5,7 +5,7 @@
     JobCompLoc=http://127.0.0.1:8581/v1/adapters/slurm/jobcomp?cluster=NAME     # in slurm.conf
 
 Every user can read JobCompLoc, and slurmctld writes it into its log. So the token stays in a file,
-and this listens on loopback, to processes of Slurm's user and of root only. The service's answer
+and this listens on loopback, to processes of Slurm's user only. The service's answer
 goes back as it is: Slurm sends again what was not answered 200.
 Python 3.6 or newer, standard library only; Linux.
 """
@@ -21,9 +21,10 @@ import sys
 import urllib.parse
 
 PATH = "/v1/adapters/slurm/jobcomp"
-LARGEST = 64 * 2**20  # bytes; documents hold the job's script up to Slurm 24.11
+LARGEST = 8 * 2**20  # bytes, as the service takes; documents hold the script up to Slurm 24.11
 PATIENCE = 10.0  # seconds for each step; the plugin itself would wait for ever
 OK, REFUSED = 200, (401, 403)
+ESTABLISHED = "01"  # in /proc/net/tcp
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -160,11 +161,14 @@ class Server(http.server.HTTPServer):
 
 
 def user_of(client, server):
-    """The number of the user whose socket talks to ours; None if it is gone."""
-    ends = [table_address(client), table_address(server)]
+    """Return the number of the user whose open socket talks to ours; None if it was closed.
+
+    The kernel lists a socket that its owner has closed as root's.
+    """
+    row_of_client = [table_address(client), table_address(server), ESTABLISHED]
     with open("/proc/net/tcp") as table:
         rows = (line.split() for line in table)
-        return next((int(row[7]) for row in rows if row[1:3] == ends), None)
+        return next((int(row[7]) for row in rows if row[1:4] == row_of_client), None)
 
 
 def table_address(address):
@@ -184,8 +188,8 @@ def parsed(arguments):
 
 
 def server_of(options):
-    """What listens, to processes of Slurm's user and of root."""
-    users = {0, pwd.getpwnam(options.user).pw_uid}
+    """Return what listens to processes of Slurm's user."""
+    users = {pwd.getpwnam(options.user).pw_uid}
     service = Service(options.url, options.token_file)
     return Server(("127.0.0.1", options.port), service, users)
 

@@ -1,5 +1,6 @@
 """Completions as newline-delimited JSON, a stream of any size."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import NamedTuple, cast
 
@@ -13,6 +14,9 @@ from service.store import ReportedCompletion
 
 LONGEST_LINE = 1 << 16
 """Most bytes of a line; a completion with the longest fields takes less than half of them."""
+
+_LINE = re.compile(rb"\S[^\n]*")
+"""A line from its first character that is no white space: runs of blank lines cost one step."""
 
 _validate = each_key_once(msgspec_first(CompletionBody))
 
@@ -32,17 +36,18 @@ async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
     number = 0
     rest = b""
     async for block in blocks:
-        if not (rest or block.strip()):
-            number += block.count(b"\n")
-            continue
-        *complete, tail = block.split(b"\n")
-        if complete:
-            complete[0] = rest + complete[0]
-            yield [Line(n, text) for n, text in enumerate(complete, number + 1) if text.strip()]
-            number += len(complete)
-            rest = b""
-        rest = (rest + tail)[: LONGEST_LINE + 1]
-    if rest.strip():
+        text = rest + block
+        end = text.rfind(b"\n") + 1
+        lines, counted = [], 0
+        for found in _LINE.finditer(text, 0, end):
+            number += text.count(b"\n", counted, found.start())
+            counted = found.start()
+            lines.append(Line(number + 1, found[0]))
+        number += text.count(b"\n", counted, end)
+        if lines:
+            yield lines
+        rest = text[end:].lstrip()[: LONGEST_LINE + 1]
+    if rest:
         yield [Line(number + 1, rest)]
 
 

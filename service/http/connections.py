@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from service.errors import (
@@ -23,6 +24,15 @@ LONGEST_HEAD = 1 << 16
 """Bytes of a request's head, its first line included."""
 
 MOST_HEADER_LINES = 100
+
+MOST_PIECES = 1000
+"""Pieces, such as chunks, that a body may come in, and more for each 40 bytes of it: each piece
+costs a call of the parser, and clients send chunks of 100 bytes and more."""
+
+BYTES_PER_PIECE = 40
+
+PARSED_AT_ONCE = 1 << 14
+"""Bytes of a body between two looks at the number of its pieces."""
 
 LINGERING_BYTES = 1 << 20
 """How much a refused caller may go on to send meanwhile."""
@@ -45,6 +55,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     - connections, by uvicorn's own ``limit_concurrency``, before they send anything;
     - heads in bytes and lines, trailers and whatever else no request is made of;
+    - pieces of a body for each 40 bytes of it;
+    - bodies that go on after their answer: the connection is closed then;
     - seconds, for a head from its first byte or the connection's beginning, for a body without a
       byte, and for an answer that is not read.
 
@@ -68,6 +80,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._uid = uid_of(transport)
         self._barren = 0  # bytes since the last that a request was made of
         self._reads_body = False
+        self._chunks: list[bytes] = []  # of the body, parsed and not handed on yet
+        self._pieces = 0  # that the body has come in
+        self._content = 0  # bytes of the body
         self._is_refused = False
         self._dropped = 0
         self._refusal: Exception | None = None
@@ -92,15 +107,35 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._reads_body or not self._barren:
             self._heard_at = self.loop.time()
-        for start in range(0, len(data), LONGEST_HEAD):
+        step = PARSED_AT_ONCE if self._reads_body else LONGEST_HEAD
+        for start in range(0, len(data), step):
             if not self._is_refused:
-                self._feed(data[start : start + LONGEST_HEAD])
+                self._feed(data[start : start + step])
+        if len(data) > LONGEST_HEAD and self._reads_body and not self._is_refused:
+            self._let_others_read()
+
+    def _let_others_read(self) -> None:
+        """Read on in the next turn of the loop: libuv reads up to 8 MB of one socket in a turn."""
+        self.flow.pause_reading()
+        self.loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """Read on, unless the application has to take the body first."""
+        if not self.transport.is_closing() and len(self.cycle.body) <= HIGH_WATER_LIMIT:
+            self.flow.resume_reading()
 
     def _feed(self, data: bytes) -> None:
         self._barren += len(data)
         super().data_received(data)
+        self._hand_on_body()
         if self._barren > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADER_LINES:
             self._refuse(too_large())
+        elif not self._reads_body or self._is_refused:
+            return
+        elif self.cycle.response_complete:
+            self._linger()
+        elif self._pieces > MOST_PIECES + self._content // BYTES_PER_PIECE:
+            self._refuse(MalformedRequestError("The body comes in too many small pieces."))
 
     def on_message_begin(self) -> None:
         """Begin a request; over a Unix socket it says who is at the other end."""
@@ -117,19 +152,32 @@ class BoundedProtocol(HttpToolsProtocol):
             raise self._refusal
         super().on_headers_complete()
         self.headers = []  # trailers are none of the head's
-        self._barren = 0
+        self._barren = self._pieces = self._content = 0
         self._reads_body = True
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body."""
+        """Take a part of a body.
+
+        uvicorn would append each chunk to the whole body, which takes time in proportion to both.
+        """
         self._barren = 0
-        super().on_body(body)
+        self._pieces += 1
+        self._content += len(body)
+        self._chunks.append(body)
 
     def on_message_complete(self) -> None:
         """Expect another head."""
+        self._hand_on_body()
         self._barren = 0
         self._reads_body = False
         super().on_message_complete()
+
+    def _hand_on_body(self) -> None:
+        """Hand the chunks that were parsed to the application, as one."""
+        if self._chunks:
+            body = b"".join(self._chunks)
+            self._chunks = []
+            super().on_body(body)
 
     def pause_writing(self) -> None:
         """Note since when the caller does not read its answer."""
@@ -207,6 +255,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._reads_body:  # whoever waits for the rest need not any more
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+        self._linger()
+
+    def _linger(self) -> None:
+        """Drop what a caller goes on to send, so that it comes to read its answer, and close."""
+        self._is_refused = True
+        self._look_in(self.lingering_seconds)
         self.lingering.add(self)
         self.transport.write_eof()
 

@@ -1,11 +1,16 @@
 """Bodies that are bad, encoded, ambiguous or never come to an end."""
 
 import json
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from statistics import median
 
 import pytest
+from patience import BUSY_SECONDS
 from raw_http import answers_to, connection, parse, read_all, request
-from running_service import completion, eventually
+from running_service import Service, completion, eventually, run_walltimed
 
 LONGEST_WAIT = 2.0
 """Processor seconds that an attack may cost another caller; it was minutes once."""
@@ -62,6 +67,82 @@ def test_blank_lines_hold_nobody_up(attacked, pulse, is_long):
     assert answer.status == 200
     assert json.loads(answer.body)["rejected"] == 0
     assert pulse.longest < LONGEST_WAIT
+
+
+BLANK_BUT_ONE = b"\n" * 65535 + b"x"
+
+
+@pytest.mark.parametrize(
+    ("call", "piece"),
+    [
+        ("GET /health/live", b"a"),
+        ("POST /login", b"a"),
+        ("POST /v1/predictions", b"a"),
+        ("POST /v1/completions", b"\n"),
+        ("POST /v1/completions?on_error=skip", BLANK_BUT_ONE),
+        ("PUT /v1/queues/c", b"a" * 40),
+    ],
+)
+def test_ten_bodies_of_many_pieces_hold_nobody_up(attacked, tell, is_long, call, piece):
+    with flooded(attacked, call, piece):
+        waits = waits_of_another(attacked, seconds=8.0 if is_long else 2.0)
+    tell(f"others waited {median(waits):.3f} s, at most {max(waits):.3f} s")
+    assert median(waits) <= (0.05 if is_long else 0.05 * BUSY_SECONDS)
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_bodies_of_small_chunks_hold_nobody_up_at_any_call(fresh_url, tell, is_long, is_closed):
+    with Service(fresh_url) as service:
+        paths = service.client.get("/openapi.json").json()["paths"]
+        calls = [f"{method.upper()} {path}" for path in paths for method in paths[path]]
+        if is_closed:
+            assert (
+                run_walltimed("token", "issue", "a", "-s", "read", "-d", fresh_url).returncode == 0
+            )
+            eventually(lambda: service.client.get("/v1/methods").status_code == 401)
+        worst = 0.0
+        for call in calls:
+            with flooded(service, call.replace("{", "").replace("}", ""), b"a"):
+                waits = waits_of_another(service, seconds=2.0 if is_long else 0.3)
+            worst = max(worst, median(waits))
+            assert median(waits) <= (0.05 if is_long else 0.05 * BUSY_SECONDS), call
+    tell(f"others waited {worst:.3f} s in the median, beside the worst of {len(calls)} calls")
+
+
+@contextmanager
+def flooded(service, call: str, piece: bytes) -> Iterator[None]:
+    """Post bodies without an end in such chunks, over ten connections, meanwhile."""
+    head = request(*call.split(), "transfer-encoding: chunked", NDJSON)
+    chunks = b"%x\r\n%b\r\n" % (len(piece), piece) * max(1, 65536 // len(piece))
+    over = threading.Event()
+
+    def flood() -> None:
+        while not over.is_set():
+            with suppress(OSError), connection(service.socket) as opened:
+                opened.sendall(head)
+                while not over.is_set():
+                    opened.sendall(chunks)
+
+    threads = [threading.Thread(target=flood) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def waits_of_another(service, seconds: float) -> list[float]:
+    """Seconds of each answer to another caller meanwhile."""
+    waits, ends = [], time.monotonic() + seconds
+    while (began := time.monotonic()) < ends:
+        (answer,) = answers_to(service.socket, request("GET", "/health/live"))
+        assert answer.status == 200
+        waits.append(time.monotonic() - began)
+        time.sleep(0.01)
+    return waits
 
 
 def nonsense(kind: str, size: int) -> bytes:

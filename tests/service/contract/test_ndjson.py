@@ -39,6 +39,12 @@ def test_lines_may_be_blank_and_the_last_one_open(service):
     assert stream(service, content).json() == {"accepted": 2, "duplicates": 0}
 
 
+def test_a_line_may_begin_with_more_white_space_than_a_line_may_hold(service):
+    content = b" " * (2 * LONGEST_LINE) + lines(run_of("1")) + b"{}\n"
+    answer = stream(service, in_pieces(content, 1 << 16), on_error="skip").json()
+    assert (answer["accepted"], answer["rejected"]) == (1, 1)
+
+
 @pytest.mark.parametrize("mode", ["refuse", "skip"])
 def test_nothing_is_stored_of_nothing(service, mode):
     answer = stream(service, b"", on_error=mode).json()

@@ -21,6 +21,7 @@ from service.logs import SparseLog
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
 WAIT = b"GET /wait HTTP/1.1\r\nhost: h\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\n"
+CHUNKED_TO = b"POST %b HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
 LONGEST = 65_536
 
 
@@ -47,6 +48,10 @@ class Clock:
     def call_later(self, seconds, call):
         self.timers.append(Timer(self.now + seconds, call))
         return self.timers[-1]
+
+    @staticmethod
+    def call_soon(call):
+        return asyncio.get_running_loop().call_soon(call)
 
     @staticmethod
     def create_task(coroutine, **options):
@@ -114,6 +119,9 @@ class House:
 
     async def application(self, scope, receive, send):
         body = b""
+        if scope["path"] == "/early":
+            await send_json(send, 200, b"{}")
+            return
         while (message := await receive()).get("more_body"):
             body += message["body"]
         self.asked.append((scope.get(PEER), body + message.get("body", b"")))
@@ -338,6 +346,42 @@ async def test_a_head_has_at_most_64_kib(begins, more, status):
     await rest()
     assert line.written.count(b"HTTP/1.1 " + status) == 1 + (status == b"200") * bool(begins)
     assert line.has_ended is (status == b"431")
+
+
+def chunks(size, number):
+    return b"%x\r\n%b\r\n" % (size, b"x" * size) * number
+
+
+@in_a_loop
+async def test_a_body_in_chunks_of_a_byte_is_refused():
+    house = House()
+    line = await house.connect(CHUNKED_TO % b"/", chunks(1, 1000), chunks(1, 30))
+    assert (line.status, house.refused) == (b"400", ["MalformedRequestError"])
+    assert line.has_ended
+
+
+@in_a_loop
+async def test_a_body_in_chunks_of_forty_eight_bytes_is_read():
+    house = House()
+    line = await house.connect(CHUNKED_TO % b"/")
+    for _ in range(100):
+        line.protocol.data_received(chunks(48, 1000))
+        await rest()
+    line.protocol.data_received(b"0\r\n\r\n")
+    await rest()
+    assert line.status == b"200"
+    assert len(house.asked[0][1]) == 4_800_000
+
+
+@in_a_loop
+async def test_a_body_that_goes_on_after_its_answer_is_dropped_and_its_connection_closed():
+    house = House()
+    line = await house.connect(CHUNKED_TO % b"/early", chunks(100, 1))
+    assert (line.status, line.has_ended) == (b"200", False)
+    line.protocol.data_received(chunks(100, 1))
+    assert line.has_ended
+    await house.clock.reach(1.1)
+    assert line.is_cut
 
 
 @in_a_loop
