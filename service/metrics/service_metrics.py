@@ -1,10 +1,9 @@
 """All metrics of the service, for Prometheus."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from service.metrics.metric_registry import PREFIX, MetricRegistry
+from service.metrics.metric_registry import MetricRegistry
 from service.metrics.queue_metrics import QueueMetrics
 from service.metrics.request_metrics import RequestMetrics
 from service.metrics.score_metrics import ScoreMetrics
@@ -12,9 +11,6 @@ from service.store import Ingested
 
 if TYPE_CHECKING:
     from prometheus_client import Counter
-
-PREDICTING = "/v1/predictions"
-"""The route whose answers have to be fast."""
 
 
 class Metrics:
@@ -111,20 +107,3 @@ class Metrics:
     def committed(self, transactions: int) -> None:
         """Count write transactions."""
         self._commits.inc(transactions)
-
-    def served(self) -> tuple[float, dict[float, float]]:
-        """The number of predictions answered, and of answers by the seconds that they took at most.
-
-        Of all worker processes, if they share their metrics.
-        """
-        predictions, by_seconds = 0.0, defaultdict[float, float](float)
-        for family in self.registry.collected():
-            for sample in family.samples:
-                if sample.name == f"{PREFIX}_predictions_total":
-                    predictions += sample.value
-                elif (
-                    sample.name == f"{PREFIX}_request_duration_seconds_bucket"
-                    and sample.labels["route"] == PREDICTING
-                ):
-                    by_seconds[float(sample.labels["le"])] += sample.value
-        return predictions, dict(by_seconds)

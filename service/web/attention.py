@@ -55,21 +55,19 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
         asks_for_tokens: whether the door is closed.
         is_loopback: whether only this machine can reach the service.
         dropped: predictions that could not be recorded.
-        predictions_a_minute: lately.
     """
 
     health: HealthAnswer
     asks_for_tokens: bool
     is_loopback: bool
     dropped: int
-    predictions_a_minute: float
 
 
 def notices(service: ServiceFacts, clusters: Sequence[ClusterFacts], now: float) -> list[Notice]:
     """Everything that wants attention, worst first."""
     found = [*_of_service(service)]
     for cluster in clusters:
-        found += _of_cluster(cluster, service, now)
+        found += _of_cluster(cluster, now)
     return sorted(found, key=lambda notice: notice.kind)
 
 
@@ -105,14 +103,14 @@ def _of_service(facts: ServiceFacts) -> Iterator[Notice]:
         )
 
 
-def _of_cluster(facts: ClusterFacts, service: ServiceFacts, now: float) -> Iterator[Notice]:
+def _of_cluster(facts: ClusterFacts, now: float) -> Iterator[Notice]:
     name = facts.history.cluster
     silent = now - facts.history.last_end
-    if silent > DAY and service.predictions_a_minute > 0:
+    if silent > DAY:
         yield Notice(
-            "bad",
-            f"{name}: no job has ended for {duration(silent)}, but predictions are asked for.",
-            "Look whether the resource manager still reports completions.",
+            "careful",
+            f"{name}: no job has ended for {duration(silent)}.",
+            "If jobs run there, look whether the resource manager still reports completions.",
         )
     if facts.last_round_failed:
         yield Notice(

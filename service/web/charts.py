@@ -44,7 +44,6 @@ class Chart(Struct, frozen=True, kw_only=True):
         most: the upper end of the axis; None: what the values need.
         marks: Unix seconds of dotted lines across.
         bands: pairs of places in ``series``, from 1, between which the space is tinted.
-        tabled: whether a table stands below.
     """
 
     name: str
@@ -58,7 +57,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     most: float | None = None
     marks: Sequence[float] = ()
     bands: Sequence[tuple[int, int]] = ()
-    tabled: bool = True
 
     @property
     def heading(self) -> str:
@@ -74,6 +72,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     def data(self) -> dict[str, Any]:
         """What the script needs."""
         needed: dict[str, Any] = msgspec.to_builtins(self)
-        for name in ("name", "title", "says", "empty", "tabled"):
+        for name in ("name", "title", "says", "empty"):
             del needed[name]
         return needed

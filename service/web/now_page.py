@@ -12,17 +12,13 @@ from service.operations.tuning import TellingRounds
 from service.settings import Settings
 from service.store import ClusterHistory, DailyScore, Store
 from service.web.attention import ClusterFacts, Notice, ServiceFacts, notices
-from service.web.charts import Chart, Line
 from service.web.remembered import Remembered
-from service.web.wording import NOTHING, count, duration, latency
-from service.worker.pulse import Span
+from service.web.wording import count, duration
 
 FRESH_SECONDS = 10.0
 """How old the counts of the page may be."""
 
 SCORED_DAYS = 7
-
-LATELY_SECONDS = 120.0
 
 
 class Card(Struct, frozen=True):
@@ -54,7 +50,6 @@ class NowShown(Struct, frozen=True, kw_only=True):
     notices: Sequence[Notice]
     cards: Sequence[Card]
     clusters: Sequence[ClusterRow]
-    charts: Sequence[Chart]
 
 
 class ServiceNow(Struct, frozen=True, kw_only=True):
@@ -62,14 +57,10 @@ class ServiceNow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         facts: how it does.
-        lately: what was answered in the last minutes; None just after its start.
-        spans: what was answered in the last hour.
         queues: the live queues, without their jobs.
     """
 
     facts: ServiceFacts
-    lately: Span | None
-    spans: Sequence[Span]
     queues: Sequence[QueueHeadAnswer]
 
 
@@ -111,9 +102,8 @@ class NowPage:
         return NowShown(
             sentence=sentence(histories, rows),
             notices=notices(service.facts, facts, self._clock()),
-            cards=cards(histories, service.lately, service.facts),
+            cards=cards(histories, service.facts),
             clusters=rows,
-            charts=charts(service.spans),
         )
 
     async def _score(self, cluster: str) -> DailyScore | None:
@@ -171,65 +161,11 @@ def clusters_in_words(number: int) -> str:
     return "one cluster" if number == 1 else f"{count(number)} clusters"
 
 
-def cards(
-    histories: Sequence[ClusterHistory], lately: Span | None, service: ServiceFacts
-) -> list[Card]:
+def cards(histories: Sequence[ClusterHistory], service: ServiceFacts) -> list[Card]:
     """The large figures."""
-    rate = count(round(lately.per_minute, 1)) if lately else NOTHING
-    answered = lately if lately and lately.median is not None else None
     runs = sum(history.runs for history in histories)
     return [
         Card("State", service.health.status, service.health.detail or "all parts work"),
         Card("Jobs learned", count(runs), clusters_in_words(len(histories))),
-        Card("Predictions a minute", rate, "over the last two minutes"),
-        Card("Latency", latency(answered.median) if answered else NOTHING,
-             f"99 of 100 within {latency(answered.slow)}" if answered else "none asked lately"),
         Card("Lag", count(service.health.lag), "jobs ended and not learned yet"),
-    ]  # fmt: skip
-
-
-def charts(spans: Sequence[Span]) -> list[Chart]:
-    """The last hour."""
-    at = [span.at for span in spans]
-    nothing = "The first figures come after twenty seconds."
-    return [
-        Chart(
-            name="rate",
-            title="Predictions a minute",
-            says="How many the service answers, over the last hour.",
-            x=at,
-            series=[
-                Line(
-                    label="predictions a minute",
-                    values=[span.per_minute for span in spans],
-                    colour="method-max-usage",
-                    fill=True,
-                )
-            ],
-            unit="count",
-            empty=nothing,
-            tabled=False,
-        ),
-        Chart(
-            name="latency",
-            title="Time to answer",
-            says="Half of the predictions, and 99 of 100, took no longer than this.",
-            x=at,
-            series=[
-                Line(
-                    label="99 of 100",
-                    values=[span.slow for span in spans],
-                    colour="method-last-two",
-                ),
-                Line(
-                    label="half",
-                    values=[span.median for span in spans],
-                    colour="method-max-usage",
-                    heavy=True,
-                ),
-            ],
-            unit="duration",
-            empty=nothing,
-            tabled=False,
-        ),
     ]

@@ -12,7 +12,7 @@ from service.operations.ranking import Ranking
 from service.web.assets import Assets
 from service.web.attention import ServiceFacts
 from service.web.frame import Frame, Visitor
-from service.web.now_page import LATELY_SECONDS, ServiceNow
+from service.web.now_page import ServiceNow
 from service.web.page_process import PageProcess
 from service.web.rendering import Renderer
 from service.web.what_if_page import WhatIfForm, WhatIfPage
@@ -140,16 +140,12 @@ class Site:
 
     def _service(self) -> ServiceNow:
         worker = self._worker
-        lately = worker.pulse.lately(LATELY_SECONDS)
         return ServiceNow(
             facts=ServiceFacts(
                 health=worker.health(),
                 asks_for_tokens=not worker.guard.is_open,
                 is_loopback=worker.settings.is_loopback,
                 dropped=worker.writer.dropped_predictions,
-                predictions_a_minute=lately.per_minute if lately else 0.0,
             ),
-            lately=lately,
-            spans=worker.pulse.spans(),
             queues=self._queues.queues().queues,
         )

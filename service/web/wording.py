@@ -31,14 +31,6 @@ def _two(seconds: float, large: float, name: str, small: float, rest_name: str) 
     return f"{whole} {name} {rest} {rest_name}" if rest else f"{whole} {name}"
 
 
-def latency(seconds: float | None) -> str:
-    """The time to answer, in milliseconds."""
-    if seconds is None:
-        return NOTHING
-    milliseconds = 1000.0 * seconds
-    return f"{milliseconds:.2f} ms" if milliseconds < 10 else f"{milliseconds:.0f} ms"
-
-
 def clock(seconds: float | None) -> str:
     """A walltime as schedulers write it: 36:00:00."""
     if seconds is None:

@@ -30,7 +30,6 @@ from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process
-from service.worker.pulse import Pulse
 from service.worker.queues.queue_keeper import QueueKeeper
 from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
@@ -89,7 +88,6 @@ class Worker:
         writer: commits completions and predictions.
         recorder: takes predictions that were answered.
         tuning: runs rounds of tuning.
-        pulse: how much was answered in the last hour.
         forecasts: the processes in which queues are played forward.
         queues: the live queues.
     """
@@ -138,7 +136,6 @@ class Worker:
             is_catching_up=lambda: self.follower.is_catching_up,
             clock=clock,
         )
-        self.pulse = Pulse(self.metrics, clock)
         self.write_probe = WriteProbe(self.store)
         self.reloading = Reloading(settings)
         self.forecasts = ForecastProcesses(
@@ -194,8 +191,6 @@ class Worker:
             asyncio.create_task(self.queues.run()),
             asyncio.create_task(self.queues.follow()),
         ]
-        if self.settings.page:
-            self._tasks.append(asyncio.create_task(self.pulse.run()))
         for task in self._tasks:
             task.add_done_callback(self._ended)
 
