@@ -18,7 +18,8 @@ from service.cli.for_users.connection import (
     queue_path,
 )
 from service.cli.for_users.job_script import request_in
-from service.cli.for_users.times import duration, limit, moment, spoken
+from service.cli.for_users.times import limit, moment, spoken
+from simulator.reports.words import duration
 
 SHOWN_RUNS = 3
 

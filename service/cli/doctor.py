@@ -166,7 +166,7 @@ def show(
 
 def account_of(cluster: "ClusterSigns", now: float) -> str:
     """What came of a cluster, in a line."""
-    from service.operations.diagnosing import duration
+    from simulator.reports.words import duration
 
     last = "no run has ever come"
     if cluster.last_run is not None:

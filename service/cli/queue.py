@@ -18,8 +18,9 @@ from service.cli.for_users.connection import (
     path_to,
     queue_path,
 )
-from service.cli.for_users.times import duration, limit, moment
+from service.cli.for_users.times import limit, moment
 from service.cli.options import LONGEST_SECONDS
+from simulator.reports.words import duration
 
 if TYPE_CHECKING:
     from simulator.replay.remote import Client

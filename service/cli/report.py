@@ -25,7 +25,8 @@ from service.cli.for_users.connection import (
     cluster_of,
     path_to,
 )
-from service.cli.for_users.times import duration, limit, local, period_of
+from service.cli.for_users.times import limit, local, period_of
+from simulator.reports.words import duration
 
 if TYPE_CHECKING:
     from simulator.replay.remote import Client

@@ -1,11 +1,11 @@
 """What does not fit between resource manager, service and history, and what to do about it."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from service.store import ClusterSigns
+from simulator.reports.words import duration
 
 FEW = 5
 """Runs or predictions; fewer tell nothing."""
@@ -254,11 +254,3 @@ def of_flow(cluster: ClusterSigns, now: float) -> Iterator[Finding]:
             remedy="Let the resource manager carry the prediction's name: AdminComment (Slurm), "
             "the resource walltimed_prediction (PBS).",
         )
-
-
-def duration(seconds: float) -> str:
-    """Hours and minutes, or the one of them that there is; whole days from two on."""
-    if seconds >= 2 * DAY:
-        return f"{seconds / DAY:,.0f} days"
-    hours, minutes = divmod(max(0, round(seconds / 60)), 60)
-    return re.sub(r"^0 h | 0 min$", "", f"{hours:,} h {minutes} min") or "0 min"

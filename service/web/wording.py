@@ -1,34 +1,19 @@
 """Figures and times in words that people read."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from markupsafe import Markup
+
+from simulator.reports import words
 
 NOTHING = "\N{EN DASH}"
 """Stands where there is no figure."""
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+DAY = 86400.0
 
-
-def duration(seconds: float | None) -> str:
-    """Such as 45 s, 37 min, 5 h 12 min or 3 d 4 h."""
-    if seconds is None:
-        return NOTHING
-    sign, size = "\N{MINUS SIGN}" if seconds < 0 else "", abs(seconds)
-    if 0.0 < size < 1.0:
-        return "under 1 s"
-    if size < MINUTE:
-        return f"{sign}{size:.0f} s"
-    if size < HOUR:
-        return f"{sign}{size / MINUTE:.0f} min"
-    if size < 2 * DAY:
-        return sign + _two(size, HOUR, "h", MINUTE, "min")
-    return sign + _two(size, DAY, "d", HOUR, "h")
-
-
-def _two(seconds: float, large: float, name: str, small: float, rest_name: str) -> str:
-    whole, rest = divmod(round(seconds / small), round(large / small))
-    return f"{whole} {name} {rest} {rest_name}" if rest else f"{whole} {name}"
+duration: Callable[[float | None], str] = partial(words.duration, unknown=NOTHING)
 
 
 def clock(seconds: float | None) -> str:

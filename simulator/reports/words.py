@@ -6,11 +6,18 @@ from typing import NamedTuple
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
-def duration(seconds: float, *, beside: float | None = None) -> str:
-    """Such as ``40 s``, ``12 min``, ``3.4 h`` or ``2.1 days``.
+def duration(seconds: float | None, *, beside: float | None = None, unknown: str = "-") -> str:
+    """Return a duration such as ``40 s``, ``12 min``, ``3.4 h`` or ``2.1 days``.
 
-    Whoever compares it with the seconds ``beside`` it finds both in the same unit.
+    Reports, pages and commands all use this function.
+
+    Args:
+        seconds: may be negative.
+        beside: seconds of another duration, in whose unit this one is written.
+        unknown: returned for None.
     """
+    if seconds is None:
+        return unknown
     return _UNITS[_unit_of(seconds if beside is None else beside)].say(seconds)
 
 

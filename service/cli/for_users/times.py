@@ -48,20 +48,6 @@ def limit(seconds: float | None) -> str:
     return f"{days}-{hours:02}:{minutes:02}:{rest % 60:02}" if days else clock
 
 
-def duration(seconds: float | None) -> str:
-    """About how long something takes: ``45 s``, ``37 min``, ``5 h 40 min``, ``2.5 days``."""
-    if seconds is None:
-        return "-"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    if seconds < 2 * DAY:
-        return f"{minutes // 60} h {minutes % 60:02} min"
-    return f"{seconds / DAY:.1f} days"
-
-
 def seconds_of(written: str) -> float:
     """Seconds of a period such as ``30d``, ``12h`` or ``2w``.
 

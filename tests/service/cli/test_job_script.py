@@ -5,7 +5,7 @@ import time
 import pytest
 
 from service.cli.for_users.job_script import request_in
-from service.cli.for_users.times import duration, limit, moment, seconds_of, spoken
+from service.cli.for_users.times import limit, moment, seconds_of, spoken
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name=train -t 2-00:00:00
@@ -81,14 +81,7 @@ def test_components_of_a_heterogeneous_job_start_together():
     }
 
 
-def test_durations_and_limits_are_short_and_clear():
-    assert [duration(each) for each in (45, 2220, 20400, 216000, None)] == [
-        "45 s",
-        "37 min",
-        "5 h 40 min",
-        "2.5 days",
-        "-",
-    ]
+def test_limits_are_written_as_resource_managers_write_them():
     assert [limit(each) for each in (600, 21600, 172800, None)] == [
         "0:10:00",
         "6:00:00",

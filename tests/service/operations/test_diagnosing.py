@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from service.operations.diagnosing import ServiceSigns, diagnose, duration
+from service.operations.diagnosing import ServiceSigns, diagnose
 from service.store import ClusterSigns, Shift
 
 NOW = 1_800_000_000.0
@@ -121,13 +121,3 @@ def test_times_of_another_zone_are_told():
 
 def test_jobs_that_repeat_are_no_sign_of_a_zone_while_predictions_find_their_runs():
     assert names(WELL, replace(WORKS, moved=Shift(seconds=-3600, jobs=9))) == []
-
-
-def test_durations_are_hours_and_minutes_or_days():
-    assert [duration(seconds) for seconds in (0, 240, 3600, 5400.0, 84_348_180)] == [
-        "0 min",
-        "4 min",
-        "1 h",
-        "1 h 30 min",
-        "976 days",
-    ]

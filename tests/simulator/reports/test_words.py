@@ -7,7 +7,7 @@ from simulator.reports.words import change, changes, counted, duration, one_in, 
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(40, "40 s"), (89 * 60, "89 min"), (91 * 60, "1.5 h"), (99.6 * 3600, "4.2 days")],
+    [(40, "40 s"), (89 * 60, "89 min"), (91 * 60, "1.5 h"), (99.6 * 3600, "4.2 days"), (None, "-")],
 )
 def test_a_duration_has_the_unit_of_its_size(seconds, said):
     assert duration(seconds) == said
