@@ -398,7 +398,7 @@ def test_a_prediction_beyond_its_range_is_not_called_likely(predicted, begins):
         job=SimpleNamespace(predicted_walltime=predicted, requested_walltime=3600.0),
         walltime_interval=SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9),
     )
-    told = f"{begins} {predicted // 60} min of the 1 h asked for; between 6 min and 15 min in 90"
+    told = f"{begins} {predicted // 60} min of the 60 min asked for; between 6 min and 15 min in 90"
     assert why(detail).startswith(told)
 
 
@@ -412,7 +412,7 @@ def test_a_job_that_waits_has_not_waited_until_its_start_yet(service):
     store_queue(service, "7", points=[Point(made_at=NOW, start=NOW + 7200, end=NOW + 7260)])
     service.wait_until(lambda: service.worker.queues.of("default"))
     page = service.get("/job", id="7").text
-    assert "2 h after its submission" in page
+    assert "2.0 h after its submission" in page
     assert "waited" not in page
 
 
