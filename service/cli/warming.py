@@ -101,10 +101,13 @@ def made_up_runs() -> "list[Completion]":
 
 
 def compile_simulator() -> None:
-    """Play an empty queue, as forecasts do."""
-    from simulator.scheduling.simulate import warm_up as compile_engine
+    """Play an empty queue under each policy, as forecasts do."""
+    from simulator.engine.policies import POLICIES
+    from simulator.scheduling.semantics import Semantics
+    from simulator.scheduling.simulate import warm_up as compile_loop
 
-    compile_engine()
+    for policy in POLICIES:
+        compile_loop(Semantics(policy=policy))
 
 
 def compile_methods_in_the_simulator() -> None:

@@ -1,19 +1,17 @@
-"""Marks the functions that run as machine code: the scheduling loop and all that it calls.
+"""Marks the functions that run as machine code: the scheduling loops and all that they call.
 
-Only the loop itself is kept in numba's cache. The other functions are compiled into the loop and
-need no cache of their own.
+Only the loops themselves are kept in numba's cache. The other functions are compiled into the loops
+and need no cache of their own.
 """
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from numba import njit
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-
-PARTS: list[Callable[..., Any]] = []
-"""All functions that are marked as parts of the loop, in the order in which they are defined."""
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -42,7 +40,6 @@ def copied(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 def _part(
     function: Callable[Parameters, Result], **options: bool | str
 ) -> Callable[Parameters, Result]:
-    PARTS.append(function)
     part: Any = njit  # its overloads do not know these options, which make the loop 3 times as fast
     wrapped = part(
         no_cpython_wrapper=True,
@@ -51,3 +48,13 @@ def _part(
         **options,
     )(function)
     return cast("Callable[Parameters, Result]", wrapped)
+
+
+def with_parts(
+    function: Callable[Parameters, Result], **parts: Callable[..., Any]
+) -> Callable[Parameters, Result]:
+    """Return a copy of ``function`` that calls ``parts`` in place of the globals of these names."""
+    plain = cast("FunctionType", function)
+    names = plain.__globals__ | parts
+    copy = FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__)
+    return cast("Callable[Parameters, Result]", copy)

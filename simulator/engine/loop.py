@@ -1,5 +1,8 @@
 """The scheduling loop goes from event to event and asks the policy after each.
 
+Each policy has a loop of its own, with its ``decide`` in it (``loop_of``): a change of one policy
+compiles one loop.
+
 By default the events of one second are a batch: first the jobs that end, then the estimates that
 are outlived, then the submissions, then one scheduling pass. A second that has only an outlived
 estimate or a planned start has a pass, too.
@@ -14,28 +17,21 @@ An estimate is outlived when its end comes before the job's. A job that ends exa
 expected end does not outlive its estimate.
 """
 
-from predictors.compiled import compiled, of_same_types
-from simulator.engine import events, machine, policies, queue_orders
-from simulator.engine.compiled import copied, inlined, kernel
+from collections.abc import Callable
+
+from simulator.engine import events, machine, queue_orders
+from simulator.engine.compiled import copied, inlined, kernel, with_parts
 from simulator.engine.state import NEVER, UNKNOWN, State, whole_seconds
 
 DONE, PAUSED, ESTIMATES_WANTED = range(3)
 
+Decide = Callable[[State], None]
+"""A policy: starts jobs of the queue, and changes nothing else but its own plans."""
+
+Loop = Callable[[State], int]
+"""Runs a simulation until it stops: DONE, PAUSED or ESTIMATES_WANTED."""
+
 _whole_seconds = inlined(whole_seconds)
-
-
-@kernel
-def _run(state: State) -> int:
-    clock = state.clock[0]
-    while True:
-        time = _next_time(state)
-        if time == NEVER:
-            return DONE
-        if _next_submission(state) == time and clock.submitted >= clock.pause_at:
-            return PAUSED
-        clock.now = time
-        if not (_sequence(state) if state.rules[0].sequential else _batch(state)):
-            return ESTIMATES_WANTED
 
 
 @inlined
@@ -60,7 +56,6 @@ def _next_submission(state: State) -> int:
     return time
 
 
-@copied
 def _batch(state: State) -> bool:
     """Process all events of this second, then one pass; false if estimates are wanted first."""
     clock = state.clock[0]
@@ -77,7 +72,6 @@ def _batch(state: State) -> bool:
     return True
 
 
-@copied
 def _sequence(state: State) -> bool:
     """Process the events of this second one by one; false if estimates are wanted first."""
     clock = state.clock[0]
@@ -138,11 +132,10 @@ def _release_expected(state: State) -> None:
             machine.release(state, job)
 
 
-@copied
 def _pass(state: State) -> None:
     """One scheduling pass: order the queue, let the policy decide, close the gaps."""
     queue_orders.arrange(state)
-    policies.decide(state)
+    _decide(state)
     _close_gaps(state)
     state.clock[0].ended = 0
 
@@ -168,13 +161,33 @@ def _close_gaps(state: State) -> None:
     clock.rearmost = UNKNOWN
 
 
-@of_same_types
-@compiled
-def run(state: State) -> int:
+def _decide(state: State) -> None:
+    """Stand for the policy in the parts of the loop."""
+    raise NotImplementedError
+
+
+def _play(state: State) -> int:
     """Run until all jobs have ended, until the pause, or until a submission has no estimate.
 
     Before such a submission the loop stops when the clock shows its second. Then ``finished``
     holds all jobs that had ended by that second (in sequence: before that second), and the jobs
     from ``submitted`` on and before ``wanted`` need estimates.
     """
-    return _run(state)
+    clock = state.clock[0]
+    while True:
+        time = _next_time(state)
+        if time == NEVER:
+            return DONE
+        if _next_submission(state) == time and clock.submitted >= clock.pause_at:
+            return PAUSED
+        clock.now = time
+        if not (_sequence(state) if state.rules[0].sequential else _batch(state)):
+            return ESTIMATES_WANTED
+
+
+def loop_of(decide: Decide) -> Loop:
+    """Return the scheduling loop under a policy."""
+    one_pass = copied(with_parts(_pass, _decide=decide))
+    batch = copied(with_parts(_batch, _pass=one_pass))
+    sequence = copied(with_parts(_sequence, _pass=one_pass))
+    return kernel(with_parts(_play, _batch=batch, _sequence=sequence))

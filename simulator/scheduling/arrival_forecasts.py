@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from predictors.memory.error_ratios import KEPT
-from simulator.engine.loop import DONE, run
+from simulator.engine.loop import DONE
+from simulator.engine.policies import run
 from simulator.engine.state import State
 from simulator.scheduling.estimates import EstimateFeed, Estimates
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.correction import CORRECTIONS
-from simulator.engine.loop import run
+from simulator.engine.policies import run
 from simulator.engine.state import EVENT, State, new_state, whole_seconds
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.trace import Integers

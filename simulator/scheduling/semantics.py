@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from simulator.engine.corrections import CORRECTION_NUMBERS
-from simulator.engine.policies import BACKFILLING, CONSERVATIVE, PINNING, POLICIES
+from simulator.engine.policies import NUMBERS, POLICIES, backfilling, conservative
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.conservative import MEANINGS as COMPRESSION_MEANINGS
 from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
@@ -98,12 +98,12 @@ class Semantics:
     @property
     def names_nodes(self) -> bool:
         """Whether the policy plans on named nodes."""
-        return POLICIES[self.policy].number == PINNING
+        return POLICIES[self.policy].names_nodes
 
     @property
     def makes_promises(self) -> bool:
         """Whether the policy plans a start for every job that is submitted."""
-        return POLICIES[self.policy].number in {CONSERVATIVE, PINNING}
+        return POLICIES[self.policy].plans_starts
 
     @property
     def needs_priorities(self) -> bool:
@@ -112,10 +112,9 @@ class Semantics:
 
     def numbers(self) -> Mapping[str, int]:
         """The rules by the names of ``simulator.engine.state.RULES``."""
-        policy = POLICIES[self.policy]
         return {
-            "policy": policy.number,
-            "shortest_first": policy.shortest_first,
+            "policy": NUMBERS[self.policy],
+            "shortest_first": POLICIES[self.policy].shortest_first,
             "depth": self.depth,
             "pinning": self.pinning,
             "pinned": PINNED[self.pinned],
@@ -132,19 +131,19 @@ class Semantics:
 
     def card(self) -> dict[str, str]:
         """The rules in words, as they stand in every result."""
-        number = POLICIES[self.policy].number
+        policy = POLICIES[self.policy]
         card = {
-            "Policy": f"{self.policy}: {POLICIES[self.policy].meaning}",
+            "Policy": f"{self.policy}: {policy.meaning}",
             "Order": f"{self.order}: {ORDER_MEANINGS[self.order]}; ties by submission, then job "
             "number",
             "Events": f"{self.events}: {EVENT_ORDERS[self.events]}",
         }
-        if number == BACKFILLING:
+        if policy.run is backfilling.run:
             kept = ", each kept until it is due" if self.keeps_reservations else ""
             card["Reservations"] = f"{self.depth}{kept}"
-        if number == CONSERVATIVE:
+        if policy.run is conservative.run:
             card["Compression"] = f"{self.compression}: {COMPRESSION_MEANINGS[self.compression]}"
-        if number == PINNING:
+        if policy.names_nodes:
             card["Pinning"] = (
                 f"{self.pinning} s before the planned start; {self.pinned}: "
                 f"{PINNED_MEANINGS[self.pinned]}"

@@ -8,7 +8,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.engine.loop import DONE, ESTIMATES_WANTED, run
+from simulator.engine.loop import DONE, ESTIMATES_WANTED
+from simulator.engine.policies import run
 from simulator.engine.state import UNKNOWN, State, new_state
 from simulator.scheduling.column_feed import ColumnFeed, column_feed
 from simulator.scheduling.estimates import EstimateFeed, Estimates, Said, tell
@@ -101,7 +102,7 @@ def simulate(
         estimates: the source of the scheduler's estimates.
         progress: called with the number of jobs that were just submitted.
     """
-    warm_up()
+    warm_up(semantics)
     began = perf_counter()
     state = empty_machine(workload, semantics)
     known = estimates.beforehand(workload)
@@ -139,7 +140,7 @@ def simulate_together(
     alone = len(workloads) == 1
     if alone or not (estimates.player is not None or semantics.needs_priorities):
         return [simulate(each, semantics, estimates, progress=progress) for each in workloads]
-    warm_up()
+    warm_up(semantics)
     began = perf_counter()
     states = [empty_machine(workload, semantics) for workload in workloads]
     feeds: list[EstimateFeed] = []
@@ -199,9 +200,9 @@ def empty_machine(workload: Workload, semantics: Semantics) -> State:
     )
 
 
-def warm_up() -> None:
-    """Compile the scheduling loop, or load it from the cache, so that no simulation has to."""
-    run(empty_machine(EMPTY, Semantics()))
+def warm_up(semantics: Semantics = Semantics()) -> None:  # noqa: B008 - frozen
+    """Compile the scheduling loop of a policy, or load it from the cache."""
+    run(empty_machine(EMPTY, semantics))
 
 
 def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[int]:

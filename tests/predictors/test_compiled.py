@@ -10,8 +10,8 @@ import predictors
 from predictors import compiled, distribution
 from predictors.memory import calibration, columns, rank_counts
 from predictors.methods import least_cost_search
-from simulator.engine import corrections, loop
-from simulator.engine.compiled import PARTS
+from simulator.engine import corrections
+from simulator.engine.policies import backfilling
 
 TWO_MODULES = {
     "constants.py": "LIMIT = 7\n",
@@ -60,17 +60,11 @@ def test_scipy_is_not_loaded_to_run_machine_code_and_can_be_loaded_afterwards(tm
     assert said == "7 False scipy.linalg"
 
 
-def test_the_digest_of_the_scheduling_loop_covers_every_part_that_is_marked():
-    covered = set(compiled.parts_of(loop.run))
-    assert len(PARTS) > 50
-    assert [part.__qualname__ for part in PARTS if part not in covered] == []
-
-
 def test_the_digest_of_the_scheduling_loop_changes_with_a_constant_of_a_part(monkeypatch):
-    before = compiled.source_digest(loop.run)
-    assert compiled.source_digest(loop.run) == before
+    before = compiled.source_digest(backfilling.run)
+    assert compiled.source_digest(backfilling.run) == before
     monkeypatch.setattr(corrections, "_STEPS", (60, 120))
-    assert compiled.source_digest(loop.run) != before
+    assert compiled.source_digest(backfilling.run) != before
 
 
 def test_the_digest_of_an_interval_covers_weights_quantiles_and_corrected_levels(monkeypatch):
@@ -86,7 +80,8 @@ def test_the_digest_of_an_interval_covers_weights_quantiles_and_corrected_levels
 
 def test_the_digest_tells_nothing_of_one_process():
     ask = (
-        "from predictors.compiled import source_digest; from simulator.engine.loop import run;"
+        "from predictors.compiled import source_digest;"
+        "from simulator.engine.policies.backfilling import run;"
         "print(source_digest(run))"
     )
     digests = {

@@ -1,8 +1,8 @@
 """Asked in a child process: what has it compiled?"""
 
-from simulator.engine.loop import run
+from simulator.engine.policies.backfilling import run
 
 
 def compiled_versions() -> int:
-    """How many signatures of the engine's loop there is machine code for."""
+    """How many signatures of the loop under EASY there is machine code for."""
     return len(run.dispatcher.signatures)

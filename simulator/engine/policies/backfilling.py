@@ -17,8 +17,10 @@ References: D. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Tsafrir, E
 Feitelson 2007 for the shortest first.
 """
 
+from predictors.compiled import compiled, of_same_types
 from simulator.engine import machine
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.loop import loop_of
 from simulator.engine.profile import earliest, free_until, note_lows, profile_running, take
 from simulator.engine.sorting import enter, list_sorted
 from simulator.engine.state import State
@@ -113,3 +115,13 @@ def _start(state: State, place: int) -> None:
     machine.start(state, place)
     take(state, state.clock[0].now, waiting.estimate, waiting.processors)
     note_lows(state)
+
+
+_play = loop_of(decide)
+
+
+@of_same_types
+@compiled
+def run(state: State) -> int:
+    """Run a simulation under this policy until it stops."""
+    return _play(state)

@@ -17,8 +17,10 @@ compressed before new jobs are planned, in one of three ways:
 
 from collections.abc import Mapping
 
+from predictors.compiled import compiled, of_same_types
 from simulator.engine import machine
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.loop import loop_of
 from simulator.engine.profile import earliest, forget_past, profile_running, take
 from simulator.engine.sorting import enter, list_sorted
 from simulator.engine.state import NEVER, UNKNOWN, State
@@ -128,3 +130,13 @@ def _start_due(state: State) -> None:
         machine.start(state, state.places[number])
         if state.jobs[waiting.job].expected_end != clock.now + waiting.estimate:
             clock.disturbed = 1  # planned by one estimate, but it runs by another
+
+
+_play = loop_of(decide)
+
+
+@of_same_types
+@compiled
+def run(state: State) -> int:
+    """Run a simulation under this policy until it stops."""
+    return _play(state)

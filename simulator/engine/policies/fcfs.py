@@ -1,7 +1,9 @@
 """No backfilling: no job passes the head of the queue."""
 
+from predictors.compiled import compiled, of_same_types
 from simulator.engine import machine
 from simulator.engine.compiled import kernel
+from simulator.engine.loop import loop_of
 from simulator.engine.state import State
 
 
@@ -13,3 +15,13 @@ def decide(state: State) -> None:
         if state.queue[place].processors > clock.free:
             return
         machine.start(state, place)
+
+
+_play = loop_of(decide)
+
+
+@of_same_types
+@compiled
+def run(state: State) -> int:
+    """Run a simulation under this policy until it stops."""
+    return _play(state)

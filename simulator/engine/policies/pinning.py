@@ -21,8 +21,10 @@ pinned job; of its start the paper says nothing, nor what becomes of it when its
 
 from collections.abc import Mapping
 
+from predictors.compiled import compiled, of_same_types
 from simulator.engine import events, machine, nodes
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.loop import loop_of
 from simulator.engine.state import NEVER, UNKNOWN, State
 
 NODES, START = range(2)
@@ -163,3 +165,13 @@ def _occupy(state: State, number: int) -> None:
     for left in range(job.processors, 0, -1):
         place = job.first_node + job.processors - left
         state.node_lists[place] = events.pop(state.sorting, left)
+
+
+_play = loop_of(decide)
+
+
+@of_same_types
+@compiled
+def run(state: State) -> int:
+    """Run a simulation under this policy until it stops."""
+    return _play(state)

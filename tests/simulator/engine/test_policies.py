@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from workloads import schedule_of, starts_of, workload_of
 
-from simulator.engine.loop import DONE, run
+from simulator.engine.loop import DONE
+from simulator.engine.policies import run
 from simulator.scheduling.estimates import Said
 from simulator.scheduling.profiles import PROFILES
 from simulator.scheduling.semantics import Semantics

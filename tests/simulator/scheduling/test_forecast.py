@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from workloads import Given, workload_of
 
 from predictors.methods.requested import Requested
-from simulator.engine.loop import DONE, run
-from simulator.engine.policies import POLICIES
+from simulator.engine.loop import DONE
+from simulator.engine.policies import POLICIES, run
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.arrival_forecasts import snapshot, waits_at_arrival
 from simulator.scheduling.estimates import Estimates
