@@ -110,7 +110,7 @@ def configure(settings: Settings) -> None:
     handler.setFormatter(formatter(processors=ours, foreign_pre_chain=_SHARED))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    set_level(settings)
+    root.setLevel(settings.log_level.upper())
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells how, which is our affair
     structlog.configure(
         processors=[
@@ -119,12 +119,6 @@ def configure(settings: Settings) -> None:
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        # Whatever was cached, the level can be changed while the service runs.
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-
-
-def set_level(settings: Settings) -> None:
-    """Write what is as severe as the settings say, or more so."""
-    logging.getLogger().setLevel(getattr(logging, settings.log_level.upper()))

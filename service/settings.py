@@ -1,7 +1,6 @@
 """Settings from environment variables (``WALLTIMED_…``) or a TOML file, each described here."""
 
 import json
-from collections.abc import Container, Iterable
 from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal
@@ -19,21 +18,6 @@ from predictors.base import DEFAULT_METHOD
 from service import places
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-
-
-RELOADABLE = frozenset(
-    {
-        "log_level",
-        "max_batch",
-        "max_clusters",
-        "max_rejected_lines",
-        "forecast_jobs",
-        "forecast_samples",
-        "queue_jobs",
-        "queue_old_seconds",
-    }
-)
-"""Settings that SIGHUP puts in force without a restart."""
 
 
 class Settings(BaseSettings):
@@ -211,11 +195,6 @@ class Settings(BaseSettings):
         "terminal, else JSON.",
     )
 
-    def take_over(self, newer: "Settings", names: Iterable[str]) -> None:
-        """Put the values of ``names`` in force, for all who hold these settings."""
-        for name in names:
-            self.__dict__[name] = getattr(newer, name)  # frozen for everybody else
-
     @property
     def is_default_history(self) -> bool:
         """Whether nobody has said where the history is."""
@@ -226,18 +205,14 @@ class Settings(BaseSettings):
         """Whether only this machine can reach the service."""
         return self.unix_socket is not None or self.host in LOOPBACK
 
-    def environment(self, *, without: Container[str] = ()) -> dict[str, str]:
-        """The settings as environment variables, for processes that are started anew.
-
-        Args:
-            without: names of those that such a process reads for itself.
-        """
+    def environment(self) -> dict[str, str]:
+        """Return the settings as environment variables, for processes that are started anew."""
         prefix = self.model_config["env_prefix"]
         none = {} if self.config else {f"{prefix}CONFIG": ""}
         return none | {
             f"{prefix}{name}".upper(): text
             for name, value in self
-            if name not in without and (text := _text(value)) is not None
+            if (text := _text(value)) is not None
         }
 
     @classmethod

@@ -120,7 +120,7 @@ def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], C
     from service.worker.cluster_bound import ClusterBound
 
     held = frozenset(store.clusters())
-    bound = ClusterBound(lambda: held, lambda: settings.max_clusters)
+    bound = ClusterBound(lambda: held, settings.max_clusters)
 
     def admit(run: "Completion") -> "Completion":
         bound.admit(run.submission.cluster)

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +22,7 @@ from service.http.app import create_app
 from service.http.connections import LONGEST_HEAD, BoundedProtocol
 from service.http.rehearsal import rehearse
 from service.metrics import MULTIPROCESS_DIRECTORY
-from service.settings import RELOADABLE, Settings
+from service.settings import Settings
 from service.store import open_store
 
 GRACE_SECONDS = 10
@@ -56,8 +56,7 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
         OSError: the address cannot be listened on.
     """
     check_protected(settings)
-    # Until a worker can take over settings, and in the process that only watches over workers.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is closed ends no service
     logs.configure(settings)
     with listening(settings) as (listener, address), for_users(settings) as others:
         announce(f"walltimed listens on {address}")
@@ -89,44 +88,12 @@ def serve_alone(settings: Settings, listeners: list[socket.socket]) -> None:
 def serve_together(settings: Settings, listeners: list[socket.socket]) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
-        os.environ |= settings.environment(without=RELOADABLE) | {MULTIPROCESS_DIRECTORY: shared}
+        os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
         together = configuration("service.http.server:worker", settings)
-        Workers(together, sockets=listeners).run()
-
-
-class Workers(Multiprocess):
-    """Processes of which each takes over changed settings by itself.
-
-    A hangup that comes while one starts waits until it can take settings over: else it would end
-    the process, and this one would wait for its answers for a minute and hear nothing meanwhile.
-    """
-
-    def init_processes(self) -> None:
-        """Start them."""
-        with hangups_waiting():
-            super().init_processes()
-
-    def keep_subprocess_alive(self) -> None:
-        """Start another one for each that has ended or is silent."""
-        with hangups_waiting():
-            super().keep_subprocess_alive()
-
-    def handle_hup(self) -> None:
-        """Tell every process; uvicorn's way would end them and start others."""
-        for process in self.processes:
-            if process.pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGHUP)
-
-
-@contextmanager
-def hangups_waiting() -> Iterator[None]:
-    """Keep hangups from this process meanwhile, and from those that it starts until they ask."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        supervisor = Multiprocess(together, sockets=listeners)
+        # uvicorn would restart every worker; those that are started ignore what this process does.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        supervisor.run()
 
 
 def worker() -> FastAPI:

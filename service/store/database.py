@@ -91,10 +91,6 @@ class Database(ABC):
         """Read every page, on databases that do not check them by themselves."""
 
     @abstractmethod
-    def probe_writing(self, patience: float) -> None:
-        """Take the lock that writers need, waiting ``patience`` seconds at most; give it back."""
-
-    @abstractmethod
     def hold_back_predictions(self, connection: Connection) -> None:
         """Within a transaction that writes, let others record no predictions meanwhile."""
 

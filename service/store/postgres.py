@@ -94,12 +94,6 @@ class PostgresDatabase(Database):
     def check_whole(self) -> None:
         """The server looks after its pages."""
 
-    def probe_writing(self, patience: float) -> None:
-        """The lock that an INSERT takes."""
-        with self.errors(), self.engine.connect() as connection:
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(patience * 1000)}")
-            connection.exec_driver_sql("LOCK TABLE completions, predictions IN ROW EXCLUSIVE MODE")
-
     def hold_back_predictions(self, connection: Connection) -> None:
         """Wait for the transactions that record some, and let no other begin."""
         connection.exec_driver_sql("LOCK TABLE predictions IN SHARE ROW EXCLUSIVE MODE")

@@ -4,7 +4,6 @@ import mmap
 import os
 import sqlite3
 from collections.abc import Collection
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,15 +133,6 @@ class SqliteDatabase(Database):
     def check_whole(self) -> None:
         """Check every page."""
         sqlite_backup.check_whole(self.file, name=self.file)
-
-    def probe_writing(self, patience: float) -> None:
-        """Take the lock on a connection of its own, which waits less than others."""
-        try:
-            with closing(self._connect(busy_seconds=patience)) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            raise self.meaning(error) from error
 
     def hold_back_predictions(self, connection: Connection) -> None:
         """The write lock suffices."""

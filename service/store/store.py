@@ -256,14 +256,6 @@ class Store:
         """
         self._database.check_whole()
 
-    def probe_writing(self, patience: float) -> None:
-        """Take the write lock and give it back.
-
-        Raises:
-            StoreUnavailableError: another program has held it for ``patience`` seconds.
-        """
-        self._database.probe_writing(patience)
-
     def erasable(self, erasure: Erasure) -> Erased:
         """Count the rows that ``erase`` would delete."""
         with self._database.reading() as connection:

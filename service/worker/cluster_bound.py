@@ -18,14 +18,14 @@ class ClusterBound:
 
     Args:
         known: the clusters with history that predictions are made for.
-        most: says how many there may be.
+        most: clusters that there may be.
         clock: seconds, from anywhere on.
     """
 
     def __init__(
         self,
         known: Callable[[], Collection[str]],
-        most: Callable[[], int],
+        most: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most = most
@@ -44,8 +44,8 @@ class ClusterBound:
         known = self._known()
         if cluster in known:
             return
-        if len(known) + sum(each not in known for each in self._begun) >= self._most():
-            raise TooManyClustersError(cluster, self._most(), field)
+        if len(known) + sum(each not in known for each in self._begun) >= self._most:
+            raise TooManyClustersError(cluster, self._most, field)
         self._begun[cluster] = self._clock()
 
     def expect(self, clusters: Iterable[str]) -> None:

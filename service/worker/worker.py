@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +20,7 @@ from service.store import (
     StoreDamagedError,
     StoreError,
     StoreFullError,
+    StoreUnavailableError,
     open_store,
 )
 from service.worker.child_process import ChildProcess
@@ -31,10 +31,8 @@ from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
 from service.worker.priority import settle_process
 from service.worker.queues.queue_keeper import QueueKeeper
-from service.worker.reloading import Reloading
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
-from service.worker.write_probe import WriteProbe
 from service.worker.writer import Writer
 
 log = structlog.get_logger()
@@ -50,9 +48,6 @@ CATCHING_UP_ROUNDS = 1000
 
 DAMAGED_SECONDS = 60.0
 """How often a damaged history is looked at again; somebody has to put another in its place."""
-
-NEVER = -1
-"""No erasure has this number."""
 
 LISTED = 20
 """Clusters that a record of the log names."""
@@ -109,7 +104,7 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = LiveState(settings, self.metrics)
-        self.cluster_bound = ClusterBound(lambda: self.live.names, lambda: settings.max_clusters)
+        self.cluster_bound = ClusterBound(lambda: self.live.names, settings.max_clusters)
         self.follower = LogFollower(
             self.live,
             before_learning=lambda: self.recorder.flush(),  # noqa: PLW0108 - made below
@@ -136,8 +131,6 @@ class Worker:
             is_catching_up=lambda: self.follower.is_catching_up,
             clock=clock,
         )
-        self.write_probe = WriteProbe(self.store)
-        self.reloading = Reloading(settings)
         self.forecasts = ForecastProcesses(
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
@@ -161,7 +154,6 @@ class Worker:
         self._seen_drops = 0
         self._seen_commits = 0
         self._known_erasure = 0
-        self._tokens_due = asyncio.Event()
 
     async def start(self) -> None:
         """Start serving; the history is folded meanwhile, and ``follower.started`` tells when.
@@ -170,9 +162,6 @@ class Worker:
             SchemaOutdatedError: the database must be upgraded first.
             StoreUnavailableError: it cannot be reached.
         """
-        if self._owns_process:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # one may have waited
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens))
@@ -185,7 +174,6 @@ class Worker:
             asyncio.create_task(self._learn()),
             asyncio.create_task(self._keep_house()),
             asyncio.create_task(self._follow_erasures()),
-            asyncio.create_task(self.write_probe.run()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
             asyncio.create_task(self.queues.run()),
@@ -200,7 +188,8 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.forecasts.close()
-        self._end_kept()
+        for process in self._kept:
+            process.close()
         self.recorder.flush()
         await asyncio.to_thread(self.writer.close)
         self.follower.close()
@@ -239,25 +228,12 @@ class Worker:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether completions cannot be stored: there is no room, or the lock is taken."""
-        is_full = isinstance(self.writer.failure, StoreFullError)
-        return is_full or self.write_probe.error is not None
-
-    def reload(self) -> None:
-        """Take over what may change while the service runs: settings, and tokens at once."""
-        changed = self.reloading.reload()
-        self._tokens_due.set()
-        self._end_kept()
-        if "max_clusters" in changed:
-            self._known_erasure = NEVER  # so that the history is learned anew
+        """Whether the last write failed: there is no room, or another program has the lock."""
+        return isinstance(self.writer.failure, StoreFullError | StoreUnavailableError)
 
     def keep(self, process: ChildProcess) -> None:
-        """End a process with this one, and when settings change: the next starts with the new."""
+        """Register a child process, which is ended with the worker."""
         self._kept.append(process)
-
-    def _end_kept(self) -> None:
-        for process in self._kept:
-            process.close()
 
     def set_gauges(self) -> None:
         """Show in the metrics how this process is doing."""
@@ -369,9 +345,7 @@ class Worker:
     async def _keep_house(self) -> None:
         """Read tokens again, set gauges: what is issued or revoked counts within seconds."""
         while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._tokens_due.wait(), HOUSEKEEPING_SECONDS)
-            self._tokens_due.clear()
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
             self.set_gauges()
             self.cluster_bound.settle()
             with suppress(StoreError):

@@ -180,7 +180,10 @@ class Writer:
         self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
     ) -> None:
         """Commit the groups in one transaction, and answer the waiting senders."""
-        if not waiting and not predictions:
+        # After a failure an empty transaction finds out when the lock can be had again. It takes no
+        # room, so it says nothing about a disk that was full.
+        is_away = isinstance(self.failure, StoreUnavailableError)
+        if not waiting and not predictions and not is_away:
             return
         try:
             counts = self._write(waiting, predictions)

@@ -196,9 +196,8 @@ def status_of(service):
     return service.get("/health/ready").json()["status"]
 
 
-def test_a_history_that_somebody_locks_is_called_read_only(serve, store_url, monkeypatch):
-    """It said ready, lag 0, though every completion was refused."""
-    monkeypatch.setattr("service.worker.write_probe.PROBE_SECONDS", 0.1)
+def test_a_history_that_another_program_locks_is_called_read_only(serve, store_url):
+    """The recorded prediction cannot be written, and neither could a completion."""
     service = serve(store_url)
     engine = create_engine(store_url, poolclass=NullPool)
     with engine.connect() as other:
@@ -206,6 +205,7 @@ def test_a_history_that_somebody_locks_is_called_read_only(serve, store_url, mon
             other.exec_driver_sql("BEGIN EXCLUSIVE")
         else:
             other.exec_driver_sql("LOCK TABLE completions IN EXCLUSIVE MODE")
+        assert service.predict(user="ada")["predicted_walltime"] == 3600
         service.wait_until(lambda: status_of(service) == "read-only")
         answer = service.get("/health/ready")
         assert answer.status_code == 200

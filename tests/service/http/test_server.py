@@ -3,14 +3,12 @@ import os
 import signal
 import socket
 import sys
-from types import SimpleNamespace
 
 import httpx
 import pytest
 from asgi_client import NOW, run_of
 from running_service import Service, eventually
 from structlog.testing import capture_logs
-from uvicorn.supervisors import Multiprocess
 
 from service.auth import NotProtectedError
 from service.http import server
@@ -175,9 +173,6 @@ def test_one_of_several_workers_logs_as_it_is_set_and_stands_alone_in_its_proces
     assert owns_process
 
 
-HANGUP = {signal.SIGHUP}
-
-
 @pytest.fixture
 def served(monkeypatch):
     """How `run` serves, without a socket that accepts: each time what it finds set up."""
@@ -239,34 +234,3 @@ def test_a_single_process_is_the_services_own(monkeypatch):
     assert listeners == []
     config.app()
     assert made[-1] is True
-
-
-def test_hangups_wait_while_workers_are_started(monkeypatch):
-    blocked = []
-
-    def note(_workers):
-        blocked.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()) & HANGUP)
-
-    for name in ("init_processes", "keep_subprocess_alive"):
-        monkeypatch.setattr(Multiprocess, name, note)
-    workers = server.Workers.__new__(server.Workers)
-    for start in (workers.init_processes, workers.keep_subprocess_alive):
-        start()
-        assert blocked.pop() == HANGUP
-        note(workers)
-        assert blocked.pop() == set(), "they are heard again"
-
-
-def test_a_hangup_is_handed_on_to_every_worker_that_lives(monkeypatch):
-    sent = []
-
-    def kill(pid, number):
-        if pid == 2:
-            raise ProcessLookupError
-        sent.append((pid, number))
-
-    monkeypatch.setattr(server.os, "kill", kill)
-    workers = server.Workers.__new__(server.Workers)
-    workers.processes = [SimpleNamespace(pid=pid) for pid in (None, 1, 2, 3)]
-    workers.handle_hup()
-    assert sent == [(1, signal.SIGHUP), (3, signal.SIGHUP)]

@@ -113,18 +113,6 @@ def test_a_sqlite_database_that_somebody_else_is_writing_to_is_unavailable(
     other.close()
 
 
-def test_whether_there_can_be_writing_is_probed_without_waiting(store_url, store):
-    store.probe_writing(0.01)
-    other = open_store(store_url)
-    with other._database.writing() as connection:
-        if store_url.startswith("postgresql"):
-            connection.exec_driver_sql("LOCK TABLE completions IN SHARE MODE")
-        with pytest.raises(StoreUnavailableError):
-            store.probe_writing(0.01)
-    store.probe_writing(0.01)
-    other.close()
-
-
 @pytest.mark.parametrize(("chosen", "number"), [("full", 2), ("normal", 1)])
 def test_a_sqlite_history_survives_what_it_was_told_to_and_overwrites_what_it_deletes(
     sqlite_url, chosen, number

@@ -122,7 +122,7 @@ def test_an_import_brings_no_cluster_too_many(walltimed, sqlite_url, monkeypatch
 def test_the_place_of_a_cluster_that_could_not_be_stored_is_free_again_after_a_while():
     now = 0.0
     known = {"a"}
-    bound = ClusterBound(lambda: known, lambda: 2, clock=lambda: now)
+    bound = ClusterBound(lambda: known, 2, clock=lambda: now)
     bound.admit("b")
     bound.settle()
     with pytest.raises(TooManyClustersError):
