@@ -123,3 +123,15 @@ def test_the_workers_of_one_service_see_each_others_completions(store_url):
                 assert told.json() == {"accepted": 1, "duplicates": 0}
             with workers.only(listener), service.connection():
                 assert knows(service, sqlite=sqlite, user=user, expected=pytest.approx(runtime))
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_hangup_ends_no_process(sqlite_url, workers):
+    with Service(sqlite_url, "--workers", workers) as service:
+        eventually(lambda: workers == "1" or len(listeners(service)) == 2)
+        numbers = listeners(service)
+        for process in (service.process.pid, *numbers):
+            os.kill(process, signal.SIGHUP)
+        assert service.predict("ada") == 3600
+        assert listeners(service) == numbers
+        assert service.process.poll() is None

@@ -204,7 +204,7 @@ def test_a_history_that_another_program_locks_is_called_read_only(serve, store_u
         if engine.name == "sqlite":
             other.exec_driver_sql("BEGIN EXCLUSIVE")
         else:
-            other.exec_driver_sql("LOCK TABLE completions IN EXCLUSIVE MODE")
+            other.exec_driver_sql("LOCK TABLE completions, predictions IN EXCLUSIVE MODE")
         assert service.predict(user="ada")["predicted_walltime"] == 3600
         service.wait_until(lambda: status_of(service) == "read-only")
         answer = service.get("/health/ready")
