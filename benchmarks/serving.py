@@ -127,7 +127,7 @@ def prepared(file: Path, jobs: int) -> str:
     store.upgrade()
     for _ in store.import_completions(history(jobs)):
         pass
-    _, token = store.issue_token("benchmark", ["admin"], time.time())
+    _, token = store.tokens.issue("benchmark", ["admin"], time.time())
     store.close()
     return token
 

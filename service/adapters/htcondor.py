@@ -12,7 +12,7 @@ from predictors.jobs import Status
 from service.adapters.documents import decoded
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.values import count, moment, number, text
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 KIBIBYTES_PER_MEBIBYTE = 1024
 REMOVED, COMPLETED = 3, 4

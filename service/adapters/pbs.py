@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.values import clock, count, kibibytes, moment, text
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 ENDED, RERUN = "E", "R"
 

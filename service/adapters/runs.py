@@ -4,7 +4,7 @@ import math
 from enum import StrEnum
 
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 
 class Reason(StrEnum):

@@ -64,7 +64,7 @@ def check_store(store: "Store", settings: "Settings") -> None:
             store.check()
         except SchemaOutdatedError:
             return
-    check_protected(settings, store.tokens)
+    check_protected(settings, store.tokens.read_all)
 
 
 def check_place(directory: Path, *, can_be_made: bool) -> None:

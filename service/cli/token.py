@@ -54,7 +54,7 @@ def issue(
     known_as = names_of(settings).user(user)
     with ready(settings) as store:
         try:
-            issued, secret = store.issue_token(name, scopes, time.time(), user=known_as)
+            issued, secret = store.tokens.issue(name, scopes, time.time(), user=known_as)
         except ValueError as error:
             raise CommandError(str(error), ExitCode.USAGE) from error
     if as_json:
@@ -81,9 +81,9 @@ def revoke(
         walltimed token revoke 7Qm2xK
     """
     with ready(load_settings(database_url=database_url, config=file)) as store:
-        if not store.revoke_token(id_, time.time()):
+        if not store.tokens.revoke(id_, time.time()):
             raise CommandError(f"There is no valid token {id_!r}.")
-        valid = sum(each.revoked_at is None for each in store.tokens())
+        valid = sum(each.revoked_at is None for each in store.tokens.read_all())
     if as_json:
         print_json({"id": id_, "revoked": True, "valid_tokens": valid})
         return
@@ -116,7 +116,7 @@ def stop_requiring(
     if not yes and not (sys.stdin.isatty() and typer.confirm(QUESTION)):
         raise CommandError("Nothing was changed; give --yes to delete all tokens.", ExitCode.USAGE)
     with ready(load_settings(database_url=database_url, config=file)) as store:
-        deleted = store.forget_tokens()
+        deleted = store.tokens.forget_all()
     if as_json:
         print_json({"deleted": deleted})
     else:
@@ -137,7 +137,7 @@ def list_(
         walltimed token list --json
     """
     with ready(load_settings(database_url=database_url, config=file)) as store:
-        tokens = store.tokens()
+        tokens = store.tokens.read_all()
     if as_json:
         print_json({"tokens": [shown(each) for each in tokens]})
         return

@@ -71,7 +71,7 @@ def check_protected(settings: Settings) -> None:
     """Refuse to listen beyond loopback while calls need no token."""
     store = open_store(settings.database_url.get_secret_value())
     try:
-        auth.check_protected(settings, store.tokens)
+        auth.check_protected(settings, store.tokens.read_all)
     finally:
         store.close()
 

@@ -54,7 +54,7 @@ class Visitors:
         token_id = await self._remembered.get(
             text,
             FRESH_SECONDS,
-            lambda: asyncio.to_thread(self._store.session_token, text, self._clock()),
+            lambda: asyncio.to_thread(self._store.sessions.token_of, text, self._clock()),
         )
         found = None if token_id is None else self._guard.bearer_of(token_id)
         return None if found is None else Visitor(found[1], found[0].name or found[0].token_id)
@@ -71,7 +71,7 @@ class Visitors:
         if not caller.may(READERS):
             return "This token is for programs; to look at pages it needs scope read or self."
         session = await asyncio.to_thread(
-            self._store.open_session, token.token_id, self._clock(), seconds=self._seconds
+            self._store.sessions.open, token.token_id, self._clock(), seconds=self._seconds
         )
         response.set_cookie(
             COOKIE,
@@ -86,7 +86,7 @@ class Visitors:
     async def log_out(self, request: Request, response: Response) -> None:
         """End the session for good, and take the cookie back."""
         if text := session_in(request):
-            await asyncio.to_thread(self._store.close_session, text)
+            await asyncio.to_thread(self._store.sessions.close, text)
             self._remembered.forget(text)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 

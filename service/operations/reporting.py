@@ -90,11 +90,11 @@ class Reporting:
         Recent ones are read again when another job has been scored: they are made of a thousand
         rows.
         """
-        scores = self._store.scores(cluster)
+        scores = self._store.scores.of_methods(cluster)
         jobs = sum(score.jobs for score in scores)
         seen, recent = self._recent.get(cluster, (0, {}))
         if jobs != seen:
-            recent = {each.method: each for each in self._store.recent_scores(cluster)}
+            recent = {each.method: each for each in self._store.scores.recent(cluster)}
             self._recent[cluster] = (jobs, recent)
         return {score.method: (score, recent.get(score.method)) for score in scores}
 

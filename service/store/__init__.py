@@ -1,11 +1,12 @@
 """The history store: the only place that speaks SQL."""
 
-from service.store.daily_scores import Side
-from service.store.database import without_passwords
+from service.store.characterisations import Characterisation, Source
+from service.store.database import LogReader, without_passwords
 from service.store.forgetting import Erased, Erasure
-from service.store.log import LogReader
 from service.store.past_runs import PastRun, PastRuns
 from service.store.queue_records import Queues, WaitScore
+from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
+from service.store.scores import MethodScore, Promise, RecentScore, Side
 from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.store_errors import (
@@ -19,32 +20,15 @@ from service.store.store_errors import (
     StoreUnavailableError,
     TuningLostError,
 )
-from service.store.tokens import parse_token
-from service.store.tuning_records import Tunings
-from service.store.types import (
-    Adoption,
-    Characterisation,
-    ClusterHistory,
-    DailyScore,
-    InForce,
-    Ingested,
-    MethodScore,
-    Promise,
-    RecentScore,
-    RecordedPrediction,
-    ReportedCompletion,
-    Source,
-    Token,
-    Tuning,
-    TuningState,
-)
+from service.store.tokens import Token, parse_token
+from service.store.tuning_records import Adoption, InForce, Tuning, Tunings, TuningState
+from service.store.warm_start import ClusterHistory
 
 __all__ = [
     "Adoption",
     "Characterisation",
     "ClusterHistory",
     "ClusterSigns",
-    "DailyScore",
     "Erased",
     "Erasure",
     "ForeignDatabaseError",

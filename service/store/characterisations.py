@@ -7,13 +7,14 @@ posted is never replaced by a run.
 """
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 
+from msgspec import Struct
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from predictors.jobs import Completion
 from service.store.tables import characterisations as table
-from service.store.types import Characterisation, Source
 
 LEAST_SHARE = 0.001
 """The smallest share of a CPU that an application can have."""
@@ -23,6 +24,32 @@ SHORTEST_RUN = 1.0
 
 STALE_SECONDS = 90 * 86400.0
 """After this an application may have changed: any newer run takes the place of the old one."""
+
+
+class Source(StrEnum):
+    """The origins of a characterisation."""
+
+    POSTED = "posted"
+    ACCOUNTING = "accounting"
+
+
+class Characterisation(Struct, frozen=True, kw_only=True):
+    """An application as it runs alone, with one number of tasks (Hanzich et al. 2005).
+
+    Attributes:
+        execution_time: ExeTime_tot, seconds in isolation.
+        cpu_share: CPU(J), the fraction of a CPU that each task uses in isolation.
+        source: whether it was posted, or comes from the CPU time of a run.
+        recorded_at: Unix seconds.
+    """
+
+    cluster: str
+    application: str
+    tasks: int
+    execution_time: float
+    cpu_share: float
+    source: Source
+    recorded_at: float
 
 
 def characterised(run: Completion) -> Characterisation | None:

@@ -1,18 +1,55 @@
-"""What the databases do differently, apart from the forms of statements."""
+"""What a database offers to the store: connections, and a reader of the log of completions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from service.store.log import LogReader
+from predictors.jobs import Completion
 from service.store.store_errors import RefusedRecordError, StoreError, StoreUnavailableError
+
+
+class LogReader(Protocol):
+    """One worker's place in the log of completions.
+
+    Nothing here raises when the database is away: there is no news then, and ``error`` says why.
+    Everything but ``refresh`` returns without waiting for a network.
+
+    Attributes:
+        error: why the log cannot be followed at the moment; None while it can.
+    """
+
+    error: StoreError | None
+
+    def has_news(self) -> bool:
+        """Whether ``read`` would return something; costs microseconds."""
+        ...
+
+    def read(self, limit: int) -> Sequence[Completion]:
+        """The next completions in log order, at most ``limit``; moves the place behind them."""
+        ...
+
+    def lag(self) -> int:
+        """How many durable completions are still to be read; large numbers are estimates."""
+        ...
+
+    def refresh(self) -> None:
+        """Wait until what was durable at the time of this call is there to be read.
+
+        The writer calls this between commit and acknowledgement. So this worker's next prediction
+        already uses a completion that has been acknowledged.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
 
 
 class Database(ABC):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, true, update
 
-from service.store.daily_scores import DAY_SECONDS
+from service.store.scores import DAY_SECONDS
 from service.store.tables import (
     characterisations,
     completions,

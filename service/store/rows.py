@@ -1,12 +1,12 @@
-"""Domain types as database rows, and back."""
+"""Records that enter the store, and domain types as database rows and back."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
-from predictors.jobs import Completion, Status, Submission
-from service.store.types import RecordedPrediction
+from predictors.jobs import Completion, Interval, Status, Submission
 
 # Column names and PostgreSQL's types, in the order of the rows.
 SUBMISSION: Mapping[str, str] = {
@@ -45,6 +45,64 @@ PREDICTION: Mapping[str, str] = {
 
 _STATUSES = {status.value: status for status in Status}
 _NAMES = {status: name for name, status in _STATUSES.items()}  # faster than their attribute
+
+
+class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
+    """A completion as it was reported.
+
+    Attributes:
+        completion: the run; its job id must be known.
+        prediction_id: of the prediction that the site passed through the resource manager.
+        replaced_id: of the prediction that ``prediction_id`` has replaced when the job started.
+    """
+
+    completion: Completion
+    prediction_id: str | None = None
+    replaced_id: str | None = None
+
+
+class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
+    """What was predicted for one submission, kept until its job ends.
+
+    Attributes:
+        prediction_id: names the prediction for good.
+        submission: as it was when the prediction was asked for.
+        method: that answered.
+        predicted_walltime: its answer in seconds.
+        estimates: seconds by method, of every method that was asked, the answering one included.
+        interval: of the answer, where the method gives one.
+        bounds: ends of the interval by method, of every method that was asked and gives one, the
+            answering one included.
+        coverage: that was asked of these intervals.
+        underestimation_rate: that was asked of the answering method; None for its own trade-off.
+        recorded_at: Unix seconds.
+        erasure: number of the last erasure that surely came before the answer; 0 for none.
+    """
+
+    prediction_id: str
+    submission: Submission
+    method: str
+    predicted_walltime: float
+    estimates: dict[str, float]
+    interval: Interval | None = None
+    bounds: dict[str, tuple[float, float]] = {}
+    coverage: float | None = None
+    underestimation_rate: float | None = None
+    recorded_at: float
+    erasure: int = 0
+
+
+class Ingested(Struct, frozen=True, kw_only=True):
+    """The number of reported completions that were new, and of those that the store had already."""
+
+    accepted: int
+    duplicates: int
+
+    def __add__(self, other: "Ingested") -> "Ingested":
+        """New and known completions together."""
+        return Ingested(
+            accepted=self.accepted + other.accepted, duplicates=self.duplicates + other.duplicates
+        )
 
 
 def submission_row(job: Submission) -> tuple[Any, ...]:

@@ -4,13 +4,19 @@ import time
 from collections.abc import Collection
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Text, column, func, inspect, select, table
 
+import migrations
 from migrations import NEWEST
 from service.store.database import Database
 from service.store.store_errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
 from service.store.tables import completions, metadata, releases
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 _ALEMBIC = "alembic_version"
 _REVISION = select(column("version_num", Text())).select_from(table(_ALEMBIC))
@@ -31,8 +37,6 @@ def upgrade(database: Database) -> bool:
         database.keep_schema(connection)
         before = _usable_revision(database, connection)
         if before != NEWEST:
-            from service.store.migrating import migrate  # noqa: PLC0415 - takes long to load
-
             migrate(connection)
             _note_release(connection)
         database.forget_old_server(connection)
@@ -69,11 +73,8 @@ def _usable_revision(database: Database, connection: Connection) -> str | None:
         _refuse_foreign(database, tables)
         return None
     present = connection.execute(_REVISION).scalar()
-    if present not in {None, NEWEST}:
-        from service.store.migrating import known_revisions  # noqa: PLC0415 - takes long to load
-
-        if present not in known_revisions():
-            raise NewerSchemaError(_newer(database, connection, present, tables))
+    if present not in {None, NEWEST} and present not in known_revisions():
+        raise NewerSchemaError(_newer(database, connection, present, tables))
     return present
 
 
@@ -116,3 +117,28 @@ def _note_release(connection: Connection) -> None:
             revision=NEWEST, release=version("walltimed"), upgraded_at=time.time()
         )
     )
+
+
+def migrate(connection: Connection) -> None:
+    """Apply the migrations that are missing."""
+    from alembic import command  # noqa: PLC0415 - takes long to load
+
+    command.upgrade(alembic_config(connection), "head")
+
+
+def known_revisions() -> frozenset[str]:
+    """Return the revisions that this release can upgrade."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - takes long to load
+
+    scripts = ScriptDirectory.from_config(alembic_config())
+    return frozenset(each.revision for each in scripts.walk_revisions())
+
+
+def alembic_config(connection: Connection | None = None) -> "Config":
+    """Return Alembic's view of the migrations, which run on ``connection``."""
+    from alembic.config import Config  # noqa: PLC0415 - takes long to load
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.attributes["connection"] = connection
+    return config

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate, islice
-from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -13,39 +12,26 @@ from predictors.base import Memory
 from predictors.jobs import Completion
 from service.store import (
     characterisations,
-    daily_scores,
     forgetting,
-    recent_scores,
     schema,
-    scoring,
-    sessions,
     signs,
-    tokens,
     warm_start,
     writing,
 )
-from service.store.daily_scores import DAY_SECONDS, Side
-from service.store.database import Database
+from service.store.characterisations import Characterisation
+from service.store.database import Database, LogReader
 from service.store.forgetting import Erased, Erasure
-from service.store.log import LogReader
 from service.store.past_runs import PastRuns
 from service.store.queue_records import Queues
+from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
+from service.store.scores import Scores
 from service.store.signs import ClusterSigns
 from service.store.sqlite import SqliteDatabase
 from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
+from service.store.tokens import Sessions, Tokens
 from service.store.tuning_records import Tunings
-from service.store.types import (
-    Characterisation,
-    ClusterHistory,
-    DailyScore,
-    Ingested,
-    MethodScore,
-    RecentScore,
-    RecordedPrediction,
-    ReportedCompletion,
-    Token,
-)
+from service.store.warm_start import ClusterHistory
 
 
 class Store:
@@ -59,6 +45,9 @@ class Store:
         tunings: rounds of tuning and the parameters they put in force.
         queues: the live queues of clusters, and how far off their forecasts were.
         past_runs: of a period, for reports and exports.
+        scores: of the methods.
+        tokens: that callers present.
+        sessions: of browsers that a token let in.
     """
 
     def __init__(self, database: Database) -> None:
@@ -66,6 +55,9 @@ class Store:
         self.tunings = Tunings(database)
         self.queues = Queues(database)
         self.past_runs = PastRuns(database)
+        self.scores = Scores(database)
+        self.tokens = Tokens(database)
+        self.sessions = Sessions(database)
 
     @property
     def name(self) -> str:
@@ -176,16 +168,6 @@ class Store:
         with self._database.reading() as connection:
             return warm_start.read_active_clusters(connection)
 
-    def scores(self, cluster: str) -> list[MethodScore]:
-        """The scores of the methods on this cluster, by name."""
-        with self._database.reading() as connection:
-            return scoring.read_scores(connection, cluster)
-
-    def recent_scores(self, cluster: str) -> list[RecentScore]:
-        """How each method did on the last jobs of this cluster that ended, by name."""
-        with self._database.reading() as connection:
-            return recent_scores.read_recent_scores(connection, cluster)
-
     def characterisations(self, cluster: str) -> list[Characterisation]:
         """What applications of a cluster are when they run alone, by name and number of tasks."""
         with self._database.reading() as connection:
@@ -200,27 +182,6 @@ class Store:
         """Forget an application; returns with how many numbers of tasks it was known."""
         with self._database.writing() as connection:
             return characterisations.remove(connection, cluster, application)
-
-    def daily_scores(self, cluster: str, side: Side, *, days: int) -> list[DailyScore]:
-        """How each method did on the jobs of the last ``days`` days that have scores.
-
-        Args:
-            cluster: whose jobs.
-            side: what the jobs are told apart by.
-            days: counted back from the newest of them.
-        """
-        with self._database.reading() as connection:
-            last = daily_scores.last_day(connection, cluster)
-            if last is None:
-                return []
-            return daily_scores.read(connection, cluster, side, since=last - days + 1)
-
-    def drop_daily_scores(self, before: float) -> int:
-        """Forget the scores of days that had ended by then; returns how many rows."""
-        if before == -inf:
-            return 0
-        with self._database.writing() as connection:
-            return daily_scores.drop(connection, int(before // DAY_SECONDS))
 
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""
@@ -281,47 +242,6 @@ class Store:
         """A number that grows with every erasure."""
         with self._database.reading() as connection:
             return forgetting.read_last_erasure(connection)
-
-    def issue_token(
-        self, name: str, scopes: Iterable[str], now: float, *, user: str | None = None
-    ) -> tuple[Token, str]:
-        """Make a token; the text is what its bearer presents and cannot be shown again.
-
-        Raises:
-            ValueError: its scopes do not go together, or with ``user``, whose jobs it is about.
-        """
-        with self._database.writing() as connection:
-            return tokens.issue(connection, name, scopes, now, user=user)
-
-    def revoke_token(self, token_id: str, now: float) -> bool:
-        """Make a token worthless; False if there is no valid token of that id."""
-        with self._database.writing() as connection:
-            return tokens.revoke(connection, token_id, now)
-
-    def forget_tokens(self) -> int:
-        """Delete all tokens, as if none had ever been issued; returns how many."""
-        with self._database.writing() as connection:
-            return tokens.forget_all(connection)
-
-    def open_session(self, token_id: str, now: float, *, seconds: float) -> str:
-        """Let a browser in by a token; the text is what it presents and cannot be shown again."""
-        with self._database.writing() as connection:
-            return sessions.open_session(connection, token_id, now, seconds)
-
-    def session_token(self, text: str, now: float) -> str | None:
-        """The id of the token that a session was opened by; None if the session is over."""
-        with self._database.reading() as connection:
-            return sessions.token_of(connection, text, now)
-
-    def close_session(self, text: str) -> None:
-        """End a session, if there is one."""
-        with self._database.writing() as connection:
-            sessions.close_session(connection, text)
-
-    def tokens(self) -> list[Token]:
-        """All tokens, revoked ones too, oldest first."""
-        with self._database.reading() as connection:
-            return tokens.read_all(connection)
 
 
 def open_store(url: str, *, sqlite_synchronous: Literal["full", "normal"] = "full") -> Store:

@@ -1,18 +1,158 @@
-"""API tokens: `wt_<id>_<secret>`, of which the store keeps a hash of the secret."""
+"""API tokens, `wt_<id>_<secret>`, and the browser sessions that they open.
 
+The store keeps a hash of every secret. Sessions are rows and not signed texts: so they end when a
+person logs out, hold in every worker and across restarts, and nobody who reads the database can
+make one.
+"""
+
+import hmac
 import secrets
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from msgspec import Struct
+from sqlalchemy import Row, delete, insert, select
 
-from service.store.tables import tokens
-from service.store.types import Token
+from service.store.database import Database
+from service.store.tables import sessions, tokens
 
 SCOPES = frozenset({"predict", "ingest", "read", "self", "admin"})
 
 SELF = "self"
 _PREFIX = "wt"
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """An API token without its secret.
+
+    Attributes:
+        token_id: public part, safe to log.
+        name: what it is for, in the administrator's words.
+        scopes: what it allows; ``admin`` allows everything.
+        user: whose own jobs a token of scope ``self`` is about, as the history calls the user.
+        secret_hash: SHA-256 of the secret part.
+        created_at: Unix seconds.
+        revoked_at: Unix seconds; None while it is valid.
+    """
+
+    token_id: str
+    name: str
+    scopes: frozenset[str]
+    secret_hash: bytes
+    created_at: float
+    user: str | None = None
+    revoked_at: float | None = None
+
+    def matches(self, secret: str) -> bool:
+        """Whether this is the token's secret; takes the same time for every wrong one."""
+        return hmac.compare_digest(_hash(secret), self.secret_hash)
+
+    def allows(self, scope: str) -> bool:
+        """Whether a bearer may use what needs ``scope``."""
+        return self.revoked_at is None and bool(self.scopes & {scope, "admin"})
+
+
+class Tokens:
+    """All tokens. The methods block, as those of the store do."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def issue(
+        self, name: str, scopes: Iterable[str], now: float, *, user: str | None = None
+    ) -> tuple[Token, str]:
+        """Make a token; the text is what its bearer presents and cannot be shown again.
+
+        Raises:
+            ValueError: there are no scopes, unknown ones, or such as do not go together, or with
+                ``user``, whose jobs the token is about.
+        """
+        wanted = frozenset(scopes)
+        if not wanted or not wanted <= SCOPES:
+            raise ValueError(f"A token's scopes are some of {', '.join(sorted(SCOPES))}.")
+        if (user is not None) != (SELF in wanted) or (user is not None and len(wanted) > 1):
+            raise ValueError(
+                "Scope self needs the name of a user, goes alone, and no other takes one."
+            )
+        secret = secrets.token_hex(32)
+        token = Token(
+            token_id=secrets.token_hex(6),
+            name=name,
+            scopes=wanted,
+            secret_hash=_hash(secret),
+            created_at=now,
+            user=user,
+        )
+        row = {
+            "token_id": token.token_id,
+            "name": name,
+            "scopes": " ".join(sorted(wanted)),
+            "secret_hash": token.secret_hash,
+            "created_at": now,
+            "user_name": user,
+        }
+        with self._database.writing() as connection:
+            connection.execute(insert(tokens).values(row))
+        return token, f"{_PREFIX}_{token.token_id}_{secret}"
+
+    def revoke(self, token_id: str, now: float) -> bool:
+        """Make a token worthless; False if there is no valid token of that id."""
+        valid = (tokens.c.token_id == token_id) & tokens.c.revoked_at.is_(None)
+        with self._database.writing() as connection:
+            change = tokens.update().where(valid).values(revoked_at=now)
+            return connection.execute(change).rowcount == 1
+
+    def forget_all(self) -> int:
+        """Delete all tokens, as if none had ever been issued; return their number."""
+        with self._database.writing() as connection:
+            return connection.execute(delete(tokens)).rowcount
+
+    def read_all(self) -> list[Token]:
+        """Return all tokens, revoked ones too, oldest first."""
+        oldest_first = select(tokens).order_by(tokens.c.created_at, tokens.c.token_id)
+        with self._database.reading() as connection:
+            return [_token(row) for row in connection.execute(oldest_first)]
+
+
+class Sessions:
+    """Browsers that a token let in, until they log out or the time is over."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open(self, token_id: str, now: float, *, seconds: float) -> str:
+        """Let a browser in by a token, and forget the sessions that are over.
+
+        Returns:
+            The text that the browser presents; it cannot be shown again.
+        """
+        text = secrets.token_urlsafe(32)
+        row = {"session_hash": _hash(text), "token_id": token_id, "expires_at": now + seconds}
+        with self._database.writing() as connection:
+            connection.execute(delete(sessions).where(sessions.c.expires_at <= now))
+            connection.execute(insert(sessions).values(row))
+        return text
+
+    def token_of(self, text: str, now: float) -> str | None:
+        """Return the id of the valid token that opened a session; None if the session is over."""
+        wanted = (
+            select(sessions.c.token_id)
+            .join(tokens, tokens.c.token_id == sessions.c.token_id)
+            .where(
+                sessions.c.session_hash == _hash(text),
+                sessions.c.expires_at > now,
+                tokens.c.revoked_at.is_(None),
+            )
+        )
+        with self._database.reading() as connection:
+            found: str | None = connection.execute(wanted).scalar()
+        return found
+
+    def close(self, text: str) -> None:
+        """End a session, if there is one."""
+        with self._database.writing() as connection:
+            connection.execute(delete(sessions).where(sessions.c.session_hash == _hash(text)))
 
 
 def parse_token(text: str) -> tuple[str, str] | None:
@@ -22,64 +162,7 @@ def parse_token(text: str) -> tuple[str, str] | None:
     return (token_id, secret) if prefix == _PREFIX and token_id and secret else None
 
 
-def issue(
-    connection: Connection,
-    name: str,
-    scopes: Iterable[str],
-    now: float,
-    *,
-    user: str | None = None,
-) -> tuple[Token, str]:
-    """Store a new token and return it with its text.
-
-    Raises:
-        ValueError: there are no scopes, unknown ones, or such as do not go together.
-    """
-    wanted = frozenset(scopes)
-    if not wanted or not wanted <= SCOPES:
-        raise ValueError(f"A token's scopes are some of {', '.join(sorted(SCOPES))}.")
-    if (user is not None) != (SELF in wanted) or (user is not None and len(wanted) > 1):
-        raise ValueError("Scope self needs the name of a user, goes alone, and no other takes one.")
-    secret = secrets.token_hex(32)
-    token = Token(
-        token_id=secrets.token_hex(6),
-        name=name,
-        scopes=wanted,
-        secret_hash=sha256(secret.encode()).digest(),
-        created_at=now,
-        user=user,
-    )
-    connection.execute(
-        tokens.insert().values(
-            token_id=token.token_id,
-            name=name,
-            scopes=" ".join(sorted(wanted)),
-            secret_hash=token.secret_hash,
-            created_at=now,
-            user_name=user,
-        )
-    )
-    return token, f"{_PREFIX}_{token.token_id}_{secret}"
-
-
-def revoke(connection: Connection, token_id: str, now: float) -> bool:
-    """Mark a valid token as revoked; False if there is none of that id."""
-    valid = (tokens.c.token_id == token_id) & tokens.c.revoked_at.is_(None)
-    return connection.execute(tokens.update().where(valid).values(revoked_at=now)).rowcount == 1
-
-
-def forget_all(connection: Connection) -> int:
-    """Delete all tokens; returns how many."""
-    return connection.execute(tokens.delete()).rowcount
-
-
-def read_all(connection: Connection) -> list[Token]:
-    """All tokens, oldest first."""
-    found = connection.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.token_id))
-    return [_token(row) for row in found]
-
-
-def _token(row: Row[tuple[object, ...]]) -> Token:
+def _token(row: Row[Any]) -> Token:
     return Token(
         token_id=row.token_id,
         name=row.name,
@@ -89,3 +172,7 @@ def _token(row: Row[tuple[object, ...]]) -> Token:
         user=row.user_name,
         revoked_at=row.revoked_at,
     )
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode(errors="replace")).digest()

@@ -7,9 +7,11 @@ says now and then that it is alive; a round of which nothing was heard for long 
 
 import secrets
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from sqlalchemy import Connection, Row, case, func, literal, select, text
 
 from predictors.jobs import Completion
@@ -18,13 +20,84 @@ from service.store.database import Database
 from service.store.rows import COMPLETION, completion_of
 from service.store.store_errors import TuningLostError
 from service.store.tables import completions, parameters, tunings
-from service.store.types import Adoption, InForce, Tuning, TuningState
 
 MOST_ATTEMPTS = 3
 """A round whose processes died so often has failed."""
 
 LISTED = 100
 """Rounds in a list, the newest."""
+
+
+class Adoption(Struct, frozen=True, kw_only=True):
+    """What a round puts in force.
+
+    Attributes:
+        subject: what it is about: ``knn``, ``attention``, ``price`` or ``auto``.
+        parameters: as JSON; None: what the settings say.
+        content: what is no JSON.
+        made_until: when the last of the runs ended that it was made on; None where a later round
+            is not to ask whether it has lost.
+    """
+
+    subject: str
+    parameters: Any
+    content: bytes | None = None
+    made_until: float | None = None
+
+
+class InForce(Struct, frozen=True, kw_only=True):
+    """What rounds put in force.
+
+    Attributes:
+        adoption: the last one of its cluster and subject.
+        replaced: the one before it; None where that was what the settings say.
+    """
+
+    adoption: Adoption
+    replaced: Adoption | None = None
+
+
+class TuningState(StrEnum):
+    """The states of a round."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Tuning(Struct, frozen=True, kw_only=True):
+    """One round of tuning.
+
+    Attributes:
+        tuning_id: names the round for good.
+        cluster: whose history is tuned on.
+        state: where it is.
+        origin: why the round was asked for: ``history``, ``request`` or ``command``.
+        plan: what it looks at, and what it wants.
+        asked_at: Unix seconds, and so the other times.
+        started_at: when a process took it, the last time.
+        seen_at: when that was last heard of.
+        finished_at: when it ended.
+        attempts: how many processes took it.
+        progress: how far it is, as the search says it.
+        outcome: what it found.
+        error: why it failed.
+    """
+
+    tuning_id: str
+    cluster: str
+    state: TuningState
+    origin: str
+    plan: TuningPlan
+    asked_at: float
+    started_at: float | None = None
+    seen_at: float | None = None
+    finished_at: float | None = None
+    attempts: int = 0
+    progress: dict[str, Any] | None = None
+    outcome: dict[str, Any] | None = None
+    error: str | None = None
 
 
 class Tunings:

@@ -12,7 +12,6 @@ from predictors.jobs import Completion
 from service.store.database import Database
 from service.store.rows import COMPLETION, completion_of
 from service.store.tables import completions
-from service.store.types import ClusterHistory
 
 _ROWS_AT_ONCE = 1000
 
@@ -56,6 +55,19 @@ _NEWEST_END = "SELECT max(end_time) FROM completions WHERE cluster = :cluster"
 _END_OF_NEWEST = """
     SELECT end_time FROM completions WHERE cluster = :cluster AND {settled}
     ORDER BY end_time DESC LIMIT 1 OFFSET :newer"""
+
+
+class ClusterHistory(Struct, frozen=True, kw_only=True):
+    """How long the history of a cluster is.
+
+    Attributes:
+        runs: how many are stored.
+        last_end: when the last of them ended, in Unix seconds.
+    """
+
+    cluster: str
+    runs: int
+    last_end: float
 
 
 def read_clusters(connection: Connection) -> list[str]:

@@ -13,12 +13,19 @@ from predictors.jobs import Completion
 from service.store import characterisations
 from service.store.batches import BatchStatement, Rows
 from service.store.matching import Match, find_matches
-from service.store.rows import COMPLETION, PREDICTION, completion_row, prediction_row
-from service.store.scoring import score
+from service.store.rows import (
+    COMPLETION,
+    PREDICTION,
+    Ingested,
+    RecordedPrediction,
+    ReportedCompletion,
+    completion_row,
+    prediction_row,
+)
+from service.store.scores import score
 from service.store.store_errors import RefusedRecordError
 from service.store.tables import erasures
 from service.store.tables import predictions as table
-from service.store.types import Ingested, RecordedPrediction, ReportedCompletion
 
 Groups = Sequence[Sequence[ReportedCompletion]]
 

@@ -11,7 +11,7 @@ from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.operations.tuning import TellingRounds
 from service.settings import Settings
-from service.store import DailyScore, Side, Store
+from service.store import MethodScore, Side, Store
 from service.web.charts import Chart, Line
 from service.web.frame import Visitor
 from service.web.remembered import Remembered
@@ -74,7 +74,7 @@ class AccuracyShown(Struct, frozen=True, kw_only=True):
     side: str
     sides: Sequence[str]
     charts: Sequence[Chart]
-    methods: Sequence[DailyScore]
+    methods: Sequence[MethodScore]
     are_same_jobs: bool
     largest: float
     kinds: Sequence[KindRow]
@@ -120,14 +120,14 @@ class AccuracyPage:
             rounds=adopted,
         )
 
-    async def _scores(self, cluster: str, side: Side, days: int) -> list[DailyScore]:
+    async def _scores(self, cluster: str, side: Side, days: int) -> list[MethodScore]:
         return await self._remembered.get(
             ("scores", cluster, side, days),
             FRESH_SECONDS,
-            lambda: asyncio.to_thread(self._store.daily_scores, cluster, side, days=days),
+            lambda: asyncio.to_thread(self._store.scores.daily, cluster, side, days=days),
         )
 
-    def _in_force(self, methods: Sequence[DailyScore]) -> str:
+    def _in_force(self, methods: Sequence[MethodScore]) -> str:
         """The method that answers, or the one that has most scores if that has none."""
         names = {score.method: score.jobs for score in methods}
         if self._settings.method in names or not names:
@@ -135,7 +135,7 @@ class AccuracyPage:
         return max(names, key=lambda name: names[name])
 
 
-def sentence(methods: Sequence[DailyScore], in_force: str, days: int) -> str:
+def sentence(methods: Sequence[MethodScore], in_force: str, days: int) -> str:
     """The page in a sentence or two."""
     by_name = {score.method: score for score in methods}
     ours, asked = by_name.get(in_force), by_name.get("requested")
@@ -150,7 +150,7 @@ def sentence(methods: Sequence[DailyScore], in_force: str, days: int) -> str:
     return f"{told}. {share(ours.underestimation_rate)} of jobs ran longer than predicted."
 
 
-def charts(daily: Sequence[DailyScore], in_force: str, marks: Sequence[float]) -> list[Chart]:
+def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) -> list[Chart]:
     """Error, underestimation and coverage over time."""
     days = sorted({int(score.label) for score in daily})
     by_place = {(int(score.label), score.method): score for score in daily}
@@ -242,7 +242,7 @@ def charts(daily: Sequence[DailyScore], in_force: str, marks: Sequence[float]) -
     ]
 
 
-def smooth(daily: Sequence[DailyScore]) -> dict[tuple[int, str, str], float]:
+def smooth(daily: Sequence[MethodScore]) -> dict[tuple[int, str, str], float]:
     """The mean over the week up to each day, by day, method and measure; by their jobs."""
     found: dict[tuple[int, str, str], float] = {}
     for method in {score.method for score in daily}:
@@ -256,7 +256,7 @@ def smooth(daily: Sequence[DailyScore]) -> dict[tuple[int, str, str], float]:
     return found
 
 
-def kind_rows(scores: Sequence[DailyScore], in_force: str) -> list[KindRow]:
+def kind_rows(scores: Sequence[MethodScore], in_force: str) -> list[KindRow]:
     """The method that answers beside the requests, for each kind of jobs, most jobs first."""
     asked = {score.label: score for score in scores if score.method == "requested"}
     rows = []
@@ -278,7 +278,7 @@ def kind_rows(scores: Sequence[DailyScore], in_force: str) -> list[KindRow]:
     return sorted(rows, key=lambda row: -row.jobs)[:MOST_KINDS]
 
 
-def rounds_in(daily: Sequence[DailyScore], rounds: Sequence[TuningAnswer]) -> list[RoundRow]:
+def rounds_in(daily: Sequence[MethodScore], rounds: Sequence[TuningAnswer]) -> list[RoundRow]:
     """The adopted rounds of the days that are shown, with what knn did around each."""
     days = [int(score.label) for score in daily]
     if not days:
@@ -287,7 +287,7 @@ def rounds_in(daily: Sequence[DailyScore], rounds: Sequence[TuningAnswer]) -> li
     return [around(daily, at) for at in ended if min(days) * DAY <= at < (max(days) + 1) * DAY]
 
 
-def around(daily: Sequence[DailyScore], at: float) -> RoundRow:
+def around(daily: Sequence[MethodScore], at: float) -> RoundRow:
     """What knn did in the days before and after a moment; the day itself belongs to neither."""
     day = int(at // DAY)
     tuned = [score for score in daily if score.method == "knn"]
@@ -302,7 +302,7 @@ def around(daily: Sequence[DailyScore], at: float) -> RoundRow:
     )
 
 
-def mean(scores: Sequence[DailyScore], measure: str) -> float | None:
+def mean(scores: Sequence[MethodScore], measure: str) -> float | None:
     """Over all jobs of these days, or over all their ranges."""
     weights = [getattr(score, MEASURES[measure]) for score in scores]
     if not sum(weights):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
-from service.store import ClusterHistory, DailyScore
+from service.store import ClusterHistory, MethodScore
 from service.web.wording import DAY, count, duration, share
 
 ENOUGH = 200
@@ -42,7 +42,7 @@ class ClusterFacts(Struct, frozen=True, kw_only=True):
     """
 
     history: ClusterHistory
-    answering: DailyScore | None
+    answering: MethodScore | None
     queue: QueueHeadAnswer | None
     last_round_failed: str | None
 
@@ -134,7 +134,7 @@ def _of_queue(name: str, queue: QueueHeadAnswer | None, now: float) -> Iterator[
         yield Notice("careful", f"{name}: the queue could not be forecast.", queue.trouble)
 
 
-def _of_scores(name: str, score: DailyScore) -> Iterator[Notice]:
+def _of_scores(name: str, score: MethodScore) -> Iterator[Notice]:
     if score.method != "requested" and score.underestimation_rate > MANY_TOO_SHORT:
         yield Notice(
             "careful",

@@ -10,7 +10,7 @@ from service.contract.answers import TuningAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.operations.tuning import TellingRounds
 from service.settings import Settings
-from service.store import ClusterHistory, DailyScore, Store
+from service.store import ClusterHistory, MethodScore, Store
 from service.web.attention import ClusterFacts, Notice, ServiceFacts, notices
 from service.web.remembered import Remembered
 from service.web.wording import count, duration
@@ -106,12 +106,12 @@ class NowPage:
             clusters=rows,
         )
 
-    async def _score(self, cluster: str) -> DailyScore | None:
+    async def _score(self, cluster: str) -> MethodScore | None:
         """Of the method that answers, over the last days together."""
         scores = await self._remembered.get(
             ("recent", cluster),
             FRESH_SECONDS,
-            lambda: asyncio.to_thread(self._store.daily_scores, cluster, "all", days=SCORED_DAYS),
+            lambda: asyncio.to_thread(self._store.scores.daily, cluster, "all", days=SCORED_DAYS),
         )
         method = self._settings.method
         return next((score for score in scores if score.method == method), None)
@@ -122,7 +122,7 @@ class NowPage:
     def _row(
         self,
         history: ClusterHistory,
-        score: DailyScore | None,
+        score: MethodScore | None,
         rounds: Sequence[TuningAnswer],
         queue: QueueHeadAnswer | None,
     ) -> ClusterRow:

@@ -164,7 +164,7 @@ class Worker:
         """
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
-        self.guard.update(await asyncio.to_thread(self.store.tokens))
+        self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
         self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.history_length)
         held = await asyncio.to_thread(self.store.active_clusters)
@@ -349,7 +349,7 @@ class Worker:
             self.set_gauges()
             self.cluster_bound.settle()
             with suppress(StoreError):
-                self.guard.update(await asyncio.to_thread(self.store.tokens))
+                self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
 
 
 def catch_up(live: LiveState, reader: LogReader) -> None:

@@ -244,7 +244,7 @@ class Writer:
         """Drop what is older than it is kept; nothing of this may end the thread that stores."""
         try:
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
-            self._store.drop_daily_scores(self._clock() - self._score_retention_seconds)
+            self._store.scores.drop_daily(self._clock() - self._score_retention_seconds)
         except StoreError:
             pass  # the next look is soon enough
         except Exception:

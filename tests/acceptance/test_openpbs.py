@@ -143,7 +143,7 @@ def test_a_run_is_stored_as_it_was_asked_for_and_its_prediction_is_scored(well):
     assert (asked.requested_walltime, asked.project) == (600, "physics")
     assert run.status is Status.COMPLETED
     store = open_store(well.url)
-    assert all(score.jobs >= 1 for score in store.scores("default"))
+    assert all(score.jobs >= 1 for score in store.scores.of_methods("default"))
     store.close()
 
 

@@ -292,8 +292,8 @@ def guarded(tmp_path):
     store = open_store(url)
     store.upgrade()
     texts = {
-        "read": store.issue_token("everything", ["read"], time.time())[1],
-        "self": store.issue_token("ada", ["self"], time.time(), user="ada")[1],
+        "read": store.tokens.issue("everything", ["read"], time.time())[1],
+        "self": store.tokens.issue("ada", ["self"], time.time(), user="ada")[1],
     }
     store.close()
     with (

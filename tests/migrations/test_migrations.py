@@ -19,7 +19,7 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.store.migrating import alembic_config
+from service.store.schema import alembic_config
 from service.store.tables import metadata
 
 
@@ -163,7 +163,7 @@ def test_an_upgrade_of_what_is_up_to_date_changes_nothing(store):
 def test_the_migrations_can_be_taken_back_with_rows_and_applied_again(store, engine):
     store.upgrade()
     store.write([reported(a_run("1"))], [predicted("p", a_run("2"))])
-    store.issue_token("x", ["admin"], now=1.0)
+    store.tokens.issue("x", ["admin"], now=1.0)
     store.close()
     downgrade(engine)
     assert inspect(engine).get_table_names() == ["alembic_version"]

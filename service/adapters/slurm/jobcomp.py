@@ -15,7 +15,7 @@ from service.adapters.slurm.slurm_fields import (
     trackable_resources,
 )
 from service.adapters.values import count, moment, number, text
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 
 class Document(Struct, gc=False):

@@ -19,7 +19,7 @@ from service.adapters.slurm.slurm_fields import (
 )
 from service.adapters.slurm.submit_line import requested_limit
 from service.adapters.values import count, moment, number, text
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 
 class Job(Struct, gc=False):

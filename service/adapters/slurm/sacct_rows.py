@@ -14,7 +14,7 @@ from service.adapters.slurm.slurm_fields import (
 )
 from service.adapters.slurm.submit_line import requested_limit
 from service.adapters.values import clock, count, moment, number, text
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 _GIVEN = frozenset({"alloctres", "allocnodes", "nodelist"})
 

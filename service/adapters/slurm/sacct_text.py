@@ -13,7 +13,7 @@ from itertools import chain, combinations, pairwise
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm.sacct_rows import completion_of
 from service.adapters.slurm.slurm_fields import STATES, UNFINISHED
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 # fmt: off
 XDMOD_COLUMNS = (

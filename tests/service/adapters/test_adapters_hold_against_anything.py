@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from service.adapters import pbs
 from service.adapters.runs import SkippedError
 from service.adapters.slurm import jobcomp, sacct_json, sacct_text
-from service.store.types import ReportedCompletion
+from service.store import ReportedCompletion
 
 DATA = Path(__file__).parents[2] / "data"
 DOCUMENTS = [

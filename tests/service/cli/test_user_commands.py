@@ -195,7 +195,7 @@ def test_commands_fall_silent_when_the_service_is_away(walltimed, tmp_path, comm
 
 def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
     store = open_store(site.url)
-    secret = store.issue_token("ada's", ["self"], 0.0, user="ada")[1]
+    secret = store.tokens.issue("ada's", ["self"], 0.0, user="ada")[1]
     store.close()
     token = tmp_path / "walltimed" / "token"
     token.parent.mkdir()
@@ -211,6 +211,6 @@ def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
         assert [line.split()[0] for line in listed[: listed.index("")]] == ["ada"]
     finally:
         store = open_store(site.url)
-        store.forget_tokens()
+        store.tokens.forget_all()
         store.close()
         eventually(lambda: site.client.get("/v1/queues").is_success)

@@ -83,12 +83,12 @@ def tokens_service(tmp_path_factory, sqlite_template):
     with InProcess(f"sqlite:///{file}") as service:
         service.complete(run_of("1"))
         service.tokens = {
-            scope: service.worker.store.issue_token(
+            scope: service.worker.store.tokens.issue(
                 f"for {scope}", [scope], NOW, user="ada" if scope == "self" else None
             )[1]
             for scope in Scope
         }
-        service.worker.guard.update(service.worker.store.tokens())
+        service.worker.guard.update(service.worker.store.tokens.read_all())
         yield service
 
 
@@ -166,12 +166,12 @@ def test_beyond_loopback_can_be_declared_insecure(serve, sqlite_url):
 
 
 def test_tokens_issued_and_revoked_elsewhere_count_soon(service):
-    token, text = service.worker.store.issue_token("filter", ["predict"], NOW)
+    token, text = service.worker.store.tokens.issue("filter", ["predict"], NOW)
     service.wait_until(lambda: service.get("/metrics").status_code == 401)
-    service.worker.store.issue_token("other", ["predict"], NOW)
+    service.worker.store.tokens.issue("other", ["predict"], NOW)
     service.token = text
     service.wait_until(lambda: service.get("/metrics").status_code == 200)
-    service.worker.store.revoke_token(token.token_id, NOW)
+    service.worker.store.tokens.revoke(token.token_id, NOW)
     service.wait_until(lambda: service.get("/metrics").status_code == 401)
 
 
@@ -179,7 +179,7 @@ def test_tokens_issued_and_revoked_elsewhere_count_soon(service):
 def guard(sqlite_url):
     """A guard that knows one token for predictions, and its text."""
     store = open_store(sqlite_url)
-    token, text = store.issue_token("filter", [Scope.PREDICT], NOW)
+    token, text = store.tokens.issue("filter", [Scope.PREDICT], NOW)
     store.close()
     guard = Guard(always=False)
     guard.update([token])
@@ -266,8 +266,8 @@ def test_only_good_headers_are_remembered_and_not_for_ever(guard):
 
 def test_no_token_and_no_payload_is_logged(sqlite_url, capfd):
     with InProcess(sqlite_url) as service:
-        _, service.token = service.worker.store.issue_token("all", ["admin"], NOW)
-        service.worker.guard.update(service.worker.store.tokens())
+        _, service.token = service.worker.store.tokens.issue("all", ["admin"], NOW)
+        service.worker.guard.update(service.worker.store.tokens.read_all())
         service.predict(user="confidential")
         service.post("/v1/completions", run_of("2", user="confidential"))
         service.post("/v1/predictions", {"confidential": service.token})

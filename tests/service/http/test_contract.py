@@ -69,7 +69,7 @@ def token(tmp_path_factory, sqlite_template):
     """Of an administrator of the application."""
     file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("contract") / "walltimed.sqlite3")
     store = open_store(f"sqlite:///{file}")
-    _, token = store.issue_token("all", ["admin"], NOW)
+    _, token = store.tokens.issue("all", ["admin"], NOW)
     store.close()
     application.served = create_app(
         Settings(database_url=f"sqlite:///{file}", max_batch=20, forecast_seconds=60)

@@ -52,8 +52,8 @@ def test_names_of_others_are_refused_until_a_token_has_been_issued(service):
     strange = (b"host", b"evil.example")
     assert status_of(service, headers=(strange,)) == 403
     assert status_of(service, headers=(HOST, (b"origin", b"http://evil.example"))) == 403
-    service.worker.store.issue_token("filter", ["predict"], NOW)
-    service.worker.guard.update(service.worker.store.tokens())
+    service.worker.store.tokens.issue("filter", ["predict"], NOW)
+    service.worker.guard.update(service.worker.store.tokens.read_all())
     assert status_of(service, headers=(strange,)) == 200
 
 
@@ -129,13 +129,13 @@ def test_on_the_socket_for_users_the_kernel_says_who_asks_unless_a_token_does(
     serve, sqlite_url, tmp_path
 ):
     service = serve(sqlite_url, users_socket=tmp_path / "users")
-    _, text = service.worker.store.issue_token("slurm", ["ingest"], NOW)
+    _, text = service.worker.store.tokens.issue("slurm", ["ingest"], NOW)
     token = (b"authorization", f"Bearer {text}".encode())
     over = {"server": (str(tmp_path / "users"), None), PEER: os.geteuid()}  # who may see everything
     assert status_of(service, "/v1/methods", headers=(HOST, token), **over) == 200, (
         "none was issued"
     )
-    service.worker.guard.update(service.worker.store.tokens())
+    service.worker.guard.update(service.worker.store.tokens.read_all())
     assert status_of(service, "/v1/methods", **over) == 200
     assert status_of(service, "/v1/methods", headers=(HOST, token), **over) == 403
     assert status_of(service, "/v1/methods") == 401

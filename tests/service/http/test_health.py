@@ -140,7 +140,7 @@ def test_metrics_outlive_the_store(service, monkeypatch):
     def fail(_cluster):
         raise StoreUnavailableError("away")
 
-    monkeypatch.setattr(service.worker.store, "scores", fail)
+    monkeypatch.setattr(service.worker.store.scores, "of_methods", fail)
     assert service.get("/metrics").status_code == 200
     answer = service.get("/v1/methods")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

@@ -34,11 +34,11 @@ OWN = {"sec-fetch-site": "same-origin"}
 def closed(service):
     """A service that asks for tokens, and the texts of some."""
     texts = {
-        "read": service.worker.store.issue_token("page", ["read"], 1.0)[1],
-        "ingest": service.worker.store.issue_token("slurm", ["ingest"], 1.0)[1],
-        "self": service.worker.store.issue_token("ada", ["self"], 1.0, user="ada")[1],
+        "read": service.worker.store.tokens.issue("page", ["read"], 1.0)[1],
+        "ingest": service.worker.store.tokens.issue("slurm", ["ingest"], 1.0)[1],
+        "self": service.worker.store.tokens.issue("ada", ["self"], 1.0, user="ada")[1],
     }
-    service.worker.guard.update(service.worker.store.tokens())
+    service.worker.guard.update(service.worker.store.tokens.read_all())
     return service, texts
 
 
@@ -170,8 +170,8 @@ def test_a_revoked_token_shows_nothing_any_more(closed):
     service, texts = closed
     log_in(service, texts["read"])
     assert service.get("/").status_code == 200
-    service.worker.store.revoke_token(texts["read"].split("_")[1], 2.0)
-    service.worker.guard.update(service.worker.store.tokens())
+    service.worker.store.tokens.revoke(texts["read"].split("_")[1], 2.0)
+    service.worker.guard.update(service.worker.store.tokens.read_all())
     assert service.get("/").status_code == 303
 
 
@@ -248,8 +248,8 @@ def test_a_large_form_is_not_read(closed):
 
 def test_a_user_sees_their_own_jobs_and_nobody_else_s(closed):
     service, texts = closed
-    service.token = service.worker.store.issue_token("all", ["admin"], 1.0)[1]
-    service.worker.guard.update(service.worker.store.tokens())
+    service.token = service.worker.store.tokens.issue("all", ["admin"], 1.0)[1]
+    service.worker.guard.update(service.worker.store.tokens.read_all())
     service.complete(run_of(1, user="ada"), run_of(2, user="brenda"))
     service.token = None
     log_in(service, texts["self"])

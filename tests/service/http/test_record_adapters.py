@@ -216,7 +216,7 @@ def test_what_a_web_page_could_send_unasked_is_refused(service, kind):
 def test_slurm_sends_its_token_as_a_password(serve, sqlite_url, password, status):
     store = open_store(sqlite_url)
     store.upgrade()
-    _, secret = store.issue_token("slurm", ["ingest"], 0.0)
+    _, secret = store.tokens.issue("slurm", ["ingest"], 0.0)
     store.close()
     service = serve(sqlite_url)
     given = secret if password == "right" else password

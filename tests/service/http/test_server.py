@@ -112,9 +112,9 @@ def test_beyond_loopback_a_token_must_have_been_issued(sqlite_url, host):
     with pytest.raises(NotProtectedError, match="walltimed token issue"):
         server.check_protected(settings)
     store = open_store(sqlite_url)
-    token, _ = store.issue_token("filter", ["predict"], NOW)
+    token, _ = store.tokens.issue("filter", ["predict"], NOW)
     server.check_protected(settings)
-    store.revoke_token(token.token_id, NOW)
+    store.tokens.revoke(token.token_id, NOW)
     store.close()
     with pytest.raises(NotProtectedError):
         server.check_protected(settings)

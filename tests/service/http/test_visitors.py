@@ -21,9 +21,10 @@ class House:
         self.now, self.asked, self.token_id = 0.0, [], "t1"
         guard = SimpleNamespace(is_open=False, bearer_of=lambda _: (token, CALLER))
         token = SimpleNamespace(name=name, token_id="t1")
-        self.visitors = Visitors(guard, self, clock=lambda: self.now, seconds=60.0)
+        store = SimpleNamespace(sessions=self)
+        self.visitors = Visitors(guard, store, clock=lambda: self.now, seconds=60.0)
 
-    def session_token(self, text, now):
+    def token_of(self, text, now):
         self.asked.append((text, now))
         return self.token_id
 

@@ -208,8 +208,8 @@ def test_what_if_without_a_queue_tells_the_runtime_alone(live):
 def own(live):
     """The service, called by the token of ada alone."""
     put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
-    _, live.token = live.worker.store.issue_token("ada's", ["self"], NOW, user="ada")
-    live.worker.guard.update(live.worker.store.tokens())
+    _, live.token = live.worker.store.tokens.issue("ada's", ["self"], NOW, user="ada")
+    live.worker.guard.update(live.worker.store.tokens.read_all())
     return live
 
 

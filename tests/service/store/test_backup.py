@@ -19,7 +19,7 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.store.migrating import alembic_config
+from service.store.schema import alembic_config
 from service.store.sqlite_backup import FileInTheWayError
 
 
@@ -124,9 +124,9 @@ def test_a_restored_history_is_its_owner_s_alone_and_leaves_nothing_lying_about(
 
 def test_the_only_token_is_kept(history, tmp_path):
     history.back_up(tmp_path / "copy")
-    token, _ = history.issue_token("new", ["admin"], now=1.0)
+    token, _ = history.tokens.issue("new", ["admin"], now=1.0)
     restored(tmp_path / "copy", history, tmp_path)
-    assert history.tokens() == [token]
+    assert history.tokens.read_all() == [token]
 
 
 def test_a_restored_history_gives_no_place_out_twice(history, tmp_path):
@@ -156,12 +156,12 @@ def test_what_was_there_before_is_kept(history, tmp_path):
 
 
 def test_a_revoked_token_stays_revoked(history, tmp_path):
-    token, _ = history.issue_token("leaked", ["admin"], now=1.0)
+    token, _ = history.tokens.issue("leaked", ["admin"], now=1.0)
     history.back_up(tmp_path / "copy")
-    history.revoke_token(token.token_id, now=2.0)
-    later, _ = history.issue_token("new", ["predict"], now=3.0)
+    history.tokens.revoke(token.token_id, now=2.0)
+    later, _ = history.tokens.issue("new", ["predict"], now=3.0)
     restored(tmp_path / "copy", history, tmp_path)
-    found = {each.token_id: each.revoked_at for each in history.tokens()}
+    found = {each.token_id: each.revoked_at for each in history.tokens.read_all()}
     assert found == {token.token_id: 2.0, later.token_id: None}
 
 
@@ -228,10 +228,10 @@ def test_a_backup_of_an_older_release_is_brought_up_and_todays_tokens_stay(histo
     history.write([reported(a_run("1"))])
     history.back_up(tmp_path / "copy")
     older(tmp_path / "copy", "2026_11_22_administration")  # tokens had no user yet
-    token, _ = history.issue_token("ada", ["self"], now=1.0, user="ada")
+    token, _ = history.tokens.issue("ada", ["self"], now=1.0, user="ada")
     restored(tmp_path / "copy", history, tmp_path)
     history.check()
-    assert history.tokens() == [token]
+    assert history.tokens.read_all() == [token]
     assert runs_of(history) == ["1"]
 
 

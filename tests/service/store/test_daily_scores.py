@@ -5,9 +5,9 @@ from math import inf
 import pytest
 from runs import a_run, between, predicted, reported
 
-from service.store import Erasure, daily_scores
+from service.store import Erasure, scores
 
-DAY = daily_scores.DAY_SECONDS
+DAY = scores.DAY_SECONDS
 
 
 def end(store, job: str, *, day: int, runtime: float, predicted_seconds=900.0, **known) -> None:
@@ -21,7 +21,7 @@ def test_a_day_has_the_jobs_that_ended_on_it(store):
     end(store, "1", day=3, runtime=600.0)
     end(store, "2", day=3, runtime=1200.0)
     end(store, "3", day=5, runtime=900.0)
-    first, second = store.daily_scores("default", "day", days=10)
+    first, second = store.scores.daily("default", "day", days=10)
     assert (first.label, first.method, first.jobs) == (3, "max-usage", 2)
     assert first.mean_absolute_error == 300.0
     assert first.underestimation_rate == 0.5
@@ -32,21 +32,21 @@ def test_a_day_has_the_jobs_that_ended_on_it(store):
 
 @pytest.mark.parametrize(("end", "day"), [(86_399.9, 0), (86_400.0, 1), (172_799.0, 1)])
 def test_a_day_ends_at_midnight(end, day):
-    assert daily_scores.kind_of(a_run("1").submission, end).day == day
+    assert scores.kind_of(a_run("1").submission, end).day == day
 
 
 def test_days_are_counted_back_from_the_newest(store):
     for day in (3, 5, 9):
         end(store, str(day), day=day, runtime=600.0)
-    assert [each.label for each in store.daily_scores("default", "day", days=5)] == [5, 9]
-    assert store.daily_scores("another", "day", days=5) == []
+    assert [each.label for each in store.scores.daily("default", "day", days=5)] == [5, 9]
+    assert store.scores.daily("another", "day", days=5) == []
 
 
 def test_asked_coverage_stands_beside_the_share_that_held(store):
     end(store, "1", day=3, runtime=600.0, interval=between(600.0, 700.0))
     end(store, "2", day=3, runtime=600.0, interval=between(100.0, 200.0))
     end(store, "3", day=3, runtime=600.0)
-    (score,) = store.daily_scores("default", "day", days=1)
+    (score,) = store.scores.daily("default", "day", days=1)
     assert (score.jobs, score.intervals, score.coverage) == (3, 2, 0.5)
     assert score.asked_coverage == pytest.approx(0.9)
 
@@ -59,7 +59,7 @@ def test_jobs_are_told_apart_by_what_they_were(store, side, labels):
     end(store, "1", day=3, runtime=600.0, queue="long", group="physics", requested_processors=64)
     end(store, "2", day=3, runtime=600.0, queue="short", group="physics", requested_processors=1)
     end(store, "3", day=4, runtime=600.0)
-    found = store.daily_scores("default", side, days=9)
+    found = store.scores.daily("default", side, days=9)
     assert [each.label for each in found] == labels
     assert sum(each.jobs for each in found) == 3
 
@@ -67,8 +67,8 @@ def test_jobs_are_told_apart_by_what_they_were(store, side, labels):
 def test_the_days_add_up_to_the_scores_of_all_time(store):
     for job in range(40):
         end(store, str(job), day=job % 7, runtime=100.0 * job, queue=f"q{job % 3}")
-    (total,) = store.scores("default")
-    days = store.daily_scores("default", "day", days=30)
+    (total,) = store.scores.of_methods("default")
+    days = store.scores.daily("default", "day", days=30)
     assert sum(day.jobs for day in days) == total.jobs == 40
     error = sum(day.mean_absolute_error * day.jobs for day in days)
     assert error / 40 == pytest.approx(total.mean_absolute_error)
@@ -77,18 +77,18 @@ def test_the_days_add_up_to_the_scores_of_all_time(store):
 def test_old_days_are_dropped_whole(store):
     for day in (3, 4):
         end(store, str(day), day=day, runtime=600.0)
-    assert store.drop_daily_scores(-inf) == 0
-    assert store.drop_daily_scores(5 * DAY - 1.0) == 1
-    assert [each.label for each in store.daily_scores("default", "day", days=9)] == [4]
+    assert store.scores.drop_daily(-inf) == 0
+    assert store.scores.drop_daily(5 * DAY - 1.0) == 1
+    assert [each.label for each in store.scores.daily("default", "day", days=9)] == [4]
 
 
 def test_what_is_erased_has_no_days(store):
     for day in (3, 4, 5):
         end(store, str(day), day=day, runtime=600.0)
     store.erase(Erasure(before=5 * DAY), now=9 * DAY)
-    assert [each.label for each in store.daily_scores("default", "day", days=9)] == [5]
+    assert [each.label for each in store.scores.daily("default", "day", days=9)] == [5]
     store.erase(Erasure(cluster="default"), now=9 * DAY)
-    assert store.daily_scores("default", "day", days=9) == []
+    assert store.scores.daily("default", "day", days=9) == []
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_what_is_erased_has_no_days(store):
     ],
 )
 def test_every_number_of_processors_has_a_class(processors, name):
-    assert daily_scores.size_of(processors) == name
+    assert scores.size_of(processors) == name

@@ -113,11 +113,11 @@ def test_what_was_recorded_in_the_knowledge_of_an_erasure_came_after_it(store):
 
 
 def test_the_tokens_of_who_is_forgotten_are_worthless_and_nameless(store):
-    own, _ = store.issue_token(NAME, ["self"], now=1.0, user=NAME)
-    other, _ = store.issue_token("bob", ["self"], now=2.0, user="bob")
+    own, _ = store.tokens.issue(NAME, ["self"], now=1.0, user=NAME)
+    other, _ = store.tokens.issue("bob", ["self"], now=2.0, user="bob")
     assert store.last_erasure() == 0
     store.erase(Erasure(users=frozenset({NAME})), now=3.0)
-    forgotten, kept = store.tokens()
+    forgotten, kept = store.tokens.read_all()
     assert (forgotten.token_id, forgotten.revoked_at) == (own.token_id, 3.0)
     assert NAME not in {forgotten.name, forgotten.user}
     assert kept == other

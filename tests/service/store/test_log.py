@@ -9,8 +9,8 @@ from runs import a_run, read_all, reported
 from sqlalchemy import make_url
 
 from predictors.base import Memory
-from service.store import Erasure, StoreUnavailableError, open_store, postgres_log
-from service.store.postgres_log import PostgresLogReader
+from service.store import Erasure, StoreUnavailableError, open_store, postgres
+from service.store.postgres import PostgresLogReader
 from service.store.rows import COMPLETION, completion_row
 
 
@@ -125,7 +125,7 @@ def test_a_warm_start_and_its_reader_meet_without_gap_or_overlap(store):
 
 
 def test_a_notification_wakes_a_reader_without_anybody_asking(postgres_url, monkeypatch):
-    monkeypatch.setattr(postgres_log, "_POLL_SECONDS", 1000.0)  # or it would look by itself
+    monkeypatch.setattr(postgres, "_POLL_SECONDS", 1000.0)  # or it would look by itself
     store, elsewhere = open_store(postgres_url), open_store(postgres_url)
     reader = store.reader()
     reader.refresh()

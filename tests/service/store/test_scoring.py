@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from runs import a_run, between, predicted, read_all, reported
 
 from predictors import measures
-from service.store import Promise, daily_scores, open_store
-from service.store.recent_scores import RECENT
+from service.store import Promise, open_store
+from service.store.scores import RECENT, Sums
 
 RUN = a_run("7", runtime=600.0, application="lammps", queue="batch")
 
@@ -21,7 +21,7 @@ def reader(store):
 
 
 def scored(store, cluster: str = "default") -> int:
-    return sum(score.jobs for score in store.scores(cluster))
+    return sum(score.jobs for score in store.scores.of_methods(cluster))
 
 
 def test_every_method_that_was_asked_is_scored(store):
@@ -30,7 +30,7 @@ def test_every_method_that_was_asked_is_scored(store):
         [], [predicted("p", RUN, 900.0, estimates=estimates, interval=between(500.0, 1000.0))]
     )
     store.write([reported(RUN)])
-    last_two, max_usage, requested = store.scores("default")
+    last_two, max_usage, requested = store.scores.of_methods("default")
     assert (last_two.method, last_two.jobs, last_two.mean_absolute_error) == ("last-two", 1, 300.0)
     assert (last_two.underestimation_rate, last_two.accuracy) == (1.0, pytest.approx(0.5))
     assert (max_usage.mean_absolute_error, max_usage.accuracy) == (300.0, pytest.approx(600 / 900))
@@ -44,7 +44,7 @@ def test_scores_are_means_over_the_jobs_of_a_cluster(store):
         run = a_run(str(job), start=1000.0 * job, runtime=200.0 * (job + 1))
         store.write([], [predicted(f"p{job}", run, 400.0, interval=interval)])
         store.write([reported(run)])
-    (score,) = store.scores("default")
+    (score,) = store.scores.of_methods("default")
     assert (score.jobs, score.mean_absolute_error) == (3, pytest.approx(400 / 3))
     assert score.underestimation_rate == pytest.approx(1 / 3)
     assert score.accuracy == pytest.approx((200 / 400 + 400 / 400 + 400 / 600) / 3)
@@ -61,7 +61,7 @@ def test_the_interval_of_every_method_that_was_asked_is_scored_beside_what_was_a
             [predicted(f"p{job}", run, estimates=estimates, bounds=shadow, coverage=coverage)],
         )
         store.write([reported(run)])
-    least_cost, max_usage = store.scores("default")
+    least_cost, max_usage = store.scores.of_methods("default")
     assert (least_cost.coverage, least_cost.asked_coverage) == (0.5, pytest.approx(0.85))
     assert (max_usage.coverage, max_usage.asked_coverage) == (None, None)
 
@@ -75,13 +75,13 @@ def test_recent_scores_are_over_the_thousand_jobs_that_ended_last(store):
         store.write([], [predicted(name, run, 900.0, job_id=name, interval=interval)])
     store.write([reported(*late)])
     store.write([reported(*early)])
-    (recent,) = store.recent_scores("default")
+    (recent,) = store.scores.recent("default")
     assert recent.jobs == RECENT == 1000
     assert recent.underestimation_rate == 5 / RECENT
     assert recent.intervals == Promise(jobs=RECENT, asked=pytest.approx(0.9), got=1 - 5 / RECENT)
     assert recent.rates is None
-    assert store.scores("default")[0].underestimation_rate == 10 / (RECENT + 5)
-    assert store.recent_scores("south") == []
+    assert store.scores.of_methods("default")[0].underestimation_rate == 10 / (RECENT + 5)
+    assert store.scores.recent("south") == []
 
 
 def test_a_rate_of_underestimates_that_was_asked_for_is_compared_with_what_came(store):
@@ -90,7 +90,7 @@ def test_a_rate_of_underestimates_that_was_asked_for_is_compared_with_what_came(
         name = f"p{job}"
         store.write([], [predicted(name, run, 700.0, job_id=str(job), underestimation_rate=rate)])
         store.write([reported(run)])
-    (recent,) = store.recent_scores("default")
+    (recent,) = store.scores.recent("default")
     assert recent.rates == Promise(jobs=2, asked=pytest.approx(0.15), got=0.5)
     assert recent.underestimation_rate == pytest.approx(2 / 3)
 
@@ -101,7 +101,7 @@ def test_what_is_predicted_to_the_second_is_not_too_short_and_within_its_interva
         interval = between(lower, upper)
         asked = {"interval": interval, "underestimation_rate": 0.1}
         store.write([reported(run)], [predicted(f"p{job}", run, 600.0, **asked)])
-    (recent,), (score,) = store.recent_scores("default"), store.scores("default")
+    (recent,), (score,) = store.scores.recent("default"), store.scores.of_methods("default")
     assert recent.underestimation_rate == score.underestimation_rate == 0.0
     assert recent.rates == Promise(jobs=2, asked=pytest.approx(0.1), got=0.0)
     assert recent.intervals.got == score.coverage == 1.0
@@ -111,9 +111,9 @@ def test_a_job_that_is_killed_a_moment_after_its_request_is_held_by_an_interval_
     run = a_run("7", runtime=3605.0)
     store.write([], [predicted("p", run, 3600.0, interval=between(60.0, 3600.0))])
     store.write([reported(run)])
-    assert store.scores("default")[0].coverage == 1.0
-    assert store.recent_scores("default")[0].intervals.got == 1.0
-    assert store.recent_scores("default")[0].underestimation_rate == 1.0
+    assert store.scores.of_methods("default")[0].coverage == 1.0
+    assert store.scores.recent("default")[0].intervals.got == 1.0
+    assert store.scores.recent("default")[0].underestimation_rate == 1.0
 
 
 def test_a_run_that_is_known_takes_no_prediction_from_a_later_run_of_its_job(store, reader):
@@ -130,7 +130,7 @@ def test_a_run_that_is_known_takes_no_prediction_from_a_later_run_of_its_job(sto
 def test_a_run_of_no_time_at_all_is_scored(store):
     run = a_run("0", runtime=0.0)
     store.write([reported(run)], [predicted("p", run, 400.0)])
-    (score,) = store.scores("default")
+    (score,) = store.scores.of_methods("default")
     assert (score.mean_absolute_error, score.accuracy) == (400.0, 0.0)
 
 
@@ -179,7 +179,7 @@ def test_the_prediction_id_comes_before_the_job_id(store):
     other = predicted("named", a_run("8", user="bob", submit_time=10.0), 100.0)
     store.write([], [predicted("p", RUN, 900.0, job_id="7"), other])
     store.write([reported(RUN, prediction_id="named")])
-    (score,) = store.scores("default")
+    (score,) = store.scores.of_methods("default")
     assert score.mean_absolute_error == 500.0
 
 
@@ -199,7 +199,7 @@ def test_the_job_id_comes_before_the_submission(store):
     by_submission = predicted("older", RUN, 100.0, recorded_at=1.0)
     store.write([], [by_submission, predicted("p", RUN, 900.0, job_id="7", recorded_at=2.0)])
     store.write([reported(RUN)])
-    assert store.scores("default")[0].mean_absolute_error == 300.0
+    assert store.scores.of_methods("default")[0].mean_absolute_error == 300.0
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_the_oldest_prediction_is_met_first(store):
     early = predicted("b", twins[0], 600.0, recorded_at=10.0)
     store.write([], [late, early])
     store.write([reported(*twins)])
-    (score,) = store.scores("default")
+    (score,) = store.scores.of_methods("default")
     assert (score.jobs, score.mean_absolute_error) == (2, 0.0)
 
 
@@ -256,7 +256,7 @@ def test_the_prediction_at_submission_is_closed_when_a_second_one_was_made_at_th
     second = {"job_id": "7", "submit_time": RUN.start_time}
     store.write([], [predicted("first", RUN, 100.0), predicted("second", RUN, 900.0, **second)])
     store.write([reported(RUN, **named)])
-    (score,) = store.scores("default")
+    (score,) = store.scores.of_methods("default")
     assert (score.jobs, score.mean_absolute_error) == (1, 300.0)
     assert store.drop_stale_predictions(1e12) == 0, "none is left open"
 
@@ -360,4 +360,6 @@ def test_no_prediction_is_scored_by_two_workers(store, store_url):
 @given(st.floats(1, 1e7), st.floats(0, 1e7))
 def test_the_sums_of_scores_use_the_accuracy_that_all_measures_use(predicted, runtime):
     of_one = measures.accuracy(np.array([predicted]), np.array([runtime]))
-    assert daily_scores.accuracy(predicted, runtime) == of_one[0]
+    sums = Sums()
+    sums.add(predicted, runtime)
+    assert sums.accuracy == of_one[0]

@@ -6,16 +6,16 @@ from service.store import open_store, parse_token
 
 
 def test_a_token_is_known_by_its_text(store):
-    token, text = store.issue_token("slurm", ["predict", "ingest"], now=100.0)
+    token, text = store.tokens.issue("slurm", ["predict", "ingest"], now=100.0)
     token_id, secret = parse_token(text)
     assert token_id == token.token_id
     assert token.matches(secret)
-    assert store.tokens() == [token]
+    assert store.tokens.read_all() == [token]
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "é", "\ud800"])
 def test_another_secret_does_not_match(store, wrong):
-    token, text = store.issue_token("slurm", ["predict"], now=100.0)
+    token, text = store.tokens.issue("slurm", ["predict"], now=100.0)
     assert not token.matches(wrong)
     assert not token.matches(text)
 
@@ -29,35 +29,35 @@ def test_another_secret_does_not_match(store, wrong):
     ],
 )
 def test_a_token_allows_its_scopes(store, scopes, allowed):
-    token, _ = store.issue_token("x", scopes, now=1.0)
+    token, _ = store.tokens.issue("x", scopes, now=1.0)
     assert {scope for scope in ("predict", "ingest", "admin") if token.allows(scope)} == allowed
 
 
 def test_a_revoked_token_allows_nothing(store):
-    token, _ = store.issue_token("x", ["admin"], now=1.0)
-    assert store.revoke_token(token.token_id, now=2.0)
-    (revoked,) = store.tokens()
+    token, _ = store.tokens.issue("x", ["admin"], now=1.0)
+    assert store.tokens.revoke(token.token_id, now=2.0)
+    (revoked,) = store.tokens.read_all()
     assert revoked.revoked_at == 2.0
     assert not revoked.allows("predict")
 
 
 def test_only_a_valid_token_can_be_revoked(store):
-    token, _ = store.issue_token("x", ["admin"], now=1.0)
-    assert not store.revoke_token("nobody", now=2.0)
-    assert store.revoke_token(token.token_id, now=2.0)
-    assert not store.revoke_token(token.token_id, now=3.0)
+    token, _ = store.tokens.issue("x", ["admin"], now=1.0)
+    assert not store.tokens.revoke("nobody", now=2.0)
+    assert store.tokens.revoke(token.token_id, now=2.0)
+    assert not store.tokens.revoke(token.token_id, now=3.0)
 
 
 @pytest.mark.parametrize("scopes", [[], ["root"], ["predict", "root"], ["predict ingest"]])
 def test_unknown_scopes_are_refused(store, scopes):
     with pytest.raises(ValueError, match="admin, ingest, predict"):
-        store.issue_token("x", scopes, now=1.0)
-    assert store.tokens() == []
+        store.tokens.issue("x", scopes, now=1.0)
+    assert store.tokens.read_all() == []
 
 
 def test_no_secret_reaches_the_database(sqlite_url, tmp_path):
     store = open_store(sqlite_url)
-    _, text = store.issue_token("x", ["admin"], now=1.0)
+    _, text = store.tokens.issue("x", ["admin"], now=1.0)
     store.close()
     secret = parse_token(text)[1].encode()
     assert all(secret not in file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
@@ -73,19 +73,19 @@ def test_what_is_no_token_is_not_taken_for_one(text):
 )
 def test_a_token_of_ones_own_has_its_user_and_no_other_scope(store, scopes, user):
     with pytest.raises(ValueError, match="Scope self"):
-        store.issue_token("x", scopes, now=1.0, user=user)
-    assert store.tokens() == []
+        store.tokens.issue("x", scopes, now=1.0, user=user)
+    assert store.tokens.read_all() == []
 
 
 def test_a_token_of_ones_own_is_kept_with_its_user(store):
-    own, _ = store.issue_token("x", ["self"], now=1.0, user="ann")
-    assert [token.user for token in store.tokens()] == [own.user] == ["ann"]
+    own, _ = store.tokens.issue("x", ["self"], now=1.0, user="ann")
+    assert [token.user for token in store.tokens.read_all()] == [own.user] == ["ann"]
     assert own.allows("self")
     assert not own.allows("read")
 
 
 def test_all_tokens_can_be_forgotten_as_if_there_had_been_none(store):
     for now in (1.0, 2.0):
-        store.issue_token("x", ["admin"], now=now)
-    assert store.forget_tokens() == 2
-    assert store.tokens() == []
+        store.tokens.issue("x", ["admin"], now=now)
+    assert store.tokens.forget_all() == 2
+    assert store.tokens.read_all() == []

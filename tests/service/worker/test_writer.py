@@ -141,7 +141,7 @@ def test_a_prediction_is_written_before_the_completion_that_follows_it(writer, s
         run = a_run(str(job))
         writer.record(predicted(f"p{job}", run, job_id=str(job)))
         post(writer, reported(run))
-    assert store.scores("default")[0].jobs == 20
+    assert store.scores.of_methods("default")[0].jobs == 20
 
 
 def test_predictions_are_written_although_no_completion_comes(stubborn, writer):
@@ -166,7 +166,7 @@ def test_a_refused_prediction_is_dropped_alone(writer, store):
         known = BAD if job == 3 else {}
         writer.record(predicted(f"p{job}", run, job_id=str(job), **known))
     assert post(writer, *(reported(run) for run in runs)) == [NEW] * 7
-    assert store.scores("default")[0].jobs == 6
+    assert store.scores.of_methods("default")[0].jobs == 6
     assert writer.dropped_predictions == 1
 
 
@@ -190,7 +190,7 @@ def test_predictions_outlast_a_database_that_was_away(stubborn, writer, store):
     post(writer, *ones("other"))
     stubborn.failure = None
     assert post(writer, reported(run)) == [NEW]
-    assert store.scores("default")[0].jobs == 1
+    assert store.scores.of_methods("default")[0].jobs == 1
     assert writer.dropped_predictions == 0
 
 
@@ -270,7 +270,7 @@ def test_closing_commits_what_is_queued(stubborn, store):
     writer.record(predicted("p", run, job_id="1"))
     writer.close()
     store.write([reported(run)])
-    assert store.scores("default")[0].jobs == 1
+    assert store.scores.of_methods("default")[0].jobs == 1
 
 
 def test_closing_does_not_wait_for_a_database_that_is_away(stubborn):
