@@ -171,7 +171,7 @@ class ClusterState:
         """Let ``methods`` observe a completion; a method that fails does not stop the others.
 
         Before that the service's own method, if it is among them, is asked about the job: the ratio
-        of runtime to prediction is what forecasts vary runtimes by. ``service/store/scoring.py``
+        of runtime to prediction is what forecasts vary runtimes by. ``service/store/scores.py``
         scores the predictions that were recorded; this one needs no record, so it is a fold of the
         log. Methods that know how sure they are are asked about the runs that ended in every
         seventh second only, and none where nobody would remember how that ended.
