@@ -73,7 +73,7 @@ def test_every_setting_is_documented_with_its_default(setting):
 
 
 def test_every_metric_is_documented_and_no_other():
-    registered = Metrics().registry.own._collector_to_names
+    registered = Metrics().registry._collector_to_names
     names = {
         collector.describe()[0].name + ("_total" if collector._type == "counter" else "")
         for collector in registered

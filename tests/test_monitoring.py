@@ -30,7 +30,7 @@ needs_promtool = pytest.mark.skipif(
 def exposed() -> dict[str, set[str]]:
     """The labels of every series that the service exposes, by the name of the series."""
     found = {}
-    for metric in Metrics().registry.own._collector_to_names:
+    for metric in Metrics().registry._collector_to_names:
         if isinstance(metric, MetricWrapperBase):
             name, labels = metric.describe()[0].name, set(metric._labelnames)
             if metric._type == "histogram":

@@ -86,7 +86,7 @@ class Adapting:
                 reports = []
         stored += await self._stored(reports)
         if skipped:
-            self._metrics.rejected(skipped.total())
+            self._metrics.rejected.inc(skipped.total())
             self._metrics.skipped(skipped)
             log.info("records tell of no run", reasons=dict(skipped))
         return RecordsAnswer(

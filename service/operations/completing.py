@@ -94,7 +94,7 @@ class Completing:
 
         def goes_on(error: InvalidLineError) -> bool:
             bad.append(error)
-            self._metrics.rejected(1)
+            self._metrics.rejected.inc()
             return len(bad) <= most
 
         counts = await self._answer(await self._store_groups(self._groups(chunks, goes_on)))
@@ -125,11 +125,11 @@ class Completing:
         try:
             self._cluster_bound.admit(report.completion.submission.cluster, field)
         except TooManyClustersError:
-            self._metrics.refused_cluster()
+            self._metrics.refused_clusters.inc()
             raise
 
     def _refuse(self, error: InvalidLineError) -> bool:
-        self._metrics.rejected(1)
+        self._metrics.rejected.inc()
         raise error
 
     async def _groups(
@@ -176,7 +176,8 @@ class Completing:
             return NOTHING
         self._recorder.flush()
         stored = await self._writer.acknowledged(self._pseudonyms.reports(reports))
-        self._metrics.ingested(stored)
+        self._metrics.accepted.inc(stored.accepted)
+        self._metrics.duplicates.inc(stored.duplicates)
         return stored
 
     async def _answer(self, stored: Ingested) -> IngestionAnswer:

@@ -161,7 +161,7 @@ class Predicting:
         state = self._follower.state_of(submission.cluster)
         as_of = later(submission, body.elapsed or 0.0)
         prediction = running_on(state.ask(method, as_of, question), body.elapsed)
-        self._metrics.predicted(prediction.method)
+        self._metrics.predictions.labels(prediction.method).inc()
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
         if self._settings.record_predictions and body.elapsed is None:
             self._recorder.later(

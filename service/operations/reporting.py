@@ -75,7 +75,7 @@ class Reporting:
             await asyncio.to_thread(self._read_scores)
         except StoreError as error:
             log.warning("live scores cannot be read", reason=str(error))
-        return await asyncio.to_thread(self._metrics.registry.exposition)
+        return await asyncio.to_thread(self._metrics.exposition)
 
     def _read_scores(self) -> None:
         for cluster in self._live.clusters[:REPORTED_CLUSTERS]:

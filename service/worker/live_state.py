@@ -138,7 +138,7 @@ class ClusterState:
                 return cast("UncertainPredictor", self.predictors[method]).ask(submission, question)
             return self.predictors[method].predict(submission)
         except Exception:
-            self._metrics.failed(method, phase)
+            self._metrics.failures.labels(method, phase).inc()
             if self._complaints.is_due(method, phase):
                 log.exception(
                     "a method failed; the request takes its place", method=method, phase=phase
@@ -160,7 +160,7 @@ class ClusterState:
             uncertain = cast("UncertainPredictor", self.predictors[method])
             return uncertain.quantiles(submission, shares, elapsed)
         except Exception:
-            self._metrics.failed(method, "answer")
+            self._metrics.failures.labels(method, "answer").inc()
             if self._complaints.is_due(method, "quantiles"):
                 log.exception("a method could not tell how sure it is", method=method)
             return None
@@ -205,7 +205,7 @@ class ClusterState:
         try:
             observe(completion)
         except Exception:
-            self._metrics.failed(method, "observe")
+            self._metrics.failures.labels(method, "observe").inc()
             if self._complaints.is_due(method, "learn"):
                 log.exception("a method could not learn from a completion", method=method)
 

@@ -247,8 +247,8 @@ class Worker:
         self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
         self.queues.set_gauges()
         dropped, commits = self.writer.dropped_predictions, self.writer.commits
-        self.metrics.dropped(dropped - self._seen_drops)
-        self.metrics.committed(commits - self._seen_commits)
+        self.metrics.dropped.inc(dropped - self._seen_drops)
+        self.metrics.commits.inc(commits - self._seen_commits)
         self._seen_drops, self._seen_commits = dropped, commits
 
     def _ended(self, task: asyncio.Task[None]) -> None:

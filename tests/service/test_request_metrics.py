@@ -4,28 +4,27 @@ import re
 
 import pytest
 
-from service.metrics import request_metrics
-from service.metrics.metric_registry import MetricRegistry
-from service.metrics.request_metrics import MOST_FILTERS, RequestMetrics
+from service import metrics
+from service.metrics import MOST_FILTERS, Metrics
 
 
 class Noted:
     """Requests at times of one's own choosing."""
 
     def __init__(self, monkeypatch) -> None:
-        self.registry = MetricRegistry()
-        self.requests = RequestMetrics(self.registry)
+        self.metrics = Metrics()
+        self.requests = self.metrics.requests
         self.monkeypatch = monkeypatch
 
     def ask(self, agent: bytes, time: float) -> None:
-        self.monkeypatch.setattr(request_metrics, "time", lambda: time)
+        self.monkeypatch.setattr(metrics, "time", lambda: time)
         self.requests.asked_by(agent)
 
     @property
     def told(self) -> dict[str, float]:
         """When each filter last asked, by its name and release."""
         line = r'filter_last_request_timestamp_seconds{filter="(.*)",release="(.*)"} (.*)'
-        found = re.findall(line, self.registry.exposition().decode())
+        found = re.findall(line, self.metrics.exposition().decode())
         return {f"{name} {release}".strip(): float(time) for name, release, time in found}
 
 

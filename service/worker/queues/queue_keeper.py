@@ -213,7 +213,9 @@ class QueueKeeper:
             outlooks_of, snapshot, estimates, pools, forecasts, before.outlooks
         )
         queue.forecast_at = snapshot.taken_at
-        self._metrics.queues.forecast_made(snapshot.cluster, time.perf_counter() - began)
+        self._metrics.queues.forecast_seconds.labels(snapshot.cluster).observe(
+            time.perf_counter() - began
+        )
         return Kept(queue=queue, version=version + 1, pools=pools), started
 
     async def _left(
@@ -259,7 +261,9 @@ class QueueKeeper:
         """Show in the metrics how old the queues are."""
         now = self._clock()
         for queue in self.all:
-            self._metrics.queues.aged(queue.snapshot.cluster, now - queue.snapshot.taken_at)
+            self._metrics.queues.age.labels(queue.snapshot.cluster).set(
+                now - queue.snapshot.taken_at
+            )
 
 
 def counts_of(snapshot: QueueSnapshot) -> dict[str, int]:

@@ -1,0 +1,326 @@
+"""All metrics of the service, for Prometheus. No label names a user or a job."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from time import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from service.store import MethodScore, RecentScore
+
+PREFIX = "walltimed"
+
+MULTIPROCESS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable with which several worker processes share their metrics."""
+
+LATENCY_BUCKETS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005),
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
+)
+"""Seconds."""
+
+WAIT_BUCKETS = (
+    *(60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0),
+    *(57600.0, 86400.0, 172800.0, 345600.0, 604800.0),
+)
+"""Seconds."""
+
+FILTER = re.compile(
+    rb"(walltimed\.lua|walltimed_hook\.py|torque_submitfilter\.py)/([0-9A-Za-z.+-]{1,32})"
+)
+"""How a submit filter names itself and its release."""
+
+UNNAMED = ("unnamed", "")
+"""A submit filter from before there were such names."""
+
+MOST_FILTERS = 32
+"""Different names; each makes a time series."""
+
+SCORES = {
+    "jobs": ("scored_jobs", "Jobs that ended and were scored."),
+    "mean_absolute_error": (
+        "mean_absolute_error_seconds",
+        "Mean absolute error of the method's predictions.",
+    ),
+    "underestimation_rate": (
+        "underestimation_ratio",
+        "Share of jobs that ran longer than predicted.",
+    ),
+    "accuracy": (
+        "accuracy_ratio",
+        "Mean of min(p, r) / max(p, r) over predictions and runtimes.",
+    ),
+    "coverage": ("coverage_ratio", "Share of intervals that held the runtime."),
+    "asked_coverage": (
+        "asked_coverage_ratio",
+        "Mean coverage that was asked of these intervals.",
+    ),
+}
+"""Name and description of the metric for each field of a method's score."""
+
+RECENT = {
+    "asked": "Share of the last 1,000 scored jobs that was asked for: of intervals that hold, or "
+    "of underestimates.",
+    "got": "Observed share among these jobs.",
+}
+
+WAIT_SCORES = {
+    "jobs": ("scored_waits", "Jobs whose forecast waits were scored."),
+    "mean_absolute_error": (
+        "wait_mean_absolute_error_seconds",
+        "Mean absolute error of forecast waits.",
+    ),
+    "coverage": ("wait_coverage_ratio", "Share of intervals of the start that held it."),
+}
+"""Name and description of the metric for each field of the score of waits."""
+
+Scores = tuple[MethodScore, RecentScore | None]
+"""Of one method: over all jobs that were scored, and over the last ones."""
+
+
+class Metrics:
+    """All metrics of one process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = RequestMetrics(self)
+        self.scores = ScoreMetrics(self)
+        self.queues = QueueMetrics(self)
+        self.predictions = self.counter(
+            "predictions", "Predictions answered, by the method that answered.", "method"
+        )
+        self.failures = self.counter(
+            "method_failures",
+            "Errors of a method by phase: answer (the request was answered instead), shadow (the "
+            "method was asked for its score only), or observe (learning).",
+            "method phase",
+        )
+        completions = self.counter(
+            "completions", "Completions received: accepted, duplicate or rejected.", "result"
+        )
+        self.accepted, self.duplicates, self.rejected = (
+            completions.labels(result) for result in ("accepted", "duplicate", "rejected")
+        )
+        self._skipped = self.counter(
+            "skipped_records",
+            "Records of resource managers that were not stored, by reason.",
+            "reason",
+        )
+        self.refused_clusters = self.counter(
+            "refused_clusters",
+            "Completions refused because their cluster would be one more than max_clusters.",
+        )
+        self.dropped = self.counter(
+            "dropped_predictions", "Predictions that were answered but could not be recorded."
+        )
+        self.commits = self.counter("commits", "Write transactions that were committed.")
+        self.ready = self.gauge(
+            "ready", "1 when the service has read its history, else 0.", mode="livemin"
+        )
+        self.lag = self.gauge(
+            "replay_lag_completions", "Stored completions that are not yet used for predictions."
+        )
+        self.stale_seconds = self.gauge(
+            "stale_seconds", "Seconds since the history store could last be read; 0 while it can."
+        )
+        self.read_only = self.gauge(
+            "read_only", "1 while the history store can be read but not written to, else 0."
+        )
+        self.queued = self.gauge(
+            "writer_queue_completions", "Completions waiting for their commit.", mode="livesum"
+        )
+        self.clusters = self.gauge("clusters", "Clusters with history.")
+        self.unserved_clusters = self.gauge(
+            "unserved_clusters",
+            "Clusters with history that no predictions are made for: more than max_clusters.",
+        )
+
+    def counter(self, name: str, description: str, labels: str = "") -> Counter:
+        """Return a new number that only grows; ``labels`` are names apart by spaces."""
+        return Counter(f"{PREFIX}_{name}", description, labels.split(), registry=self.registry)
+
+    def gauge(self, name: str, description: str, labels: str = "", mode: str = "livemax") -> Gauge:
+        """Return a new number that is set; ``mode`` combines the numbers of several workers."""
+        return Gauge(
+            f"{PREFIX}_{name}",
+            description,
+            labels.split(),
+            registry=self.registry,
+            multiprocess_mode=mode,  # type: ignore[arg-type] # a Literal there, checked at run time
+        )
+
+    def histogram(
+        self, name: str, description: str, labels: str, buckets: Sequence[float]
+    ) -> Histogram:
+        """Return new counts of observations, by upper bounds."""
+        return Histogram(
+            f"{PREFIX}_{name}", description, labels.split(), buckets=buckets, registry=self.registry
+        )
+
+    def skipped(self, records: Mapping[str, int]) -> None:
+        """Count records of which nothing was stored, by reason."""
+        for reason, count in records.items():
+            self._skipped.labels(reason).inc(count)
+
+    def exposition(self) -> bytes:
+        """Return all metrics as text; those of all worker processes, if they share them."""
+        if MULTIPROCESS_DIRECTORY not in os.environ:
+            return generate_latest(self.registry)
+        shared = CollectorRegistry()
+        MultiProcessCollector(shared)  # type: ignore[no-untyped-call] # the client has no types there
+        return generate_latest(shared)
+
+
+class RouteMetrics:
+    """The metrics of one route. Resolves each label once, because that is most of the cost."""
+
+    def __init__(self, route: str, requests: Counter, seconds: Histogram) -> None:
+        self._route = route
+        self._requests = requests
+        self._by_status: dict[int, Counter] = {}
+        self._observe_seconds = seconds.labels(route).observe
+
+    def observe(self, status: int, seconds: float) -> None:
+        """Count a request that was answered with ``status`` after ``seconds``."""
+        self._observe_seconds(seconds)
+        counter = self._by_status.get(status)
+        if counter is None:
+            counter = self._by_status[status] = self._requests.labels(self._route, str(status))
+        counter.inc()
+
+
+class RequestMetrics:
+    """Metrics of requests: by route and status, and of the submit filters that ask."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._requests = metrics.counter(
+            "requests", "Requests by route and status.", "route status"
+        )
+        self._seconds = metrics.histogram(
+            "request_duration_seconds", "Time to answer, by route.", "route", LATENCY_BUCKETS
+        )
+        self._refused_connections = metrics.counter(
+            "refused_connections",
+            "Connections that were closed with an error before there was a whole request.",
+            "error",
+        )
+        self._last_asked = metrics.gauge(
+            "filter_last_request_timestamp_seconds",
+            "When a submit filter last asked, in Unix seconds, by its file and release.",
+            "filter release",
+            mode="max",
+        )
+        self._by_filter: dict[bytes, tuple[Gauge, float]] = {}
+
+    def route(self, template: str) -> RouteMetrics:
+        """Return the metrics of one route, such as /v1/users/{user}/accuracy."""
+        return RouteMetrics(template, self._requests, self._seconds)
+
+    def refused(self, error: str) -> None:
+        """Count a connection that was closed with an error."""
+        self._refused_connections.labels(error).inc()
+
+    def asked_by(self, agent: bytes) -> None:
+        """Set the time of the last request of a submit filter, at most once a second.
+
+        Args:
+            agent: the name that the filter gives itself.
+        """
+        gauge, noted = self._by_filter.get(agent, (None, 0.0))
+        now = time()
+        if 0.0 <= now - noted < 1.0:
+            return
+        if gauge is None:
+            known = FILTER.fullmatch(agent)
+            if (agent and not known) or len(self._by_filter) == MOST_FILTERS:
+                return
+            labels = map(bytes.decode, known.groups()) if known else UNNAMED
+            gauge = self._last_asked.labels(*labels)
+        gauge.set(now)
+        self._by_filter[agent] = gauge, now
+
+
+class ScoreMetrics:
+    """Metrics of how far off predictions were, by cluster and method."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        mode = "livemostrecent"
+        self._scores = {
+            field: metrics.gauge(name, description, "cluster method", mode)
+            for field, (name, description) in SCORES.items()
+        }
+        self._recent_underestimates = metrics.gauge(
+            "recent_underestimation_ratio",
+            "Share of the last 1,000 scored jobs that ran longer than predicted.",
+            "cluster method",
+            mode,
+        )
+        self._asked, self._got = (
+            metrics.gauge(f"recent_{name}_ratio", description, "cluster method what", mode)
+            for name, description in RECENT.items()
+        )
+
+    def scored(self, cluster: str, scores: Iterable[Scores]) -> None:
+        """Set the scores of the methods on a cluster."""
+        for score, recent in scores:
+            for name, gauge in self._scores.items():
+                value = getattr(score, name)
+                if value is not None:
+                    gauge.labels(cluster, score.method).set(value)
+            if recent is not None:
+                self._scored_lately(cluster, recent)
+
+    def _scored_lately(self, cluster: str, recent: RecentScore) -> None:
+        of_method = self._recent_underestimates.labels(cluster, recent.method)
+        of_method.set(recent.underestimation_rate)
+        for what, kept in (("intervals", recent.intervals), ("underestimates", recent.rates)):
+            if kept is not None:
+                self._asked.labels(cluster, recent.method, what).set(kept.asked)
+                self._got.labels(cluster, recent.method, what).set(kept.got)
+
+
+class QueueMetrics:
+    """Metrics of live queues, and of how far off their forecasts were, by cluster."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._waits = metrics.histogram(
+            "job_wait_seconds",
+            "Waits of jobs that have started: forecast at their arrival, and as they came.",
+            "cluster queue kind",
+            WAIT_BUCKETS,
+        )
+        self.forecast_seconds = metrics.histogram(
+            "queue_forecast_duration_seconds",
+            "Time to predict and play a live queue.",
+            "cluster",
+            LATENCY_BUCKETS,
+        )
+        self._jobs = metrics.gauge(
+            "queue_jobs", "Jobs of a live queue by state.", "cluster state", "livemostrecent"
+        )
+        self.age = metrics.gauge(
+            "queue_age_seconds", "Seconds since a live queue was taken.", "cluster", "livemin"
+        )
+        self._scores = {
+            field: metrics.gauge(name, description, "cluster made", "livemostrecent")
+            for field, (name, description) in WAIT_SCORES.items()
+        }
+
+    def waited(self, cluster: str, queue: str | None, *, come: float, forecast: float) -> None:
+        """Note the wait of a job that has started, and the one that was forecast at its arrival."""
+        self._waits.labels(cluster, queue or "", "come").observe(max(0.0, come))
+        self._waits.labels(cluster, queue or "", "forecast").observe(max(0.0, forecast))
+
+    def counted(self, cluster: str, states: Mapping[str, int]) -> None:
+        """Set how many jobs a live queue has in each state."""
+        for state, jobs in states.items():
+            self._jobs.labels(cluster, state).set(jobs)
+
+    def scored(self, cluster: str, made: str, values: Mapping[str, float | None]) -> None:
+        """Set how far off the forecast waits of a cluster were."""
+        for name, gauge in self._scores.items():
+            value = values[name]
+            if value is not None:
+                gauge.labels(cluster, made).set(value)
