@@ -19,7 +19,7 @@ from time import perf_counter, process_time
 import numpy as np
 from httpx import Client
 
-from service.cli.private_service import private_service
+from simulator.cli.players import private_service
 from simulator.engine.policies import POLICIES
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast
 from simulator.scheduling.semantics import Semantics

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from httpx import Client
 
-from service.cli.private_service import private_service
+from simulator.cli.players import private_service
 
 USERS, RUNS, JOBS, CORES = 200, 20_000, 1000, 10_000
 REPEATS = 15

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.for_users.connection import (
     ClusterName,
     TokenFile,
@@ -19,6 +18,8 @@ from service.cli.for_users.connection import (
 )
 from service.cli.for_users.job_script import request_in
 from service.cli.for_users.times import limit, moment, spoken
+from simulator.cli.console import CommandError, ExitCode, out, print_json
+from simulator.cli.options import AsJson
 from simulator.reports.words import duration
 
 SHOWN_RUNS = 3

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
-from service.cli.outputs import check_file
+from service.cli.options import DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import is_embedded, opened, surplus_of
+from simulator.cli.console import CommandError, ExitCode, check_file, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from service.settings import Settings

@@ -13,9 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from service import places
-from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.options import ConfigFile, load_settings
+from service.cli.options import load_settings
 from service.settings import Settings
+from simulator.cli.console import CommandError, ExitCode, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 
 class Setting(Struct, frozen=True, kw_only=True):

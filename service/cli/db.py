@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.config import without_password
-from service.cli.console import AsJson, err, out, print_json
-from service.cli.options import LONGEST_SECONDS, ConfigFile, DatabaseUrl, load_settings
+from service.cli.options import LONGEST_SECONDS, DatabaseUrl, load_settings
 from service.cli.stores import make_default_place, opened, surplus_of
+from simulator.cli.console import err, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,17 +13,16 @@ import typer
 
 from predictors.base import DEFAULT_METHOD
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.console import Limit, out, print_tables, progress_bar
-from service.cli.importing import OnError
-from service.cli.players import private_settings
-from service.cli.private_service import PrivateService, private_service
-from service.cli.replay import default_methods, read_log
+from simulator.cli.console import out, print_tables, progress_bar
+from simulator.cli.options import Limit, OnError
+from simulator.cli.players import PrivateService, private_service, private_settings
+from simulator.cli.replay import default_methods, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from predictors.jobs import Completion
-    from service.cli.replay_result import PlayedLog
+    from simulator.cli.replay import PlayedLog
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.remote import Client
     from simulator.replay.trace_replay import Replay

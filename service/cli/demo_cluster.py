@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from predictors.jobs import Completion
-from service.cli.console import err
+from simulator.cli.console import err
 
 if TYPE_CHECKING:
     from simulator.replay.remote import Client

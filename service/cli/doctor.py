@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from service.cli.console import AsJson, ExitCode, out, print_json
 from service.cli.for_users.connection import asked, token_of
 from service.cli.options import (
     LONGEST_SECONDS,
     MOST_DAYS,
-    ConfigFile,
     DatabaseUrl,
     check_parameters,
     load_settings,
 )
 from service.cli.stores import opened, surplus_of
+from simulator.cli.console import ExitCode, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

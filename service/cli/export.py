@@ -10,12 +10,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.console import CommandError, ExitCode, cell, err
-from service.cli.extras import missing
 from service.cli.for_users.times import period_of
-from service.cli.options import ConfigFile, DatabaseUrl, load_settings
-from service.cli.outputs import STANDARD_OUTPUT
+from service.cli.options import DatabaseUrl, load_settings
 from service.cli.stores import ready
+from simulator.cli.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err, missing
+from simulator.cli.options import ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

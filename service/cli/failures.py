@@ -1,9 +1,12 @@
-"""Which exceptions are expected failures, and the exit code that each one means."""
+"""Run a command line: an expected failure is one sentence, or a JSON object, and an exit code."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from service.cli.console import CommandError, ExitCode
-from service.cli.extras import EXTRAS, missing
+import typer
+from rich.markup import escape
+
+from simulator.cli.console import EXTRAS, CommandError, ExitCode, err, print_json, sentence
 
 EXPECTED: Mapping[str, ExitCode] = {
     "service.store.store_errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
@@ -34,7 +37,7 @@ EXPECTED: Mapping[str, ExitCode] = {
 imported, so that no command loads modules that it does not use."""
 
 
-def exit_code_of(error: Exception) -> ExitCode | None:
+def exit_code_of(error: BaseException) -> ExitCode | None:
     """The exit code that ``error`` means, or None if the error is a bug."""
     if isinstance(error, CommandError):
         return error.code
@@ -44,11 +47,47 @@ def exit_code_of(error: Exception) -> ExitCode | None:
     return next((EXPECTED[name] for name in names if name in EXPECTED), None)
 
 
-def sentence(error: Exception) -> str:
-    """The error in one line; for a file that cannot be opened, the system's message."""
-    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return missing(error.name)
-    if isinstance(error, OSError) and error.strerror:
-        name = f"{error.filename}: " if error.filename else ""
-        return f"{name}{error.strerror}."
-    return " ".join(str(error).split())
+def print_failure(error: BaseException) -> int:
+    """Print an expected failure as a sentence, and return its exit code; a bug is raised again."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    code = exit_code_of(error)
+    if code is None:
+        raise error
+    print_error(sentence(error))
+    return code
+
+
+def run_for_machines(app: typer.Typer) -> int:
+    """Run a command, print an expected failure as JSON, and return the exit code.
+
+    The sentence is printed on standard error, too, where people look.
+    """
+    try:
+        # Gives the exit code of typer.Exit, and None from a command that came to its end.
+        return int(app(standalone_mode=False) or ExitCode.OK)
+    except (KeyboardInterrupt, typer.Abort):
+        return tell("The command was interrupted.", ExitCode.INTERRUPTED)
+    except Exception as error:
+        message = getattr(error, "format_message", None)  # of a wrong option, from the parser
+        code = ExitCode.USAGE if message else exit_code_of(error)
+        if code is None:
+            raise
+        return tell(message() if message else sentence(error), code)
+
+
+def tell(detail: str, code: ExitCode) -> int:
+    """Print the failure for machines and for people, and return the exit code."""
+    document: dict[str, Any] = {
+        "error": code.name.lower(),
+        "detail": detail,
+        "exit_code": int(code),
+    }
+    print_json(document)
+    print_error(detail)
+    return code
+
+
+def print_error(detail: str) -> None:
+    """Print a failure on standard error."""
+    err.print(f"[red]error:[/red] {escape(detail)}", soft_wrap=True)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
-from service.cli.options import MOST_DAYS, ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.options import MOST_DAYS, DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
+from simulator.cli.console import CommandError, ExitCode, err, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from service.settings import Settings

@@ -4,20 +4,23 @@ import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import typer
+from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli import option_values as values
-from service.cli.console import CommandError, ExitCode
+from simulator.cli.console import CommandError, ExitCode, err
+from simulator.cli.options import LISTED, OnError
+from simulator.reports.words import counted
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
     from service.adapters.runs import SkippedError
     from service.store import ReportedCompletion
+    from simulator.traces.completions import RecordedLog
     from simulator.traces.trace import Reject
 
 
@@ -127,16 +130,6 @@ def read_history(path: str, format_: str, cluster: str | None, zone: tzinfo) -> 
         raise CommandError(f"{path}: {error}.", ExitCode.USAGE) from error
 
 
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help=f"One of: {', '.join(FORMATS)}. Default: seen from the content.",
-        autocompletion=values.one_of(values.FORMATS),
-    ),
-]
-
 BEGINNING = 1 << 16
 """Bytes of a file from which its format is seen."""
 
@@ -201,3 +194,71 @@ def beginning_of(path: str) -> bytes:
     from simulator.traces.files import read_beginning
 
     return read_beginning(path, BEGINNING)
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """The time zone called ``name``.
+
+    Raises:
+        CommandError: there is no such time zone.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # Europe is a directory
+        raise CommandError(f"There is no time zone {name!r}.", ExitCode.USAGE) from error
+
+
+def refuse_malformed(
+    histories: dict[str, HistoryFile],
+    consequence: str = "Nothing was stored",
+    skipping: str = "imports the others",
+) -> None:
+    """Print the malformed lines, and fail if there are any.
+
+    Raises:
+        CommandError: a line is malformed; the message says what ``--on-error skip`` would do.
+    """
+    broken = {name: history for name, history in histories.items() if history.rejected}
+    for name, history in broken.items():
+        for reject in history.rejected[:LISTED]:
+            err.print(escape(f"{name}, line {reject.line}: {reject.reason}"), soft_wrap=True)
+    if broken:
+        lines = sum(len(history.rejected) for history in broken.values())
+        raise CommandError(
+            f"{consequence}, because of {counted(lines, 'malformed line')}; --on-error skip "
+            f"{skipping}.",
+            ExitCode.USAGE,
+        )
+
+
+def recorded_log(
+    file: str, format_: str | None, cluster: str | None, time_zone: str, on_error: OnError
+) -> "RecordedLog":
+    """An accounting file as a trace, with the names that its numbers stand for.
+
+    Raises:
+        CommandError: the format is unknown, lines are malformed, or the file mixes clusters.
+    """
+    from simulator.traces.completions import RecordedLog, trace_of
+    from simulator.traces.swf import read_swf
+
+    format_ = format_of(file, format_)
+    if format_ == "swf":
+        refuse = on_error is OnError.REFUSE
+        return RecordedLog(read_swf(file, on_error="raise" if refuse else "skip"))
+    history = read_history(file, format_, cluster, zone_named(time_zone))
+    if on_error is OnError.REFUSE:
+        refuse_malformed({file: history}, "No page was written", "leaves them out")
+    runs = list(history.completions)
+    clusters = sorted({run.submission.cluster for run in runs})
+    if len(clusters) > 1:
+        raise CommandError(
+            f"{file} has jobs of the clusters {', '.join(clusters)}; each has its own scheduler "
+            "and needs its own file.",
+            ExitCode.USAGE,
+        )
+    recorded = trace_of(runs)
+    return replace(
+        recorded, trace=replace(recorded.trace, rejects=tuple(history.rejected)),
+        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+    )  # fmt: skip

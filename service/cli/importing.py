@@ -1,25 +1,23 @@
 """``walltimed import``: loads the history of years from files into the store."""
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from msgspec import Struct, field
 from rich.markup import escape
 
-from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.formats import Format, HistoryFile, format_of, read_history
+from service.cli.formats import HistoryFile, format_of, read_history, refuse_malformed, zone_named
 from service.cli.options import (
-    ConfigFile,
     DatabaseUrl,
     check_cluster,
     load_settings,
     names_of,
 )
 from service.cli.stores import admitting, ready
+from simulator.cli.console import CommandError, ExitCode, out, print_json, progress_bar
+from simulator.cli.options import LISTED, AsJson, ConfigFile, Format, OnError
 from simulator.reports.words import counted
 
 if TYPE_CHECKING:
@@ -28,18 +26,8 @@ if TYPE_CHECKING:
     from predictors.jobs import Completion
     from service.store import Store
 
-LISTED = 5
-"""Number of rejected lines that are printed; ``--json`` prints all of them."""
-
 ACCEPTED, READABLE = "accepted", "readable"
 """What becomes of the runs of a file: they are stored, or, in a dry run, only read."""
-
-
-class OnError(StrEnum):
-    """What to do with a file that has malformed lines."""
-
-    REFUSE = "refuse"
-    SKIP = "skip"
 
 
 class FileCounts(Struct):
@@ -143,41 +131,6 @@ def checked(name: str, history: HistoryFile) -> "FileCounts":
         rejected=[{"line": reject.line, "reason": reject.reason} for reject in history.rejected],
         left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
     )
-
-
-def zone_named(name: str) -> ZoneInfo:
-    """The time zone called ``name``.
-
-    Raises:
-        CommandError: there is no such time zone.
-    """
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # Europe is a directory
-        raise CommandError(f"There is no time zone {name!r}.", ExitCode.USAGE) from error
-
-
-def refuse_malformed(
-    histories: dict[str, HistoryFile],
-    consequence: str = "Nothing was stored",
-    skipping: str = "imports the others",
-) -> None:
-    """Print the malformed lines, and fail if there are any.
-
-    Raises:
-        CommandError: a line is malformed; the message says what ``--on-error skip`` would do.
-    """
-    broken = {name: history for name, history in histories.items() if history.rejected}
-    for name, history in broken.items():
-        for reject in history.rejected[:LISTED]:
-            err.print(escape(f"{name}, line {reject.line}: {reject.reason}"), soft_wrap=True)
-    if broken:
-        lines = sum(len(history.rejected) for history in broken.values())
-        raise CommandError(
-            f"{consequence}, because of {counted(lines, 'malformed line')}; --on-error skip "
-            f"{skipping}.",
-            ExitCode.USAGE,
-        )
 
 
 def store_history(

@@ -1,7 +1,9 @@
 """A group of commands whose modules are imported only when they are needed."""
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import typer
@@ -11,6 +13,9 @@ Command = Any
 """Of the click that Typer carries within itself, whose types are private."""
 
 
+SHELL_OPTIONS = ("install_completion", "show_completion")
+
+
 class LazyCommand(NamedTuple):
     """A command that has not been imported.
 
@@ -18,12 +23,12 @@ class LazyCommand(NamedTuple):
         place: its module and its name there, such as ``service.cli.serve:serve``: a function, or a
             Typer application for a group of commands.
         panel: the heading under which help lists it.
-        summary: the first sentence of its help, a copy of it.
+        hidden: left out of the list of commands.
     """
 
     place: str
     panel: str
-    summary: str
+    hidden: bool = False
 
     def load(self, name: str) -> Command:
         """The command itself."""
@@ -34,12 +39,24 @@ class LazyCommand(NamedTuple):
         if isinstance(found, typer.Typer):
             around.add_typer(found, name=name, rich_help_panel=self.panel)
         else:
-            around.command(name, rich_help_panel=self.panel)(found)
+            around.command(name, rich_help_panel=self.panel, hidden=self.hidden)(found)
         return typer.main.get_group(around).commands[name]
 
     def stub(self, name: str) -> Command:
-        """What lists of commands show of it."""
-        return TyperCommand(name, help=self.summary, rich_help_panel=self.panel)
+        """Return the command as lists of commands show it."""
+        return TyperCommand(
+            name, help=self.summary(), rich_help_panel=self.panel, hidden=self.hidden
+        )
+
+    def summary(self) -> str:
+        """Return the first sentence of the help, read as text: importing would take long."""
+        module, _, attribute = self.place.partition(":")
+        package, *path = module.split(".")
+        source = files(package).joinpath(*path[:-1], f"{path[-1]}.py").read_text("utf-8")
+        command = rf'^def {attribute}\(.*?"""(.+?)(?:\n\n|""")'
+        group = rf'^{attribute} = typer.Typer\(.*?help="(.+?)"'
+        found = re.search(f"{command}|{group}", source, re.MULTILINE | re.DOTALL)
+        return " ".join((found[1] or found[2]).split()) if found else ""
 
 
 class LazyGroup(TyperGroup):
@@ -60,6 +77,13 @@ class LazyGroup(TyperGroup):
     @commands.setter
     def commands(self, value: object) -> None:
         """Nothing: click sets it to what Typer has registered, which is nothing."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options; those that shells use to install completion are in no help."""
+        found: list[Any] = super().get_params(ctx)
+        for each in found:
+            each.hidden = each.hidden or each.name in SHELL_OPTIONS
+        return found
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """The names."""

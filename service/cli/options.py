@@ -1,14 +1,13 @@
 """Settings as commands see them: options win over the environment, which wins over the file."""
 
 import os
-from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from predictors.spelling import meant, unknown
-from service.cli.console import CommandError, ExitCode
+from simulator.cli.console import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,11 +29,6 @@ LONGEST_SECONDS = 86_400.0
 
 MOST_DAYS = 36_525.0
 """Of options that look back: a century, as no clock reaches back endlessly."""
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="TOML file; default: WALLTIMED_CONFIG."),
-]
 
 
 def load_settings(**options: Any) -> "Settings":

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.console import AsJson, CommandError, err, out, print_json
 from service.cli.for_users.connection import (
     ClusterName,
     TokenFile,
@@ -20,6 +19,8 @@ from service.cli.for_users.connection import (
 )
 from service.cli.for_users.times import limit, moment
 from service.cli.options import LONGEST_SECONDS
+from simulator.cli.console import CommandError, err, out, print_json
+from simulator.cli.options import AsJson
 from simulator.reports.words import duration
 
 if TYPE_CHECKING:

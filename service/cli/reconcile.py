@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct, field
 
-from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
 from service.cli.options import (
     MOST_DAYS,
-    ConfigFile,
     DatabaseUrl,
     check_cluster,
     load_settings,
     names_of,
 )
 from service.cli.stores import admitting, ready
+from simulator.cli.console import CommandError, ExitCode, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.console import CommandError, ExitCode, cell, out, print_json
 from service.cli.for_users.connection import (
     ClusterName,
     TokenFile,
@@ -26,6 +25,7 @@ from service.cli.for_users.connection import (
     path_to,
 )
 from service.cli.for_users.times import limit, local, period_of
+from simulator.cli.console import CommandError, ExitCode, cell, out, print_json
 from simulator.reports.words import duration
 
 if TYPE_CHECKING:

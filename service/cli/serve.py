@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from service.cli import option_values as values
-from service.cli.options import ConfigFile, DatabaseUrl, check_parameters, load_settings
-from service.cli.outputs import check_file
+from service.cli.options import DatabaseUrl, check_parameters, load_settings
 from service.cli.stores import ready
+from simulator.cli import options as values
+from simulator.cli.console import check_file
+from simulator.cli.options import ConfigFile
 
 STARTING_THRESHOLD = 1_000_000
 """Objects between garbage collections until the service is ready: a start makes many that stay, and

@@ -12,10 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from predictors.jobs import LONGEST
-from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json
 from service.cli.for_users.connection import token_of
-from service.cli.options import LONGEST_SECONDS, ConfigFile, load_settings
+from service.cli.options import LONGEST_SECONDS, load_settings
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
+from simulator.cli.console import CommandError, ExitCode, err, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

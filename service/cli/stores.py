@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from service import places
-from service.cli.console import CommandError, ExitCode, err
+from simulator.cli.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,10 +9,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from service.cli import option_values as values
-from service.cli.console import AsJson, CommandError, ExitCode, out, print_json
-from service.cli.options import ConfigFile, DatabaseUrl, load_settings, names_of
+from service.cli.options import DatabaseUrl, load_settings, names_of
 from service.cli.stores import ready
+from simulator.cli import options as values
+from simulator.cli.console import CommandError, ExitCode, out, print_json
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from service.store import Token

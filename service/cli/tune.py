@@ -12,10 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli import option_values as values
-from service.cli.console import AsJson, CommandError, ExitCode, err, out, print_json, progress_bar
-from service.cli.options import ConfigFile, DatabaseUrl, check_plan, load_settings
+from service.cli.options import DatabaseUrl, check_plan, load_settings
 from service.cli.stores import ready
+from simulator.cli import options as values
+from simulator.cli.console import CommandError, ExitCode, err, out, print_json, progress_bar
+from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from predictors.tuning.adopting import Change

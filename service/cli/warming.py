@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.console import AsJson, CommandError, err, out, print_json
+from simulator.cli.console import CommandError, err, out, print_json
+from simulator.cli.options import AsJson
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion

@@ -10,8 +10,8 @@ from browser import NARROW, WIDE, browsing, is_installed
 from running_service import eventually
 from selenium.webdriver.common.keys import Keys
 
-from service.cli.private_service import private_service
 from service.store import open_store
+from simulator.cli.players import private_service
 from simulator.replay.remote import Client
 
 pytestmark = [

@@ -38,7 +38,7 @@ def load() -> None:
     protocol()
     for compile_part in warming.EVERYTHING.values():
         compile_part()
-    for name in [name for name in sys.modules if name.startswith("service.cli")]:
+    for name in [name for name in sys.modules if name.startswith(("service.cli", "simulator.cli"))]:
         del sys.modules[name]  # consoles look at the environment where they are made
     assert threading.active_count() == 1, "a fork would take locks of other threads with it"
     gc.collect()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.console import CommandError, ExitCode, err
+from simulator.cli.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:
     from simulator.replay.remote import Client

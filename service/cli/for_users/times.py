@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from service.cli.console import CommandError, ExitCode
+from simulator.cli.console import CommandError, ExitCode
 
 DAY = 86400.0
 

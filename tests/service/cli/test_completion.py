@@ -12,8 +12,8 @@ from predictors.registry import METHODS
 from predictors.tuning.objective import FITNESSES
 from predictors.tuning.plan import Search
 from service.auth import Scope
-from service.cli import option_values as values
 from service.cli.formats import FORMATS
+from simulator.cli import options as values
 from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS

@@ -11,10 +11,10 @@ import typer
 from command_schemas import SCHEMAS, check_printed, schema_file
 
 from service.cli import app, slurm_updating
-from service.cli.experiments.table import EXPERIMENTS
 from service.contract.queue_answers import LiveJobDetailAnswer, QueueAnswer, WhatIfAnswer
 from service.contract.report_answers import RequestsReportAnswer
 from service.slurm_updater.updater import Change, QueueUpdate
+from simulator.cli.study_table import EXPERIMENTS
 from simulator.studies import STUDIES
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -153,7 +153,7 @@ SIZES = {
 )  # fmt: skip
 def test_every_study_prints_what_the_schema_says(walltimed, monkeypatch, tmp_path, study):
     monkeypatch.setattr(
-        "service.cli.experiments.command.executor_of",
+        "simulator.cli.experiment.executor_of",
         lambda *_: nullcontext(ThreadPoolExecutor(1)),
     )
     logs = STUDIES[study.name].logs

@@ -53,7 +53,7 @@ def test_the_line_in_the_list_is_the_beginning_of_the_command_s_own_help(name):
     command = get_command(app).commands[name]
     assert command.name == name
     paragraph = command.help.split("\n\n", maxsplit=1)[0]
-    assert " ".join(paragraph.split()) == Commands.lazy[name].summary
+    assert " ".join(paragraph.split()) == Commands.lazy[name].summary()
 
 
 @pytest.mark.parametrize("command", [[], ["serve"], ["token", "issue"]])

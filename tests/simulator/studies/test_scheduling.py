@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from workloads import log_of
 
 from service.cli import app
-from service.cli.experiments import command
+from simulator.cli import experiment as command
 from simulator.scheduling.estimates import Said
 from simulator.scheduling.profiles import PROFILES
 from simulator.studies.scheduling.scheduling_changes import Change, Line, Summary, lines_of

@@ -13,22 +13,22 @@ import typer
 from rich.markup import escape
 
 from predictors.base import DEFAULT_METHOD
-from service.cli import option_values as values
-from service.cli.console import (
-    AsJson,
+from simulator.cli import options as values
+from simulator.cli.console import (
+    STANDARD_OUTPUT,
     CommandError,
     ExitCode,
-    Limit,
-    Wide,
+    check_alone,
+    check_directory,
+    check_file,
     err,
+    need,
     print_json,
     print_tables,
     progress_bar,
 )
-from service.cli.extras import need
-from service.cli.importing import LISTED, OnError
-from service.cli.outputs import STANDARD_OUTPUT, check_alone, check_directory, check_file
-from service.cli.players import opened
+from simulator.cli.options import LISTED, AsJson, Limit, OnError, Wide
+from simulator.cli.players import opened
 
 if TYPE_CHECKING:
     from simulator.reports.comparison import Outcome, Shaking

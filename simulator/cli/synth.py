@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from service.cli.console import AsJson, err, print_json
-from service.cli.outputs import check_alone, check_file
+from simulator.cli.console import check_alone, check_file, err, print_json
+from simulator.cli.options import AsJson
 
 
 def synth(

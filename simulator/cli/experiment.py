@@ -1,4 +1,4 @@
-"""The one command behind every ``walltimed experiment``."""
+"""``walltimed experiment NAME``: one command for each study, all with the same options."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -9,23 +9,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.console import (
-    AsJson,
+from simulator.cli.console import (
     CommandError,
     ExitCode,
-    Limit,
-    Wide,
+    check_directory,
     err,
     print_json,
     print_tables,
     progress_bar,
+    sentence,
 )
-from service.cli.experiments import exhibits
-from service.cli.experiments.table import Experiment
-from service.cli.outputs import check_directory
+from simulator.cli.options import AsJson, Limit, Wide
+from simulator.cli.study_table import EXPERIMENTS, Experiment
 
 if TYPE_CHECKING:
+    from simulator.studies.exhibits import Sources
     from simulator.studies.study import Study
+
+ALL = "all"
+
+EXHIBIT_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "figure": (
+        Annotated[
+            list[str],
+            typer.Option(metavar="N", help="Make this figure of the paper as PNG and CSV, or all."),
+        ],
+        (),
+    ),
+    "table": (
+        Annotated[
+            list[str],
+            typer.Option(metavar="N", help="Make this table of the paper as PNG and CSV, or all."),
+        ],
+        (),
+    ),
+}
+"""Options of the studies that make figures and tables of their paper again."""
 
 COMMON = {
     "output": (
@@ -71,7 +90,7 @@ def command_of(experiment: Experiment) -> Callable[..., None]:
     command.__name__ = experiment.name.replace("-", "_")
     command.__doc__ = inspect.cleandoc(experiment.explanation)
     argument = [] if experiment.takes is None else [("given", experiment.takes)]
-    of_exhibits = exhibits.OPTIONS if experiment.has_exhibits else {}
+    of_exhibits = EXHIBIT_OPTIONS if experiment.has_exhibits else {}
     options = {**experiment.options, **of_exhibits, **COMMON}
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -160,13 +179,13 @@ def make_exhibits(
     from simulator.studies.exhibits import Sources
 
     study = STUDIES[name]
-    names = exhibits.wanted_of(study, *wanted)
+    names = wanted_of(study, *wanted)
     if as_json:
         raise CommandError("A figure is written as CSV, not as JSON.", ExitCode.USAGE)
     with executor_of(processes, dask) as executor:
         found = [path.resolve() if dask else path for path in paths]
         sources = Sources(paths=found, limit=limit, executor=executor, options=options)
-        exhibits.make(name, study, names, sources, output or Path(), wide=wide)
+        write_exhibits(name, study, names, sources, output or Path(), wide=wide)
 
 
 def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:
@@ -201,3 +220,74 @@ def executor_of(processes: int | None, dask: str | None) -> Iterator[Executor]:
         ) from None
     with Client(dask) as client:
         yield client.get_executor()
+
+
+def wanted_of(study: "Study", figures: Sequence[str], tables: Sequence[str]) -> list[str]:
+    """Names of the exhibits that are asked for, in the order of the study.
+
+    Raises:
+        CommandError: the study cannot make one of them; the message lists those it can.
+    """
+    asked = {
+        *(f"figure {number}" for number in figures if number != ALL),
+        *(f"table {number}" for number in tables if number != ALL),
+        *(name for name in study.exhibits if ALL in figures and name.startswith("figure ")),
+        *(name for name in study.exhibits if ALL in tables and name.startswith("table ")),
+    }
+    if unknown := asked - set(study.exhibits):
+        raise CommandError(
+            f"{', '.join(sorted(unknown)).capitalize()} cannot be made; there are "
+            f"{', '.join(study.exhibits)}. docs/papers.md says why of each other one.",
+            ExitCode.USAGE,
+        )
+    return [name for name in study.exhibits if name in asked]
+
+
+def write_exhibits(
+    name: str,
+    study: "Study",
+    wanted: Sequence[str],
+    sources: "Sources",
+    directory: Path,
+    *,
+    wide: bool,
+) -> None:
+    """Print exhibits, and write each as PNG and CSV.
+
+    Raises:
+        typer.Exit: one could not be made, for want of its log; the code tells whether others were.
+    """
+    from simulator.reports.exhibit_pictures import draw
+    from simulator.studies.study import StudyError
+
+    directory.mkdir(parents=True, exist_ok=True)
+    with progress_bar("exhibits", quiet=False) as progress:
+        task = progress.add_task(name, total=len(wanted))
+        made = 0
+        for each in wanted:
+            try:
+                exhibit = study.exhibits[each](sources)
+            except (StudyError, FileNotFoundError) as error:
+                err.print(sentence(error), soft_wrap=True, markup=False)
+                continue
+            path = directory / f"{name}-{each.replace(' ', '-')}.png"
+            draw(exhibit, path)
+            exhibit.write_csv(path.with_suffix(".csv"))
+            print_tables(exhibit.text(), wide=wide, end="\n")
+            err.print(f"The picture is {path}, its numbers are beside it.", markup=False)
+            progress.advance(task)
+            made += 1
+    if made < len(wanted):
+        raise typer.Exit(ExitCode.PARTIAL if made else ExitCode.USAGE)
+
+
+experiment = typer.Typer(
+    name="experiment",
+    no_args_is_help=True,
+    help="Run a study of a paper or one of our own.",
+    epilog="Beside the studies: walltimed synth makes a trace, walltimed verify checks a schedule, "
+    "walltimed learn learns the weights of attention. The options of each: --help.",
+)
+
+for each in EXPERIMENTS:
+    experiment.command(each.name)(command_of(each))

@@ -11,7 +11,7 @@ import pytest
 from hand_worked_log import run
 
 from predictors.registry import METHODS
-from service.cli.private_service import private_service
+from simulator.cli.players import private_service
 from simulator.replay.remote import Client, RemoteError
 from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf, write_swf

@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.console import out, progress_bar
-from service.cli.extras import need
-from service.cli.outputs import check_file
+from simulator.cli.console import check_file, need, out, progress_bar
 
 
 def learn(

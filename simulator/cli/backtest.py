@@ -4,37 +4,32 @@ import json
 import shlex
 import sys
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from rich.markup import escape
 
-from service.cli import option_values as values
-from service.cli.console import (
-    AsJson,
+from simulator.cli import options as values
+from simulator.cli.console import (
+    STANDARD_OUTPUT,
     CommandError,
     ExitCode,
-    Limit,
+    check_file,
     err,
+    need,
     out,
     print_json,
     progress_bar,
 )
-from service.cli.extras import need
-from service.cli.formats import Format, format_of, read_history
-from service.cli.importing import OnError, refuse_malformed, zone_named
-from service.cli.options import ConfigFile, load_settings
-from service.cli.outputs import STANDARD_OUTPUT, check_file
+from simulator.cli.options import AsJson, ConfigFile, Format, Limit, OnError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from service.settings import Settings
     from simulator.reports.backtest.site import Site
     from simulator.reports.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
@@ -44,7 +39,20 @@ KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
 
 
+class Installation(Protocol):
+    """The service of a site: its formats of logs and its settings; ``obj`` of the context."""
+
+    def recorded_log(
+        self, file: str, format_: str | None, cluster: str | None, time_zone: str, on_error: OnError
+    ) -> "RecordedLog":
+        """Read an accounting file as a trace, with the names that its numbers stand for."""
+
+    def method_in_force(self, config: Path | None) -> "tuple[str, Mapping[str, Any]]":
+        """Return the method that the settings name, with its parameters."""
+
+
 def backtest(
+    context: typer.Context,
     file: Annotated[
         str, typer.Argument(metavar="LOG", help="Accounting log; plain, gzip or xz; - is stdin.")
     ],
@@ -146,10 +154,11 @@ def backtest(
         raise CommandError("Standard output has the verdict: name a file.", ExitCode.USAGE)
     check_file(output)
     semantics = Semantics.adjusted(profile, policy=policy, order=order)
-    in_force = in_force_of(load_settings(config=config))
+    installation: Installation = context.obj
+    in_force = in_force_of(*installation.method_in_force(config))
     methods = methods_of(in_force, method)
     give_back_what_is_dropped()
-    log = read_log(file, format_, cluster, time_zone, on_error)
+    log = installation.recorded_log(file, format_, cluster, time_zone, on_error)
     site = site_of(
         log, semantics, processors=processors, cores_per_node=cores_per_node,
         partitions=partitions, limit=limit,
@@ -181,18 +190,17 @@ def backtest(
         raise typer.Exit(ExitCode.PARTIAL)
 
 
-def in_force_of(settings: "Settings") -> str:
-    """The method that the service would answer with, as a spec with the site's parameters."""
+def in_force_of(method: str, given: "Mapping[str, Any]") -> str:
+    """Return the method that the service would answer with, as a spec with its parameters."""
     from simulator.replay.method_spec import WITHOUT_PROJECTS
 
-    given = settings.predictors.get(settings.method, {})
     if not given:
-        return WITHOUT_PROJECTS.get(settings.method, settings.method)
+        return WITHOUT_PROJECTS.get(method, method)
     pairs = (
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in given.items()
     )
-    return f"{settings.method}:{','.join(pairs)}"
+    return f"{method}:{','.join(pairs)}"
 
 
 def methods_of(in_force: str, wanted: "Sequence[str] | None") -> list[str]:
@@ -308,36 +316,3 @@ def show(tested: "Backtest", output: Path) -> None:
 
     out.print(escape(text_of(tested)), soft_wrap=True, end="")
     err.print(escape(f"The page is {output}."), soft_wrap=True)
-
-
-def read_log(
-    file: str, format_: str | None, cluster: str | None, time_zone: str, on_error: OnError
-) -> "RecordedLog":
-    """An accounting file as a trace, with the names that its numbers stand for.
-
-    Raises:
-        CommandError: the format is unknown, lines are malformed, or the file mixes clusters.
-    """
-    from simulator.traces.completions import RecordedLog, trace_of
-    from simulator.traces.swf import read_swf
-
-    format_ = format_of(file, format_)
-    if format_ == "swf":
-        refuse = on_error is OnError.REFUSE
-        return RecordedLog(read_swf(file, on_error="raise" if refuse else "skip"))
-    history = read_history(file, format_, cluster, zone_named(time_zone))
-    if on_error is OnError.REFUSE:
-        refuse_malformed({file: history}, "No page was written", "leaves them out")
-    runs = list(history.completions)
-    clusters = sorted({run.submission.cluster for run in runs})
-    if len(clusters) > 1:
-        raise CommandError(
-            f"{file} has jobs of the clusters {', '.join(clusters)}; each has its own scheduler "
-            "and needs its own file.",
-            ExitCode.USAGE,
-        )
-    recorded = trace_of(runs)
-    return replace(
-        recorded, trace=replace(recorded.trace, rejects=tuple(history.rejected)),
-        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
-    )  # fmt: skip

@@ -1,8 +1,13 @@
-"""The values that options take, for shell completion, which has no time to import their owners."""
+"""Options that several commands share, and the values that they take."""
 
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 METHODS = (
     *re.findall(
@@ -38,3 +43,37 @@ def one_of(values: tuple[str, ...]) -> Completion:
         return [f"{before}{comma}{value}" for value in values if value.startswith(last)]
 
     return complete
+
+
+class OnError(StrEnum):
+    """The treatment of a file that has malformed lines."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+
+
+LISTED = 5
+"""Number of rejected lines that are printed; ``--json`` prints all of them."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")]
+
+Wide = Annotated[
+    bool, typer.Option("--wide", help="All columns, in seconds; default: what fits 80 columns.")
+]
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="TOML file; default: WALLTIMED_CONFIG."),
+]
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help=f"One of: {', '.join(FORMATS)}. Default: seen from the content.",
+        autocompletion=one_of(FORMATS),
+    ),
+]

@@ -2,33 +2,126 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli import option_values as values
-from service.cli.console import (
-    AsJson,
+from simulator.cli import options as values
+from simulator.cli.console import (
+    STANDARD_OUTPUT,
     ExitCode,
-    Limit,
-    Wide,
+    check_alone,
+    check_directory,
+    check_file,
     err,
+    need,
     print_json,
+    print_tables,
     progress_bar,
 )
-from service.cli.extras import need
-from service.cli.importing import OnError
-from service.cli.outputs import STANDARD_OUTPUT, check_alone, check_directory, check_file
-from service.cli.players import opened
+from simulator.cli.options import LISTED, AsJson, Limit, OnError, Wide
+from simulator.cli.players import opened
 
 if TYPE_CHECKING:
-    from service.cli.replay_result import PlayedLog
+    from predictors.jobs import Completion
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.percentile_schemes import Swept
     from simulator.replay.trace_replay import Replay
+    from simulator.reports.method_summary import MethodSummary
+
+
+@dataclass(frozen=True)
+class PlayedLog:
+    """The usable jobs of a trace, and the reasons why other jobs are left out."""
+
+    name: str
+    runs: "Sequence[Completion]"
+    left_out: dict[str, int]
+    rejected: list[dict[str, str | int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayResult:
+    """A log that was played.
+
+    Attributes:
+        log: the jobs, and counts of those left out.
+        way: how the methods were asked.
+        played: every answer.
+        summaries: summaries of the methods.
+        swept: the percentile method's schemes, if they were compared.
+    """
+
+    log: PlayedLog
+    way: str
+    played: "Replay"
+    summaries: "Sequence[MethodSummary]"
+    swept: "Swept | None"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Facts about the replay, by name."""
+        from simulator.reports.words import counted
+        from simulator.traces.cleaning import in_words
+
+        log, rejected = self.log, self.log.rejected
+        facts = {
+            "trace": log.name,
+            "played": f"{counted(len(log.runs), 'job')}, {self.way}, {self.played.seconds:,.1f} s",
+            "left out": in_words(log.left_out) or "nothing",
+        }
+        if rejected:
+            lines = ", ".join(str(reject["line"]) for reject in rejected[:LISTED])
+            more = " and more; --json lists them all" if len(rejected) > LISTED else ""
+            facts["malformed lines"] = f"{len(rejected):,}: {lines}{more}"
+        return facts
+
+    def show(self, *, wide: bool) -> None:
+        """Print the facts and the tables; ``wide`` has all columns, in seconds."""
+        from simulator.reports import method_summary as tables
+
+        facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
+        table = (
+            tables.summary_table(self.summaries) if wide else tables.narrow_table(self.summaries)
+        )
+        legend = tables.LEGEND if wide else tables.NARROW_LEGEND
+        print_tables(f"{facts}\n{table}\n{legend}", wide=wide, end="\n")
+        if self.swept:
+            swept = (
+                tables.sweep_table(self.swept) if wide else tables.narrow_sweep_table(self.swept)
+            )
+            print_tables(swept, wide=wide, end="\n")
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the result as a JSON object."""
+        from simulator.replay.percentile_schemes import as_records
+
+        return {
+            "trace": self.log.name,
+            "jobs": len(self.log.runs),
+            "left_out": self.log.left_out,
+            "rejected": self.log.rejected,
+            "seconds": self.played.seconds,
+            "methods": [summary.as_dict() for summary in self.summaries],
+            "sweep": as_records(self.swept) if self.swept else None,
+        }
+
+    def write(self, directory: Path, by_percentile: "Swept") -> None:
+        """Write the page; ``by_percentile`` gives the picture of accuracies."""
+        from simulator.reports.replay_report import Report  # loads matplotlib
+
+        Report(
+            title=f"Replay of {self.log.name}",
+            facts=self.facts,
+            played=self.played,
+            summaries=self.summaries,
+            by_percentile=by_percentile,
+            swept=self.swept,
+        ).write(directory)
 
 
 def replay(
@@ -92,7 +185,6 @@ def replay(
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
     need("matplotlib", for_=report)
-    from service.cli.replay_result import ReplayResult
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.predictions_file import write_predictions
     from simulator.reports.method_summary import summarise
@@ -146,7 +238,6 @@ def read_log(
     Raises:
         NoJobError: nothing is left to play.
     """
-    from service.cli.replay_result import PlayedLog
     from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
     from simulator.traces.completions import completions
     from simulator.traces.swf import read_swf

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from service.cli.console import AsJson, ExitCode, out, print_json
+from simulator.cli.console import ExitCode, out, print_json
+from simulator.cli.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Commands of studies on traces; the command ``walltimed`` hands them over when they run."""

@@ -1,0 +1,198 @@
+"""The common parts of all commands: output for people and machines, exit codes, errors."""
+
+import os
+import sys
+from enum import IntEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+out = Console(highlight=False)
+"""Results, on standard output."""
+
+err = Console(stderr=True, highlight=False)
+"""Progress, warnings and errors, on standard error."""
+
+
+class ExitCode(IntEnum):
+    """The meaning of every command's exit code."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PARTIAL = 3
+    UNAVAILABLE = 4
+    INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """A failure that one sentence explains; any code below a command may raise it."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
+        """Fail with ``message`` on standard error and ``code`` as the exit code."""
+        super().__init__(message)
+        self.code = code
+
+
+def print_tables(text: str, *, wide: bool = False, end: str = "") -> None:
+    """Print text with tables, in 80 columns or as wide as it is; everybody prints tables here."""
+    from simulator.reports.tables import fitted
+
+    out.print(text if wide else fitted(text), soft_wrap=True, markup=False, end=end)
+
+
+SCHEMA = 1
+"""Version of the JSON that commands print; docs/schemas has one file for each command."""
+
+
+def print_json(value: Any) -> None:
+    """Write an object as indented JSON with the version of its schema, never coloured."""
+    document = {"schema": SCHEMA, **msgspec.to_builtins(value)}
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    sys.stdout.write(text + "\n")
+
+
+def cell(value: Any) -> Any:
+    """A value in CSV that no spreadsheet takes for a formula: users choose names of their jobs."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+class RateColumn(ProgressColumn):
+    """Steps per second, such as ``12,345 lines/s``."""
+
+    def __init__(self, unit: str) -> None:
+        """Name what is counted, in the plural."""
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        """The speed of the last moments, or of the whole task once it has ended."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f} {self.unit}/s" if speed else "")
+
+
+def progress_bar(unit: str, *, quiet: bool = False) -> Progress:
+    """A progress bar on standard error that counts ``unit`` and vanishes when it is done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        RateColumn(unit),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=quiet or not err.is_terminal,
+    )
+
+
+STANDARD_OUTPUT = "-"
+
+
+def check_file(path: str | Path | None) -> None:
+    """Refuse a file that cannot be written; ``-`` is standard output, and None is no file.
+
+    Raises:
+        CommandError: the message says what is in the way.
+    """
+    if path is None or str(path) == STANDARD_OUTPUT:
+        return
+    file = Path(path)
+    if file.is_dir():
+        raise CommandError(f"{file} is a directory; name a file to write.", ExitCode.USAGE)
+    if not file.parent.is_dir():
+        raise CommandError(
+            f"{file} cannot be written: there is no directory {file.parent}.", ExitCode.USAGE
+        )
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise CommandError(f"{file} cannot be written: permission denied.", ExitCode.USAGE)
+
+
+def check_alone(path: str | None, holds: str, *, as_json: bool) -> None:
+    """Refuse to write a file to standard output where JSON is to be printed.
+
+    Raises:
+        CommandError: the message names what the file holds, as ``holds`` says it.
+    """
+    if as_json and path == STANDARD_OUTPUT:
+        raise CommandError(
+            f"--json needs a file for {holds}, which would be on standard output too.",
+            ExitCode.USAGE,
+        )
+
+
+def check_directory(path: Path | None) -> None:
+    """Refuse a directory that can be neither made nor written; None is no directory.
+
+    Raises:
+        CommandError: the message says what is in the way.
+    """
+    if path is None:
+        return
+    if path.exists() and not path.is_dir():
+        raise CommandError(f"{path} is a file; name a directory to write.", ExitCode.USAGE)
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise CommandError(f"{path} cannot be written: {there} refuses it.", ExitCode.USAGE)
+
+
+EXTRAS = {
+    "matplotlib": "reports",
+    "pymoo": "tuning",
+    "sklearn": "learning",
+    "torch": "learning",
+    "pyarrow": "parquet",
+}
+"""The extra that brings each package."""
+
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+"""What is installed where it is not called like the package that is imported."""
+
+
+def need(package: str, *, for_: object = True) -> None:
+    """Refuse at once what would fail after its work for want of a package.
+
+    Args:
+        package: what is imported later.
+        for_: what was asked for and needs it; nothing is needed for nothing.
+
+    Raises:
+        CommandError: it is not installed; the message names the extra that brings it.
+    """
+    if for_ and find_spec(package) is None:
+        raise CommandError(missing(package))
+
+
+def missing(package: str) -> str:
+    """What to install where a package of an extra is missing.
+
+    The package itself and not the extra: no index has a release of walltimed, so a name like
+    ``walltimed[reports]`` would fetch nothing, or something of others.
+    """
+    return (
+        f"This needs {package}, which is not installed (extra {EXTRAS[package]}): "
+        f"{sys.executable} -m pip install {DISTRIBUTIONS.get(package, package)}"
+    )
+
+
+def sentence(error: BaseException) -> str:
+    """Return the error in one line; for a file that cannot be opened, the system's message."""
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return missing(error.name)
+    if isinstance(error, OSError) and error.strerror:
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror}."
+    return " ".join(str(error).split())
