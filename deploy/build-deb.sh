@@ -41,9 +41,10 @@ ln -s /opt/walltimed/bin/walltimed "$root/usr/bin/walltimed"
 install -m 644 deploy/systemd/* "$root/lib/systemd/system"
 install -m 640 deploy/etc/walltimed.toml "$root/etc/walltimed"
 cp -r integrations/slurm integrations/pbs "$root/usr/share/walltimed"
+mv "$root/usr/share/walltimed/pbs/walltimed_hook.json" "$root/etc/walltimed/pbs-hook.json"
 install -m 644 docs/slurm.md docs/pbs.md docs/queue.md docs/deployment.md docs/operations.md LICENSE "$root/usr/share/doc/walltimed"
-# What a site edits: dpkg asks before it replaces it. docs/pbs.md has the second edited in its place.
-printf '%s\n' /etc/walltimed/walltimed.toml /usr/share/walltimed/pbs/walltimed_hook.json > "$root/DEBIAN/conffiles"
+# What a site edits: dpkg asks before it replaces it.
+printf '%s\n' /etc/walltimed/walltimed.toml /etc/walltimed/pbs-hook.json > "$root/DEBIAN/conffiles"
 cat > "$root/DEBIAN/control" <<CONTROL
 Package: walltimed
 Version: $version

@@ -49,6 +49,22 @@ def test_every_unit_runs_as_nobody_important_and_sees_the_system_read_only(unit)
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+@pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
+def test_every_unit_is_closed_as_far_as_its_program_allows(unit):
+    words = ["systemd-analyze", "security", "--offline=true", "--no-pager", unit]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    (exposure,) = re.findall(r"Overall exposure level for .*: ([\d.]+)", done.stdout)
+    starts_a_set_uid_program = unit.name == "walltimed-pbs-queue.service"
+    assert float(exposure) <= (6.0 if starts_a_set_uid_program else 2.0)
+
+
+@pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
+def test_our_python_starts_no_thread_for_each_processor(unit):
+    if lines(unit, "ExecStart")[0].startswith("/usr/bin/walltimed"):
+        assert "OPENBLAS_NUM_THREADS=1" in lines(unit, "Environment")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_systemd_understands_every_unit(unit):
     done = subprocess.run(
@@ -96,7 +112,7 @@ def test_an_upgrade_asks_before_it_replaces_what_a_site_edits_in_its_place():
     """What docs/pbs.md lets a site write into is a file that dpkg keeps."""
     (written,) = re.findall(r"printf '%s\\n' (.+) > .*DEBIAN/conffiles", BUILD.read_text())
     edited = re.findall(r"root# sed -i .* (/\S+)", (ROOT / "docs" / "pbs.md").read_text())
-    assert edited == ["/usr/share/walltimed/pbs/walltimed_hook.json"]
+    assert edited == ["/etc/walltimed/pbs-hook.json"]
     assert {*edited, "/etc/walltimed/walltimed.toml"} <= {*written.split()}
 
 

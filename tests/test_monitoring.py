@@ -10,6 +10,7 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
+from service import errors
 from service.metrics import Metrics
 
 ROOT = Path(__file__).parents[1]
@@ -89,6 +90,16 @@ def test_rules_read_only_what_there_is(rule):
     read = series(rule["expr"])
     assert read <= exposed().keys() | RECORDED
     assert read or rule["expr"].startswith("up{")
+
+
+def test_the_histories_of_the_tests_have_labels_that_the_service_sends():
+    tests = (PROMETHEUS / "walltimed.tests.yml").read_text("utf-8")
+    known = exposed()
+    for name, labels in re.findall(r"\{series: '(walltimed_\w+)\{(.*?)\}'", tests):
+        given = dict(re.findall(r'(\w+)="(.*?)"', labels))
+        assert {*given} - {"job", "instance"} <= known[name], name
+        if "error" in given:
+            assert hasattr(errors, given["error"]), given["error"]
 
 
 def test_every_alert_says_how_severe_it_is_and_what_it_means():

@@ -27,7 +27,7 @@ DEFAULTS = {
     "set_default": False,
     "host": "127.0.0.1",  # an address, never a name: looking one up has no time limit
     "port": 8580,
-    "token": None,  # every user can read the file: a token that allows predictions only
+    "token_file": "/etc/walltimed/filter-token",  # of scope predict; users must be able to read it
     "cluster": "default",
     "budget_seconds": 0.2,
     "limit_margin": 1.5,  # times the upper end of the interval,
@@ -43,7 +43,10 @@ OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
 def settings():
     """The defaults and what the site changes."""
     with open(CONFIG) as file:
-        return dict(DEFAULTS, **json.load(file))
+        changed = json.load(file)
+    if "token" in changed:
+        raise ValueError("token is now in a file: token_file")
+    return dict(DEFAULTS, **changed)
 
 
 def options_of(script, arguments):
@@ -118,8 +121,9 @@ def ask(submission, config):
     try:
         connection = http.client.HTTPConnection(config["host"], config["port"])
         headers = {"Content-Type": "application/json", "User-Agent": AGENT}
-        if config["token"]:
-            headers["Authorization"] = "Bearer " + config["token"]
+        token = token_in(config["token_file"])
+        if token:
+            headers["Authorization"] = "Bearer " + token
         connection.request("POST", "/v1/predictions", json.dumps(submission), headers)
         answer = connection.getresponse()
         length = answer.getheader("Content-Length", "")
@@ -128,6 +132,20 @@ def ask(submission, config):
         return json.loads(answer.read(int(length)).decode())
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def token_in(path):
+    """Return the token in a file, None without one; it is read for every call.
+
+    What else a file holds is not repeated, as the token may be in it.
+    """
+    if not path or not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        words = file.read(4096).split()
+    if len(words) != 1:
+        raise ValueError(f"{path} does not hold one token and nothing else")
+    return words[0].decode("ascii")
 
 
 def out_of_time(*_):
@@ -158,7 +176,7 @@ def filtered(script, arguments):
     options = options_of(script, arguments)
     asked = seconds(options["l"].get("walltime"))
     answer = ask(submission_of(options, config), config)
-    predicted = positive(answer["predicted_walltime"], LONGEST)
+    predicted = positive(answer["predicted_walltime"], asked or LONGEST)
     if asked and answer["basis"]["jobs"] and predicted < asked:
         told = f"ran {usual(answer)}; this one may run {clock(asked)}"
         print(f"walltimed: jobs like this one {told}", file=sys.stderr)

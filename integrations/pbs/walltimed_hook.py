@@ -16,6 +16,7 @@ way out of this file but ``accept``. Python 3.6 or newer, standard library only.
 
 import json
 import math
+import os
 import re
 import socket
 import sys
@@ -27,14 +28,14 @@ DEFAULTS = {
     "mode": "observe",  # off, observe, soft, default-limit
     "host": "127.0.0.1",  # an address, never a name: looking one up has no time limit
     "port": 8580,
-    "token": None,  # with scope predict, where the service asks for one
+    "token_file": "/etc/walltimed/filter-token",  # of scope predict; without it no token is sent
     "cluster": "default",
     "budget_seconds": 0.2,  # for the whole exchange, connecting included
     "pause_seconds": 15,  # without a call after a failure
     "users": None,  # a list; null means everybody
     "queues": None,
     "predict_again_after": 3600,  # seconds of waiting after which the start is worth a new look
-    "soft_floor_seconds": 60,  # no soft_walltime below this: PBS prolongs one by its own length
+    "soft_floor_seconds": 60,  # a shorter prediction counts as this: PBS prolongs by its length
     "limit_margin": 1.5,  # default-limit: times the upper end of the interval,
     "limit_coverage": 0.9,  # which must hold at least this share of runtimes
 }
@@ -59,7 +60,10 @@ def settings():
     if not name:
         return DEFAULTS
     with open(name) as file:
-        return dict(DEFAULTS, **json.load(file))
+        changed = json.load(file)
+    if "token" in changed:
+        raise ValueError("token is now in a file: token_file")
+    return dict(DEFAULTS, **changed)
 
 
 def submission_of(event, job, config):
@@ -155,10 +159,25 @@ def ask(submission, config):
     body = json.dumps(submission).encode()
     lines = ["POST /v1/predictions HTTP/1.1", "Host: walltimed", "Connection: close"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", AGENT]
-    if config["token"]:
-        lines.append("Authorization: Bearer " + config["token"])
+    token = token_in(config["token_file"])
+    if token:
+        lines.append("Authorization: Bearer " + token)
     content = exchange("\r\n".join([*lines, "", ""]).encode() + body, config)
     return json.loads(content.decode())
+
+
+def token_in(path):
+    """Return the token in a file, None without one; it is read for every call.
+
+    What else a file holds is not repeated, as the token may be in it.
+    """
+    if not path or not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        words = file.read(4096).split()
+    if len(words) != 1:
+        raise ValueError(f"{path} does not hold one token and nothing else")
+    return words[0].decode("ascii")
 
 
 def exchange(message, config):
@@ -246,8 +265,10 @@ def is_prediction_id(value):
 
 def apply(job, answer, submission, config):
     """Note the prediction down; let the scheduler plan with it, as far as the mode goes."""
-    predicted = positive(answer["predicted_walltime"])
     walltime = submission["requested_walltime"]
+    predicted = positive(answer["predicted_walltime"])
+    if predicted > walltime:
+        raise ValueError("the prediction is above the request")
     limit = None
     if config["mode"] == "default-limit" and job.Resource_List["walltime"] is None:
         limit = default_limit(answer, walltime, config)

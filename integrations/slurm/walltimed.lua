@@ -9,14 +9,14 @@ local DEFAULTS = {
   host = "127.0.0.1",      -- an address, never a name: looking one up has no time limit
   port = 8580,
   unix_socket = nil,       -- "/run/walltimed/walltimed.sock" instead of host and port
-  token = nil,             -- with scope predict, where the service asks for one
+  token_file = "/etc/walltimed/filter-token", -- of scope predict; without the file no token is sent
   cluster = nil,           -- ClusterName of the slurm.conf beside this file
   budget_ms = 200,         -- for the whole exchange, connecting included
   pause_seconds = 15,      -- without a call after a failure
   users = nil, accounts = nil, partitions = nil, -- lists; nil means all
   limit_margin = 1.5,      -- default-limit kills: times the upper end of the interval,
   limit_coverage = 0.9,    -- which must hold at least this share of runtimes
-  soft_floor_seconds = 60, -- no time_min below this: the scheduler plans in minutes anyway
+  soft_floor_seconds = 60, -- a shorter prediction counts as this: the scheduler plans in minutes
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
@@ -57,14 +57,15 @@ local function encode(fields)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
--- What the answer says, or nil if it is none. It holds no text of a user's, so patterns can read it.
-local function decode(body)
+-- What the answer says, or nil if it is none, as one above the request would be. It holds no text
+-- of a user's, so patterns can read it.
+local function decode(body, request)
   local function positive(field, most, from)
     local value = tonumber(((from or body):match('"' .. field .. '"%s*:%s*(-?[%d.eE+-]+)%s*[,}]')))
     return value and value > 0 and value <= most and value or nil
   end
   local is_whole = body:match("^%s*%b{}%s*$")
-  local predicted = is_whole and positive("predicted_walltime", LONGEST_WALLTIME)
+  local predicted = is_whole and positive("predicted_walltime", request)
   if not predicted then return nil end
   local interval = body:match('"interval"%s*:%s*(%b{})')
   local id = body:match('"prediction_id"%s*:%s*"([A-Za-z0-9_-]+)"')
@@ -94,12 +95,23 @@ local function connect(connection, config)
   connection:setoption("tcp-nodelay", true)
 end
 
+-- The token in a file, read for every exchange: a new one needs no restart. What else a file holds
+-- is not repeated, as the token may be in it.
+local function token_in(path)
+  local file = path and io.open(path)
+  if not file then return nil end
+  local words = file:read(4096)
+  file:close()
+  return assert((words or ""):match("^%s*(%S+)%s*$"), path .. " does not hold one token and nothing else")
+end
+
 local function request(config, body)
   local lines = {
     "POST /v1/predictions HTTP/1.1", "Host: walltimed", "Content-Type: application/json",
     "Content-Length: " .. #body, AGENT,
   }
-  if config.token then lines[#lines + 1] = "Authorization: Bearer " .. config.token end
+  local token = token_in(config.token_file)
+  if token then lines[#lines + 1] = "Authorization: Bearer " .. token end
   return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
 end
 
@@ -313,6 +325,7 @@ local function settings(directory, name)
   for key, value in pairs(DEFAULTS) do config[key] = value end
   for key, value in pairs(dofile(directory .. "/" .. name)) do config[key] = value end
   assert(LADDER[config.mode], "no such mode: " .. tostring(config.mode))
+  assert(not config.token, "token is now in a file: token_file")
   local site = slurm_conf(directory .. "/slurm.conf")
   config.cluster = config.cluster or site.cluster
   config.soft_is_safe = soft_is_safe(config.slurm_version, site.scheduler)
@@ -345,7 +358,7 @@ local function asker(config, log)
     local ok, status, body = pcall(exchange, encode(submission))
     -- A name that is no UTF-8 is one job's trouble, and no reason to leave the others alone.
     if ok and (status == 400 or status == 422) then return nil end
-    local found = ok and status == 200 and decode(body)
+    local found = ok and status == 200 and decode(body, submission.requested_walltime)
     if found then return found end
     failed_at = os.time()
     log("walltimed: %s; no predictions for %d s",

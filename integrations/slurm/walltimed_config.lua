@@ -4,6 +4,6 @@ return {
   mode = "observe",        -- off, observe, advise, soft, default-limit
   -- users = { "alice" },  -- begin with the people who asked for it
   -- partitions = { "short" },
-  -- token = "wt_…",
+  -- token_file = "/etc/walltimed/filter-token", -- readable by SlurmUser
   -- slurm_version = "25.05.4",
 }

@@ -24,7 +24,8 @@ pytestmark = [
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
     pytest.mark.timeout(600),
 ]
-CONFIG = "/usr/share/walltimed/pbs/walltimed_hook.json"
+CONFIG = "/etc/walltimed/pbs-hook.json"
+TOKEN_FILE = "/etc/walltimed/filter-token"
 IMPORT = f"import hook walltimed application/x-config default {CONFIG}"
 SCHEDULING = HOME / "sched_priv" / "sched_config"
 
@@ -355,10 +356,10 @@ def test_a_server_that_is_restarted_keeps_what_was_set_up(well):
 
 
 def test_without_its_token_the_hook_accepts_and_the_follower_says_so_once(well):
-    token = json.loads(well.run("cat", CONFIG))["token"]
+    token = well.run("cat", TOKEN_FILE)
     with contextlib.ExitStack() as stack:
-        stack.callback(well.configure, token=token)
-        well.configure(token="wt_no_token")
+        stack.callback(well.write, TOKEN_FILE, token)
+        well.write(TOKEN_FILE, "wt_no_token")
         assert "walltimed_prediction" not in well.wanted(submitted(well))
     assert "HTTP/1.1 401" in well.server_log()
     assert well.log("walltimed-pbs-accounting").count("refuses") == 0

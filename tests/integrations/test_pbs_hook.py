@@ -58,8 +58,9 @@ def started(tmp_path, service, submitted, waited=7200, **config):
 
 
 def test_the_question_is_the_job_in_the_words_of_the_api(tmp_path):
+    (tmp_path / "token").write_text("wt_1_secret\n")
     with fake_service(prediction(), hangs_up=True) as service:
-        run = queued(tmp_path, service, cluster="hill", token="wt_1_secret")
+        run = queued(tmp_path, service, cluster="hill", token_file=str(tmp_path / "token"))
     assert run.verdict == "accepted"
     assert service.requests == [
         {
@@ -149,7 +150,15 @@ def test_a_site_without_the_resource_for_the_mark_gets_its_soft_walltime(tmp_pat
     ]
 
 
-@pytest.mark.parametrize("predicted", [3600, 3599.5, 1e6, 1e9])
+@pytest.mark.parametrize("predicted", [3601, 1e6, 1e9])
+def test_a_prediction_above_the_request_is_none(tmp_path, predicted):
+    with fake_service(prediction(predicted_walltime=predicted), hangs_up=True) as service:
+        run = queued(tmp_path, service, mode="soft")
+    assert run.resources["soft_walltime"] is run.resources["walltimed_prediction"] is None
+    assert "above the request" in run.warnings[0]
+
+
+@pytest.mark.parametrize("predicted", [3600, 3599.5])
 def test_a_soft_walltime_stays_below_the_limit(tmp_path, predicted):
     with fake_service(prediction(predicted_walltime=predicted), hangs_up=True) as service:
         run = queued(tmp_path, service, mode="soft")

@@ -45,8 +45,10 @@ def submit(site, service, *jobs, **config):
 
 
 def test_the_question_is_the_job_in_the_words_of_the_api(site):
+    token = site.directory / "token"
+    token.write_text("wt_1_secret\n")
     with fake_service(prediction()) as service:
-        submit(site, service, JOB, mode="observe", token="wt_1_secret")
+        submit(site, service, JOB, mode="observe", token_file=str(token))
     (asked,) = service.requests
     assert asked.pop("submit_time") > 1.7e9
     assert asked == {
@@ -65,7 +67,7 @@ def test_the_question_is_the_job_in_the_words_of_the_api(site):
 
 def asked(site, **job):
     """What the service is asked about a job; nothing if it is not asked."""
-    with fake_service(prediction()) as service:
+    with fake_service(prediction(predicted_walltime=60)) as service:
         (done,) = submit(site, service, JOB | job, mode="observe")
     assert done.errors == []
     return next(iter(service.requests), {})

@@ -104,8 +104,9 @@ def test_directives_are_read_as_qsub_reads_them(tmp_path):
 
 
 def test_the_token_goes_along(tmp_path):
+    (tmp_path / "token").write_text("wt_1_secret\n")
     with fake_service(prediction(), hangs_up=True) as service:
-        submit(tmp_path, service, token="wt_1_secret")
+        submit(tmp_path, service, token_file=str(tmp_path / "token"))
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
 
 

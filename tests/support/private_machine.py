@@ -93,6 +93,8 @@ class PrivateMachine:
             (self.directory / name).mkdir(parents=True)
         os.chown(self.user_home, USER_ID, USER_ID)
         shutil.copytree(ROOT / "integrations", self.directory / "share")
+        hook = self.directory / "share" / "pbs" / "walltimed_hook.json"
+        hook.rename(hook.with_name("pbs-hook.json"))
         try:
             self._start()
         except BaseException:
@@ -123,6 +125,7 @@ class PrivateMachine:
             lines.append(f"mount -t overlay overlay -o {layers} {path}")
         for path, name in ((STATE, "state"), (SHARE, "share")):
             lines.append(f'mkdir -p {path} /etc/walltimed && mount --bind "$1/{name}" {path}')
+        lines.append(f"mv {SHARE}/pbs/pbs-hook.json /etc/walltimed")  # as the package has it
         lines += [self._mounts, 'exec "$2" -c "$3" "$1/up"']
         command = ["unshare", "--mount", "--uts", "--net", "--pid", "--fork", "--mount-proc"]
         command += ["bash", "-c", "\n".join(lines), "enter", str(self.directory)]

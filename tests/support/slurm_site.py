@@ -61,7 +61,9 @@ class SlurmSite:
             self.tokens = {scope: self._token(scope) for scope in ("ingest", "predict", "admin")}
             self.client.auth = None
             self.client.headers["Authorization"] = f"Bearer {self.tokens['admin']}"
-            config["token"] = self.tokens["predict"]
+            file = self.directory / "filter-token"
+            file.write_text(self.tokens["predict"])
+            config["token_file"] = str(file)
         for script in SCRIPTS.glob("*.lua"):
             shutil.copy(script, self.directory)
         settings = {"port": self.port, **config}
