@@ -95,7 +95,7 @@ def predicted(site, job):
 
 def test_a_job_without_a_limit_gets_one_with_a_margin_and_no_other_job_does(well):
     well.end_service(signal.SIGTERM)
-    with FakeService(prediction(), port=well.port).serving():
+    with FakeService(prediction(predicted_walltime=60), port=well.port).serving():
         eventually(lambda: "wtp=" in submitted(well).get("AdminComment", ""), seconds=30)
         job = well.slurm.job
         without = job(well.slurm.sbatch("-p", "long"))
