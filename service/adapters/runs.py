@@ -2,9 +2,14 @@
 
 import math
 from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
 
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
 from service.store import ReportedCompletion
+
+Document = TypeVar("Document")
 
 
 class Reason(StrEnum):
@@ -48,6 +53,20 @@ class SkippedError(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)
         self.reason = reason
+
+
+def decoded(body: bytes, decoder: "msgspec.json.Decoder[Document]") -> Document:
+    """The document in ``body``; bytes that are no UTF-8 become replacement characters.
+
+    Raises:
+        SkippedError: it is no such document.
+    """
+    try:
+        return decoder.decode(body)
+    except UnicodeDecodeError:  # a job may be named with any bytes, and its run still counts
+        return decoded(body.decode("utf-8", "replace").encode(), decoder)
+    except (msgspec.MsgspecError, RecursionError) as broken:
+        raise SkippedError(Reason.MALFORMED) from broken
 
 
 def ended_run(  # noqa: PLR0913  one keyword for each fact of a run

@@ -19,6 +19,8 @@ MOST = 2**31
 UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF})
 """Slurm's NO_VAL and INFINITE in 32 bits."""
 
+MINUTE = 60.0
+
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}(?::\d{1,9}){0,3})(?:\.\d*)?")
 _MEMORY = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kmgtpe]?)(b|w)?", re.IGNORECASE)
@@ -87,6 +89,22 @@ def clock(value: Any) -> float | None:
     sizes = (1, 60, 3600, 86400)
     seconds = sum(part * size for part, size in zip(reversed(parts), sizes, strict=False))
     return float(seconds + int(match[1] or 0) * 86400)
+
+
+def walltime(written: str) -> float | None:
+    """Return seconds of a walltime as people type it, in whole minutes as Slurm rounds it up.
+
+    Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
+    days-hours:minutes:seconds. None is no walltime, or 0.
+    """
+    days, dash, rest = written.rpartition("-")
+    parts = rest.split(":")
+    if dash:
+        parts += ["00"] * (3 - len(parts))
+    elif len(parts) == 1:
+        parts.append("00")
+    seconds = clock(f"{days}{dash}{':'.join(parts)}")
+    return -(-seconds // MINUTE) * MINUTE if seconds else None
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:

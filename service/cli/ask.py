@@ -96,9 +96,9 @@ def named(
     Raises:
         CommandError: the walltime is none.
     """
-    from service.adapters.slurm.submit_line import limit_of
+    from service.adapters.values import walltime
 
-    seconds = limit_of(time) if time else None
+    seconds = walltime(time) if time else None
     if time and not seconds:
         raise CommandError(f"--time {time} is no walltime such as 6:00:00.", ExitCode.USAGE)
     given = {

@@ -55,8 +55,8 @@ def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
 
 def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """What sacct prints: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
-    from service.adapters.slurm.sacct_json import read_sacct_json
-    from service.adapters.slurm.sacct_text import read_sacct
+    from service.adapters.sacct_json import read_sacct_json
+    from service.adapters.sacct_text import read_sacct
     from simulator.traces.files import read_bytes
 
     content = read_bytes(path).removeprefix(BOM_UTF8)
@@ -73,14 +73,6 @@ def pbs(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
 
     lines = read_bytes(path).decode("utf-8", "replace").split("\n")
     return of_records(read_accounting(lines, zone=zone, cluster=cluster))
-
-
-def htcondor(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
-    """What ``condor_history -json`` or ``-jsonl`` prints. Its times are Unix seconds."""
-    from service.adapters.htcondor import read_history
-    from simulator.traces.files import read_bytes
-
-    return of_records(read_history(read_bytes(path), cluster=cluster))
 
 
 def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]]") -> HistoryFile:
@@ -105,8 +97,14 @@ FORMATS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
     "swf": swf,
     "sacct": sacct,
     "pbs": pbs,
-    "htcondor": htcondor,
 }
+
+
+REMOVED_FORMATS = {
+    "htcondor": "HTCondor's history is not imported any more: write the jobs that have a limit as "
+    "SWF, and import that.",
+}
+"""What to use instead of formats that earlier releases read."""
 
 
 def read_history(path: str, format_: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
@@ -133,7 +131,6 @@ def read_history(path: str, format_: str, cluster: str | None, zone: tzinfo) -> 
 BEGINNING = 1 << 16
 """Bytes of a file from which its format is seen."""
 
-_CLASSAD = re.compile(rb'"GlobalJobId"\s*:', re.IGNORECASE)
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
 _SACCT = re.compile(r"[^|]*(\|[^|]*){4,}|(.*[,;^\t\x1f])?job(id|idraw)[,;^\t\x1f]", re.IGNORECASE)
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
@@ -150,6 +147,8 @@ def format_of(path: str, wanted: str | None) -> str:
     from simulator.traces.files import STANDARD_STREAM
 
     if wanted is not None:
+        if wanted in REMOVED_FORMATS:
+            raise CommandError(REMOVED_FORMATS[wanted], ExitCode.USAGE)
         if wanted not in FORMATS:
             raise CommandError(
                 f"There is no format {wanted!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
@@ -161,8 +160,8 @@ def format_of(path: str, wanted: str | None) -> str:
     if found is None:
         raise CommandError(
             f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "
-            "(--parsable2 or --json) or condor_history (-json), nor an accounting log of PBS. If "
-            f"it is one of them, say which: --format {' | '.join(FORMATS)}.",
+            "(--parsable2 or --json), nor an accounting log of PBS. If it is one of them, say "
+            f"which: --format {' | '.join(FORMATS)}.",
             ExitCode.USAGE,
         )
     return found
@@ -171,9 +170,7 @@ def format_of(path: str, wanted: str | None) -> str:
 def seen_format(beginning: bytes) -> str | None:
     """The format of a file that begins so; an empty file is an SWF log without jobs."""
     if beginning.lstrip().startswith(b"{"):
-        return "htcondor" if _CLASSAD.search(beginning) else "sacct"
-    if beginning.lstrip().startswith(b"["):
-        return "htcondor"
+        return "sacct"
     text = beginning.decode("utf-8-sig", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):

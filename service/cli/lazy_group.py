@@ -16,6 +16,15 @@ Command = Any
 SHELL_OPTIONS = ("install_completion", "show_completion")
 
 
+REMOVED_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "report": {
+        "--html": "the page of accuracy shows it; --csv and --json are for other programs.",
+        "--mail-dir": "--everybody --csv lists the users and what each has to gain.",
+    },
+}
+"""What to use instead of options that earlier releases had, by command."""
+
+
 class LazyCommand(NamedTuple):
     """A command that has not been imported.
 
@@ -95,6 +104,13 @@ class LazyGroup(TyperGroup):
         if lazy is None:
             return None
         return lazy.stub(cmd_name) if self._lists_only else lazy.load(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is named; an option that is no more is refused."""
+        for option, instead in REMOVED_OPTIONS.get(args[0], {}).items():
+            if any(each.partition("=")[0] == option for each in args[1:]):
+                ctx.fail(f"{option} is no option any more: {instead}")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """List the commands without importing them."""

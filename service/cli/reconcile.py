@@ -114,7 +114,7 @@ def fill(
 ) -> ReconcileCounts:
     """Store the runs of these rows, batch by durable batch."""
     from service.adapters.runs import SkippedError
-    from service.adapters.slurm.sacct_text import read_sacct
+    from service.adapters.sacct_text import read_sacct
 
     runs: list[ReportedCompletion] = []
     left_out: Counter[str] = Counter()

@@ -3,13 +3,11 @@
 import csv
 import getpass
 import io
-import re
 import sys
 import textwrap
 import time
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,13 +24,12 @@ from service.cli.for_users.connection import (
 )
 from service.cli.for_users.times import limit, local, period_of
 from simulator.cli.console import CommandError, ExitCode, cell, out, print_json
-from simulator.reports.words import duration
 
 if TYPE_CHECKING:
     from simulator.replay.remote import Client
 
 MOST_USERS = 1000
-"""Users of one list, and mails of one run."""
+"""Users of one list."""
 
 OWN_COLUMNS = (13, 5, 8, 8, 4, 7, 7, 10, 10)
 USER_COLUMNS = (20, 6, 9, 9, 4, 9, 9)
@@ -62,7 +59,6 @@ class Form(StrEnum):
     TEXT = "text"
     JSON = "json"
     CSV = "csv"
-    HTML = "html"
 
 
 def report(
@@ -77,11 +73,6 @@ def report(
     since: Annotated[str, typer.Option(help="Period up to now, such as 30d, 12h or 2w.")] = "30d",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for a spreadsheet.")] = False,
-    as_html: Annotated[bool, typer.Option("--html", help="Print a page.")] = False,
-    mail_dir: Annotated[
-        Path | None,
-        typer.Option(help="With --everybody: write a text for each user here; nothing is sent."),
-    ] = None,
     url: Url = None,
     token_file: TokenFile = None,
     cluster: ClusterName = None,
@@ -89,18 +80,15 @@ def report(
     """Tell how requests compared with runtimes, by job name, and what request would do.
 
     A token of scope self is good for your own runs. Administrators list the users with most to
-    gain, and let a text be written for each of them.
+    gain.
 
     For example:
 
         walltimed report --since 30d
         walltimed report --account physics --csv
-        walltimed report --everybody --html
-        walltimed report --everybody --mail-dir mails
+        walltimed report --everybody
     """
-    form = form_of(as_json=as_json, as_csv=as_csv, as_html=as_html)
-    if mail_dir is not None and not everybody:
-        raise CommandError("--mail-dir needs --everybody.", ExitCode.USAGE)
+    form = form_of(as_json=as_json, as_csv=as_csv)
     period = {"since": time.time() - period_of(since)}
     with asking(url, token_file) as client:
         name = cluster_of(client, cluster)
@@ -109,24 +97,18 @@ def report(
         else:
             whose = user or (None if account else getpass.getuser())
             answer = of_jobs(client, name, period, user=whose, account=account)
-        if mail_dir is not None:
-            written = write_mails(client, answer, period, mail_dir)
-            out.print(f"{written:,} texts are in {escape(str(mail_dir))}; nothing was sent.")
-            return
     write(answer, form)
 
 
-def form_of(*, as_json: bool, as_csv: bool, as_html: bool) -> Form:
-    """The one form that was asked for.
+def form_of(*, as_json: bool, as_csv: bool) -> Form:
+    """Return the form of the report.
 
     Raises:
-        CommandError: there are several.
+        CommandError: two are asked for.
     """
-    wanted = {Form.JSON: as_json, Form.CSV: as_csv, Form.HTML: as_html}
-    forms = [form for form, is_wanted in wanted.items() if is_wanted]
-    if len(forms) > 1:
-        raise CommandError("Give one of --json, --csv and --html.", ExitCode.USAGE)
-    return forms[0] if forms else Form.TEXT
+    if as_json and as_csv:
+        raise CommandError("Give one of --json and --csv.", ExitCode.USAGE)
+    return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
 
 
 def of_users(
@@ -156,8 +138,6 @@ def write(answer: dict[str, Any], form: Form) -> None:
         print_json(answer)
     elif form is Form.CSV:
         sys.stdout.write(as_table_file(answer))
-    elif form is Form.HTML:
-        sys.stdout.write(as_page(answer))
     else:
         legend = ["", *textwrap.wrap(meaning(answer), 80)] if rows_of(answer) else []
         for text in (*lines_of(answer), *legend):
@@ -179,16 +159,6 @@ def as_table_file(answer: dict[str, Any]) -> str:
     for row in rows_of(answer):
         writer.writerow(cell(row[name]) for name in names)
     return file.getvalue()
-
-
-def as_page(answer: dict[str, Any]) -> str:
-    """The report as a page of its own."""
-    from simulator.reports.page import note, page, preformatted, section
-
-    text = "\n".join(lines_of(answer)[1:])
-    facts = {"cluster": answer["cluster"], "period": period_in(answer)}
-    by = "By user" if "users" in answer else "By job"
-    return page(heading(answer), facts, [section(by, preformatted(text)), note(meaning(answer))])
 
 
 def meaning(answer: dict[str, Any]) -> str:
@@ -276,58 +246,3 @@ def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     first, *others = zip(cells, widths, strict=True)
     name = first[0][: first[1]].ljust(first[1])
     return " ".join([name, *(text.rjust(width) for text, width in others)]).rstrip()
-
-
-def write_mails(
-    client: "Client", answer: dict[str, Any], period: dict[str, float], directory: Path
-) -> int:
-    """Write a text for each user who has something to gain; how many these are."""
-    from simulator.traces.files import write_whole
-
-    directory.mkdir(parents=True, exist_ok=True)
-    written = 0
-    for row in answer["users"]:
-        if not row["user"] or row["gain_hours"] <= 0:
-            continue
-        own = of_jobs(client, answer["cluster"], period, user=row["user"])
-        better = [each for each in own["applications"] if each["suggested_request"] is not None]
-        if better:
-            file = directory / f"{file_name(row['user'])}.txt"
-            write_whole(file, mail(row["user"], own, better))
-            written += 1
-    return written
-
-
-def file_name(user: str) -> str:
-    """A name of its own for each user, that leads nowhere else, whatever the user is called."""
-    return re.sub(r"^\.|[^\w.@-]", _escaped, user)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode())
-
-
-def mail(user: str, own: dict[str, Any], better: Sequence[dict[str, Any]]) -> str:
-    """The text for one user, ready to be sent."""
-    share = round(100 * own["share"])
-    told = [
-        f"  {each['application'] or '(no name)'}: {each['runs']:,} runs asked for "
-        f"{limit(each['usual_request'])}\n    and took {duration(each['usual_runtime'])}; "
-        f"{limit(each['suggested_request'])} would have held {share}% of them."
-        for each in better
-    ]
-    return "\n".join(
-        [
-            f"Subject: Shorter requests for your jobs on {own['cluster']}",
-            "",
-            f"Dear {user},",
-            "",
-            f"from {period_in(own)} your jobs used {percent(own['own'])} of the time",
-            "that they asked for. The scheduler can start a job sooner that asks for less:",
-            "",
-            *told,
-            "",
-            "`walltimed ask job.sh` tells you before you submit when a job would start.",
-            "",
-        ]
-    )

@@ -8,9 +8,8 @@ from io import BytesIO
 
 import structlog
 
-from service.adapters import pbs
+from service.adapters import jobcomp, pbs
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.slurm import jobcomp
 from service.contract.answers import RecordsAnswer
 from service.errors import TooManyClustersError
 from service.metrics import Metrics

@@ -6,7 +6,8 @@ from math import ceil, log10
 
 from msgspec import Struct
 
-from service.adapters.slurm.slurm_fields import MINUTE, prediction_id_of
+from service.adapters.slurm_fields import prediction_id_of
+from service.adapters.values import MINUTE
 from service.slurm_updater.squeue import QueuedJob
 
 LARGEST_SITE_FACTOR = 2_147_483_645

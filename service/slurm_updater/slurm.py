@@ -9,8 +9,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from service.slurm_updater.live_queue import rules_of
-from service.slurm_updater.machine import FORMAT
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
 
 SOFT_LIMIT_SINCE = (25, 5, 4)
@@ -18,6 +16,12 @@ SOFT_LIMIT_SINCE = (25, 5, 4)
 
 SOFT_LIMIT_OPTION = "time_min_as_soft_limit"
 MULTIFACTOR = "priority/multifactor"
+
+POLICY = "conservative"
+"""Slurm's backfill scheduler plans a start for every job that it looks at."""
+
+NODE_FORMAT = "%N|%R|%C"
+"""sinfo's line for each node and partition: node, partition, processors by use."""
 
 _SETTING = re.compile(r"^(\w+)\s*= (.*?)\s*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
@@ -94,7 +98,7 @@ class Slurm:
 
     def shown_nodes(self) -> str:
         """The nodes as sinfo prints them."""
-        printed = self._run("sinfo", "--all", "--noheader", "--Node", f"--format={FORMAT}")
+        printed = self._run("sinfo", "--all", "--noheader", "--Node", f"--format={NODE_FORMAT}")
         return printed.decode("utf-8", "replace")
 
     def site_factors(self) -> dict[str, int]:
@@ -134,3 +138,9 @@ def keeps_limits(version: str, scheduler_parameters: str) -> bool:
     if found is None or SOFT_LIMIT_OPTION not in scheduler_parameters.split(","):
         return False
     return tuple(map(int, found.groups())) >= SOFT_LIMIT_SINCE
+
+
+def rules_of(settings: Mapping[str, str]) -> dict[str, Any]:
+    """How slurmctld schedules, from ``scontrol show config``."""
+    builtin = settings.get("SchedulerType") == "sched/builtin"
+    return {"policy": "fcfs" if builtin else POLICY, "plans_by": "requests"}

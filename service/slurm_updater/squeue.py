@@ -1,18 +1,43 @@
-"""The queue as ``squeue --json`` shows it (21.08 to 26.05), and what scontrol calls its jobs."""
+"""Read the queue as ``squeue --json`` shows it (21.08 to 26.05).
+
+``read_queue`` gives the jobs that the updater may change, ``read_live_queue`` all jobs that run or
+wait, held ones too, as the service takes them.
+"""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
+from msgspec.structs import replace
 
-from predictors.jobs import Submission
-from service.adapters.slurm.slurm_fields import KIBIBYTES_PER_MEBIBYTE, MINUTE, Jobs, queue_of
-from service.adapters.values import count, number, text
+from predictors.jobs import LONGEST, MOST_MEMORY, Submission
+from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, Jobs, queue_of
+from service.adapters.values import MINUTE, count, number, text
+from simulator.replay.remote import fields_of
 
 LONGEST_TARGET = 100_000
 """Characters; Linux takes no argument of more than 128 KiB."""
+
+NO_LIMIT = 365 * 24 * 3600.0
+"""Stands for a limit that a job does not have, in seconds."""
+
+MOST_TASKS = 1000
+"""Waiting tasks of one array that are shown; the others would make the queue endless."""
+
+RUNNING = frozenset({"RUNNING", "CONFIGURING", "SUSPENDED"})
+
+NOT_ITS_TURN = (
+    "JobHeld",
+    "Dependency",
+    "BeginTime",
+    "Partition",
+    "BadConstraints",
+    "Invalid",
+    "ReqNodeNotAvail",
+)
+"""How the reasons begin of jobs that wait for something else than their turn."""
 
 _TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
@@ -31,6 +56,7 @@ class Shown(Struct, gc=False):
     het_job_id: Any = None
     het_job_offset: Any = None
     job_state: Any = None
+    state_reason: Any = None
     priority: Any = None
     time_limit: Any = None
     time_minimum: Any = None
@@ -77,16 +103,21 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
         return int(self.submission.requested_walltime // MINUTE)
 
 
-def raw_jobs(body: bytes) -> list[Raw]:
-    """The jobs that ``squeue --json`` prints, each still undecoded.
+def shown_jobs(body: bytes) -> Iterator[Shown]:
+    """Decode the jobs that ``squeue --json`` prints; a job that cannot be read is left out.
 
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
     try:
-        return msgspec.json.decode(body, type=Jobs).jobs
+        jobs = msgspec.json.decode(body, type=Jobs).jobs
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as broken:
         raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
+    for raw in jobs:
+        try:
+            yield msgspec.json.decode(raw, type=Shown)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            continue
 
 
 def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
@@ -97,18 +128,15 @@ def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
-    for raw in raw_jobs(body):
-        try:
-            job = _job(msgspec.json.decode(raw, type=Shown), cluster)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            continue
+    for shown in shown_jobs(body):
+        job = _job(shown, cluster)
         if job is not None:
             yield job
 
 
 def _job(shown: Shown, cluster: str) -> QueuedJob | None:
-    states = shown.job_state if isinstance(shown.job_state, list) else [shown.job_state]
-    waits, runs = states == ["PENDING"], states == ["RUNNING"]
+    states = states_of(shown)
+    waits, runs = states == {"PENDING"}, states == {"RUNNING"}
     is_held = waits and number(shown.priority) == 0
     submission, target = submission_of(shown, cluster), _target(shown)
     started = number(shown.start_time) if runs else None
@@ -160,9 +188,9 @@ def _target(shown: Shown) -> str | None:
     The number of an array is also that of its running tasks, and the number of a het job that of
     all its components.
     """
-    array, task = number(shown.array_job_id), number(shown.array_task_id)
-    if array and task is not None:
-        return f"{array:.0f}_{task:.0f}"
+    array = number(shown.array_job_id)
+    if task := _array_task(shown):
+        return task
     if array and shown.array_task_string:
         tasks = tasks_of(shown.array_task_string)
         return f"{array:.0f}_[{tasks}]" if tasks else None
@@ -199,3 +227,100 @@ def _faithful(comment: Any) -> str | None:
         return ""
     is_faithful = isinstance(comment, str) and comment.isprintable() and "\ufffd" not in comment
     return comment if is_faithful else None
+
+
+def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]]:
+    """The jobs as fields of ``PUT /v1/queues``: waiting ones in the order of their priority.
+
+    Raises:
+        UnreadableQueueError: it is not what ``squeue --json`` prints.
+    """
+    running: list[dict[str, Any]] = []
+    waiting: list[tuple[float, float, dict[str, Any]]] = []
+    for shown in shown_jobs(body):
+        submission = _limited(shown, cluster)
+        if submission is None:
+            continue
+        states = states_of(shown)
+        if states & RUNNING and (started := number(shown.start_time)):
+            running.append({**fields(shown, submission), "start_time": started})
+        elif "PENDING" in states:
+            priority = number(shown.priority) or 0.0
+            waiting += [
+                (-priority, submission.submit_time, each)
+                for each in _waiting(shown, submission, is_held=priority == 0)
+            ]
+    waiting.sort(key=lambda each: each[:2])
+    return {"running": running, "waiting": [job for _, _, job in waiting]}
+
+
+def states_of(shown: Shown) -> frozenset[str]:
+    """The states of a job: one up to 22.05, several from 23.02 on."""
+    states = shown.job_state if isinstance(shown.job_state, list) else [shown.job_state]
+    return frozenset(state for state in states if isinstance(state, str))
+
+
+def fields(shown: Shown, submission: Submission) -> dict[str, Any]:
+    """A job without its cluster, called as ``squeue`` calls it."""
+    known = fields_of(replace(within_bounds(submission), job_id=name_of(shown)))
+    known.pop("cluster")
+    return known
+
+
+def within_bounds(submission: Submission) -> Submission:
+    """The submission with no longer request, and no more memory, than the service takes.
+
+    Whoever asks for more would else keep the whole queue from being taken.
+    """
+    memory = submission.requested_memory
+    return replace(
+        submission,
+        requested_walltime=min(submission.requested_walltime, LONGEST),
+        requested_memory=None if memory is None else min(memory, MOST_MEMORY),
+    )
+
+
+def name_of(shown: Shown) -> str:
+    """Of a task of an array the array and the task, else the job's number."""
+    return _array_task(shown) or text(shown.job_id) or ""
+
+
+def _array_task(shown: Shown) -> str | None:
+    """Return array and task of a task of an array, such as ``17_4``."""
+    array, task = number(shown.array_job_id), number(shown.array_task_id)
+    return f"{array:.0f}_{task:.0f}" if array and task is not None else None
+
+
+def _limited(shown: Shown, cluster: str) -> Submission | None:
+    """The submission; a job without a limit has a very long one."""
+    found = submission_of(shown, cluster)
+    if found is not None or number(shown.time_limit):
+        return found
+    minutes = NO_LIMIT / MINUTE
+    return submission_of(replace(shown, time_limit=minutes), cluster)
+
+
+def _waiting(shown: Shown, submission: Submission, *, is_held: bool) -> Iterator[dict[str, Any]]:
+    """A waiting job, or the waiting tasks of an array."""
+    reason = text(shown.state_reason)
+    job = fields(shown, submission)
+    job["held"] = is_held or (reason or "").startswith(NOT_ITS_TURN)
+    if reason:
+        job["reason"] = reason
+    tasks = _waiting_tasks(shown)
+    if not tasks:
+        yield job
+        return
+    array = number(shown.array_job_id) or 0
+    for task in tasks[:MOST_TASKS]:
+        yield {**job, "job_id": f"{array:.0f}_{task}"}
+
+
+def _waiting_tasks(shown: Shown) -> list[int]:
+    """The tasks of an array that wait as one job."""
+    written = tasks_of(shown.array_task_string) if shown.array_task_string else None
+    found: list[int] = []
+    for part in written.split(",") if written else ():
+        first, _, last = part.partition("-")
+        found += range(int(first), min(int(last or first), int(first) + MOST_TASKS) + 1)
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from pydantic import ValidationError
 
+from service.adapters.values import walltime
 from service.contract.bodies import refusal
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
@@ -13,8 +14,6 @@ from service.errors import RequestError
 from service.operations.queues.what_if import WhatIf
 from service.web.frame import Visitor
 from service.web.wording import duration, share
-
-WALLTIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,6})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 
 OBSTACLES = {
     "no-queue": "no queue was handed over for this cluster",
@@ -105,25 +104,17 @@ def _whole(text: str) -> int:
 
 
 def seconds_of(text: str) -> float:
-    """A walltime as Slurm takes it: 90 (minutes), 1:30:00 or 1-06:00:00.
+    """Return the seconds of a walltime as Slurm takes it: 90 (minutes), 1:30:00 or 1-06:00:00.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no walltime.
     """
-    match = WALLTIME.fullmatch(text.strip())
-    if match is None:
+    seconds = walltime(text.strip())
+    if seconds is None:
         raise ValueError(
             f"{text.strip()!r} is no walltime: write 90 (minutes), 1:30:00 or 2-00:00."
         )
-    days, first, second, third = (int(part) if part else None for part in match.groups())
-    if days is not None or third is not None:
-        hours, minutes, rest = first, second, third
-    else:
-        hours, minutes, rest = 0, first, second
-    seconds = ((days or 0) * 24 + (hours or 0)) * 3600 + (minutes or 0) * 60 + (rest or 0)
-    if not seconds:
-        raise ValueError("A walltime is longer than nothing.")
-    return float(seconds)
+    return seconds
 
 
 def rows(answer: WhatIfAnswer) -> list[RequestRow]:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.adapters import pbs
+from service.adapters import jobcomp, pbs, sacct_json, sacct_text
 from service.adapters.runs import SkippedError
-from service.adapters.slurm import jobcomp, sacct_json, sacct_text
 from service.store import ReportedCompletion
 
 DATA = Path(__file__).parents[2] / "data"

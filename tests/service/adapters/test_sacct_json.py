@@ -7,7 +7,7 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.slurm.sacct_json import completion_of, read_sacct_json
+from service.adapters.sacct_json import completion_of, read_sacct_json
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 SHAPES = ["22.05", "24.11", "26.05"]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from predictors.jobs import Status
+from service.adapters.jobcomp import completion_of
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.slurm.jobcomp import completion_of
-from service.adapters.slurm.slurm_fields import status_of
+from service.adapters.slurm_fields import status_of
 
 DATA = Path(__file__).parents[2] / "data" / "slurm" / "jobcomp.jsonl"
 CASES = {

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from predictors.jobs import Status
+from service.adapters.jobcomp import completion_of
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.slurm.jobcomp import completion_of
-from service.adapters.slurm.sacct_json import read_sacct_json
-from service.adapters.slurm.sacct_text import read_sacct
+from service.adapters.sacct_json import read_sacct_json
+from service.adapters.sacct_text import read_sacct
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
 LOCAL = timezone(timedelta(hours=3))

@@ -149,3 +149,9 @@ def test_reconcile_says_why_sacct_failed(walltimed, tmp_path):
     assert "slurmdbd is down" in told
     code, _ = walltimed("reconcile", "--sacct", str(tmp_path / "missing"))
     assert code == 2
+
+
+def test_a_format_that_is_no_more_names_what_to_use(walltimed, tmp_path):
+    code, complained = walltimed("import", "--format", "htcondor", tmp_path / "history.json")
+    assert code == 2
+    assert "SWF" in complained

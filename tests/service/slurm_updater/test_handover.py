@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from service.contract.queue_bodies import QueueBody
-from service.slurm_updater.handover import NOT_ALLOWED, Handover
-from service.slurm_updater.live_queue import NO_LIMIT, read_live_queue, rules_of
-from service.slurm_updater.machine import pools_of, read_nodes
-from service.slurm_updater.slurm import Site
+from service.slurm_updater.handover import NOT_ALLOWED, Handover, pools_of, read_nodes
+from service.slurm_updater.slurm import Site, rules_of
+from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
 from simulator.replay.remote import RemoteError
 
 SHOWN = Path(__file__).parents[2] / "data" / "slurm" / "squeue_22.05.json"

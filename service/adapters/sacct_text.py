@@ -11,8 +11,8 @@ from datetime import UTC, tzinfo
 from itertools import chain, combinations, pairwise
 
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.slurm.sacct_rows import completion_of
-from service.adapters.slurm.slurm_fields import STATES, UNFINISHED
+from service.adapters.sacct_rows import completion_of
+from service.adapters.slurm_fields import STATES, UNFINISHED
 from service.store import ReportedCompletion
 
 # fmt: off

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from datetime import tzinfo
 
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.slurm_fields import (
-    MINUTE,
+from service.adapters.slurm_fields import (
     prediction_id_of,
     queue_of,
+    requested_limit,
     requested_memory,
     status_of,
     trackable_resources,
 )
-from service.adapters.slurm.submit_line import requested_limit
-from service.adapters.values import clock, count, moment, number, text
+from service.adapters.values import MINUTE, clock, count, moment, number, text
 from service.store import ReportedCompletion
 
 _GIVEN = frozenset({"alloctres", "allocnodes", "nodelist"})

@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from service.adapters.documents import decoded
-from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.slurm_fields import (
+from service.adapters.runs import Reason, SkippedError, decoded, ended_run
+from service.adapters.slurm_fields import (
     prediction_id_of,
     queue_of,
     status_of,

@@ -7,18 +7,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from service.adapters.documents import decoded
-from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.slurm.slurm_fields import (
+from service.adapters.runs import Reason, SkippedError, decoded, ended_run
+from service.adapters.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
-    MINUTE,
     Jobs,
     prediction_id_of,
     queue_of,
+    requested_limit,
     status_of,
 )
-from service.adapters.slurm.submit_line import requested_limit
-from service.adapters.values import count, moment, number, text
+from service.adapters.values import MINUTE, count, moment, number, text
 from service.store import ReportedCompletion
 
 

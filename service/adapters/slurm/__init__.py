@@ -1,1 +1,0 @@
-"""Slurm's records: jobcomp documents, and what sacct prints."""
