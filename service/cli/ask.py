@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.for_users.connection import (
+from service.cli.connection import (
     ClusterName,
     TokenFile,
     Url,
@@ -16,8 +16,8 @@ from service.cli.for_users.connection import (
     cluster_of,
     queue_path,
 )
-from service.cli.for_users.job_script import request_in
-from service.cli.for_users.times import limit, moment, spoken
+from service.cli.job_script import request_in
+from service.cli.times import limit, moment, spoken
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from service.cli.for_users.connection import asked, token_of
+from service.cli.connection import asked, token_of
 from service.cli.options import (
     LONGEST_SECONDS,
     MOST_DAYS,

@@ -2,30 +2,51 @@
 
 import csv
 import time
+from collections import defaultdict
 from contextlib import closing
 from enum import StrEnum
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.for_users.times import period_of
+from predictors.jobs import Completion, Status
 from service.cli.options import DatabaseUrl, load_settings
 from service.cli.stores import ready
+from service.cli.times import period_of
 from simulator.cli.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err, missing
 from simulator.cli.options import ConfigFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from predictors.jobs import Completion
+    from collections.abc import Iterable, Iterator
 
 AT_ONCE = 50_000
 """Rows of a group in a Parquet file."""
 
 FOREVER = 1e11
 """Unix seconds after every run."""
+
+COLUMNS = (
+    *("cluster", "job_id", "user", "group", "project", "queue", "application"),
+    *("requested_walltime", "requested_processors", "requested_memory"),
+    *("submit_time", "start_time", "end_time", "runtime", "status"),
+)
+
+_OF_THE_RUN = frozenset({"start_time", "end_time", "runtime"})
+
+STATUSES = {
+    Status.COMPLETED: 1,
+    Status.FAILED: 0,
+    Status.TIMEOUT: 0,
+    Status.OUT_OF_MEMORY: 0,
+    Status.NODE_FAIL: 0,
+    Status.CANCELLED: 5,
+    Status.PREEMPTED: 0,
+    Status.UNKNOWN: -1,
+}
+
+KINDS = ("user", "group", "application", "queue")
 
 
 class Form(StrEnum):
@@ -138,9 +159,6 @@ def one_cluster(clusters: list[str], named: str | None) -> str:
 
 def write_text(runs: "Iterator[Completion]", out: IO[str], swf_of: str | None) -> None:
     """Write SWF of a cluster, else CSV; what is unknown is empty there."""
-    from service.exports.export_columns import COLUMNS, row_of
-    from service.exports.swf import swf_lines
-
     if swf_of is not None:
         out.writelines(f"{line}\n" for line in swf_lines(runs, swf_of))
         return
@@ -167,8 +185,6 @@ def write_parquet(runs: "Iterator[Completion]", output: Path) -> None:
         CommandError: pyarrow is not installed.
     """
     arrow, parquet = pyarrow()
-    from service.exports.export_columns import COLUMNS, row_of
-
     numbers = {"requested_processors": arrow.int64()} | dict.fromkeys(
         ("requested_walltime", "requested_memory", "submit_time", "start_time", "end_time",
          "runtime"), arrow.float64()
@@ -192,3 +208,80 @@ def pyarrow() -> tuple[Any, Any]:
     except ImportError as error:
         raise CommandError(missing("pyarrow"), ExitCode.USAGE) from error
     return pa, parquet
+
+
+def row_of(run: Completion) -> tuple[object, ...]:
+    """A run as a row; what is unknown is None."""
+    return tuple(_value(run, name) for name in COLUMNS)
+
+
+def _value(run: Completion, name: str) -> object:
+    if name == "status":
+        return run.status.value
+    return getattr(run if name in _OF_THE_RUN else run.submission, name)
+
+
+class Numbers:
+    """A number for each name, from 1; -1 for none."""
+
+    def __init__(self) -> None:
+        self._next = count(1)
+        self._known: defaultdict[str, int] = defaultdict(lambda: next(self._next))
+
+    def of(self, name: str | None) -> int:
+        """The number of a name."""
+        return -1 if name is None else self._known[name]
+
+
+def swf_lines(runs: "Iterable[Completion]", cluster: str, zone: str = "UTC") -> "Iterator[str]":
+    """The lines of a log; the runs must come in the order of their submission.
+
+    Args:
+        runs: of one cluster.
+        cluster: its name.
+        zone: of the times in the head.
+    """
+    numbers = {kind: Numbers() for kind in KINDS}
+    begin: float | None = None
+    for job, run in enumerate(runs, start=1):
+        if begin is None:
+            begin = float(int(run.submission.submit_time))
+            yield from _head(cluster, begin, zone)
+        yield _line(job, run, begin, numbers)
+
+
+def _head(cluster: str, begin: float, zone: str) -> "Iterator[str]":
+    yield "; Version: 2.2"
+    yield f"; Computer: {cluster}"
+    yield f"; UnixStartTime: {begin:.0f}"
+    yield f"; TimeZoneString: {zone}"
+    yield "; Note: exported by walltimed; users, groups, names and queues are numbers"
+
+
+def _line(job: int, run: Completion, begin: float, numbers: dict[str, Numbers]) -> str:
+    asked = run.submission
+    processors = asked.requested_processors or -1
+    submit = asked.submit_time - begin
+    fields = [
+        job,
+        submit,
+        max(0.0, run.start_time - asked.submit_time),
+        run.runtime,
+        processors,
+        -1,  # mean CPU time
+        -1,  # used memory
+        processors,
+        asked.requested_walltime,
+        -1 if asked.requested_memory is None else asked.requested_memory,
+        STATUSES[run.status],
+        *(numbers[kind].of(getattr(asked, kind)) for kind in KINDS),
+        -1,  # partition
+        -1,  # preceding job
+        -1,  # think time
+    ]
+    return " ".join(shortest(field) for field in fields)
+
+
+def shortest(value: float) -> str:
+    """A number without a fraction that it does not have."""
+    return str(int(value)) if float(value).is_integer() else repr(round(value, 3))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.for_users.connection import (
+from service.cli.connection import (
     ClusterName,
     TokenFile,
     Url,
@@ -17,8 +17,8 @@ from service.cli.for_users.connection import (
     path_to,
     queue_path,
 )
-from service.cli.for_users.times import limit, moment
 from service.cli.options import LONGEST_SECONDS
+from service.cli.times import limit, moment
 from simulator.cli.console import CommandError, err, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.for_users.connection import (
+from service.cli.connection import (
     ClusterName,
     TokenFile,
     Url,
@@ -22,7 +22,7 @@ from service.cli.for_users.connection import (
     cluster_of,
     path_to,
 )
-from service.cli.for_users.times import limit, local, period_of
+from service.cli.times import limit, local, period_of
 from simulator.cli.console import CommandError, ExitCode, cell, out, print_json
 
 if TYPE_CHECKING:

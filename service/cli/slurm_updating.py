@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from predictors.jobs import LONGEST
-from service.cli.for_users.connection import token_of
+from service.cli.connection import token_of
 from service.cli.options import LONGEST_SECONDS, load_settings
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 from simulator.cli.console import CommandError, ExitCode, err, out, print_json

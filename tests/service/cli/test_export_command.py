@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 from runs import a_run, reported
 
-from service.exports import export_columns
+from service.cli import export
 from service.store import open_store
 from simulator.traces.swf import read_swf
 
@@ -130,7 +130,7 @@ def test_an_export_that_is_broken_off_leaves_the_file_of_before(
     def broken(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(export_columns, "row_of", broken)
+    monkeypatch.setattr(export, "row_of", broken)
     assert walltimed("export", "-o", tmp_path / name, "-d", history)[0] == 130
     assert (tmp_path / name).read_text() == "of yesterday"
     assert not [*tmp_path.glob(".*")]

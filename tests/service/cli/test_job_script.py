@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from service.cli.for_users.job_script import request_in
-from service.cli.for_users.times import limit, moment, seconds_of, spoken
+from service.cli.job_script import request_in
+from service.cli.times import limit, moment, seconds_of, spoken
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name=train -t 2-00:00:00

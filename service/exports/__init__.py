@@ -1,1 +1,0 @@
-"""Files that the history is exported to: CSV, Parquet and SWF."""
