@@ -141,11 +141,10 @@ class Settings(BaseSettings):
         description="File with a secret key: names of users, groups, projects and jobs are stored "
         "as keyed hashes only.",
     )
-    tuning: Literal["automatic", "on-request", "elsewhere"] = Field(
+    tuning: Literal["automatic", "on-request"] = Field(
         "automatic",
-        description="When rounds of tuning are held: automatic: whenever enough jobs have ended, "
-        "in a process of lowest priority; on-request: when a caller asks; elsewhere: only by "
-        "`walltimed tune --follow`.",
+        description="When the service runs rounds of tuning, in a process of lowest priority: "
+        "automatic: whenever enough jobs have ended; on-request: when a caller asks.",
     )
     tuning_plan: dict[str, Any] = Field(
         default_factory=dict,
@@ -240,6 +239,16 @@ class Settings(BaseSettings):
             file,
             InitSettingsSource(settings_cls, {"config": named}),
         )
+
+    @field_validator("tuning", mode="before")
+    @classmethod
+    def no_rounds_elsewhere(cls, value: object) -> object:
+        """Refuse a value of earlier releases."""
+        if value == "elsewhere":
+            raise ValueError(
+                "elsewhere is gone: set on-request, and run `walltimed tune --due` under a timer."
+            )
+        return value
 
     @field_validator("config", "unix_socket", "users_socket", "pseudonym_key_file", mode="before")
     @classmethod

@@ -12,7 +12,6 @@ EXPECTED: Mapping[str, ExitCode] = {
     "service.store.store_errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
     "service.store.store_errors.StoreFullError": ExitCode.UNAVAILABLE,
     "service.store.store_errors.StoreError": ExitCode.FAILED,
-    "service.store.store_errors.TuningLostError": ExitCode.FAILED,
     "service.errors.InvalidFieldError": ExitCode.USAGE,
     "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
     "simulator.traces.files.DamagedFileError": ExitCode.USAGE,

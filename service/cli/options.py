@@ -151,8 +151,7 @@ def check_parameters(settings: "Settings") -> None:
         plan = TuningPlan(**settings.tuning_plan)
     except (TypeError, ValueError) as error:
         raise CommandError(f"Setting tuning_plan: {error}", ExitCode.USAGE) from error
-    if settings.tuning != "elsewhere":
-        check_available(plan.search)
+    check_available(plan.search)
 
 
 def check_plan(settings: "Settings") -> None:

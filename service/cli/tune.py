@@ -1,34 +1,57 @@
 """``walltimed tune``: runs rounds of tuning in this process."""
 
-import os
-import signal
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec.structs import replace
-from rich.markup import escape
-from rich.table import Table
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.options import DatabaseUrl, check_plan, load_settings
 from service.cli.stores import ready
 from simulator.cli import options as values
-from simulator.cli.console import CommandError, ExitCode, err, out, print_json, progress_bar
+from simulator.cli.console import CommandError, ExitCode, out, print_json, progress_bar
 from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
-    from predictors.tuning.adopting import Change
-    from predictors.tuning.cluster_round import ClusterRound
+    from collections.abc import Iterable
+
     from predictors.tuning.plan import TuningPlan
-    from predictors.tuning.round import Round, Trial
     from predictors.tuning.search import Progress as SearchProgress
     from service.settings import Settings
     from service.store import Store, Tuning
 
-LOOK_SECONDS = 5.0
-"""Seconds after which ``--follow`` looks again for a round to run."""
+
+ONLY_SETTINGS = ("--fitness", "--generations", "--population", "--distance", "--weights")
+"""Options of earlier releases for parts of a plan."""
+
+
+def refuse_follow(value: bool) -> None:  # noqa: FBT001 - the signature of an option's callback
+    """Refuse the option --follow.
+
+    Raises:
+        CommandError: the message names what to use instead.
+    """
+    if value:
+        raise CommandError(
+            "There is no --follow: the service runs rounds by itself, and `walltimed tune --due` "
+            "under a timer runs them elsewhere.",
+            ExitCode.USAGE,
+        )
+
+
+def refuse_part(value: str | None) -> None:
+    """Refuse an option for a part of the plan that is a setting only.
+
+    Raises:
+        CommandError: the message names what to use instead.
+    """
+    if value is not None:
+        raise CommandError(
+            "This part of a plan is set by the setting tuning_plan, for example "
+            """WALLTIMED_TUNING_PLAN='{"population": 30}' walltimed tune""",
+            ExitCode.USAGE,
+        )
 
 
 def tune(
@@ -37,36 +60,24 @@ def tune(
     penalty: Annotated[
         float | None, typer.Option(help="Price of underestimating: MAE * (1 + penalty * share).")
     ] = None,
-    fitness: Annotated[
-        str | None,
-        typer.Option(
-            help="product, or sum: MAE + penalty * share * 3600 s.",
-            autocompletion=values.one_of(values.FITNESSES),
-        ),
-    ] = None,
     search: Annotated[
         str | None,
         typer.Option(help="genetic or exhaustive.", autocompletion=values.one_of(values.SEARCHES)),
     ] = None,
-    generations: Annotated[int | None, typer.Option(help="Of the genetic search, at most.")] = None,
-    population: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
-    distance: Annotated[
-        str | None,
+    due: Annotated[
+        bool,
         typer.Option(
-            help="euclidean or manhattan.", autocompletion=values.one_of(values.DISTANCES)
+            "--due", help="Run the rounds that are due or were asked for, of all clusters."
         ),
-    ] = None,
-    weights: Annotated[
-        tuple[float, float, float] | None,
-        typer.Option(help="Of processors, request and memory in the distance."),
-    ] = None,
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what a round would look at; run none.")
     ] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Run all due and requested rounds until ctrl-C.")
-    ] = False,
+    _follow: Annotated[bool, typer.Option("--follow", hidden=True, callback=refuse_follow)] = False,
+    _part: Annotated[
+        str | None, typer.Option(*ONLY_SETTINGS, hidden=True, callback=refuse_part)
+    ] = None,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,
@@ -76,48 +87,31 @@ def tune(
     A round proposes parameters of knn, weights of attention, the price that reaches the site's
     underestimation rate, and the method that auto answers with. It does not see the newest jobs
     meanwhile. What beats what is in force on the newest jobs by more than noise is used by every
-    running service within seconds; what loses there later is dropped. With --follow this process
-    runs the rounds of all clusters, on the service's machine or on another. The service's setting
-    `tuning` is then `elsewhere`.
+    running service within seconds; what loses there later is dropped. A history has one round at a
+    time, whichever process runs it. The setting `tuning_plan` has further parts of the plan.
 
     For example:
 
         walltimed tune
         walltimed tune --penalty 4 --search genetic --json
-        walltimed tune --follow -d postgresql+psycopg://walltimed@db/walltimed
+        walltimed tune --due -d postgresql+psycopg://walltimed@db/walltimed
     """
     from predictors.tuning.search import check_available
 
     settings = load_settings(database_url=database_url, config=file)
-    plan = plan_of(
-        settings,
-        penalty=penalty,
-        fitness=fitness,
-        search=search,
-        generations=generations,
-        population=population,
-        seed=seed,
-        distance=distance,
-        weights=weights,
-    )
+    plan = plan_of(settings, penalty=penalty, search=search, seed=seed)
     check_available(plan.search)
     with ready(settings) as store:
         if dry_run:
             show_plan(store, cluster, plan, as_json=as_json)
-            return
-        if follow:
-            follow_rounds(store, settings, plan)
-            return
-        tuning = taken(store, cluster, plan)
-        found = run_shown(store, settings, tuning, quiet=as_json)
-    if as_json:
-        print_json(found.as_dict())
-        return
-    if found.knn is not None:
-        show(found.knn)
-    for change in found.changes:
-        if change.subject != "knn":
-            out.print(sentence(change), soft_wrap=True)
+        elif due:
+            show(run_due(store, settings, plan), as_json=as_json)
+        else:
+            ended = run_one(store, settings, cluster, plan, quiet=as_json)
+            if as_json:
+                print_json(ended.outcome)
+            else:
+                show([ended], as_json=False)
 
 
 def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool) -> None:
@@ -149,7 +143,7 @@ def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool
 
 
 def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
-    """The plan of the settings, changed by options.
+    """Return the plan of the settings, changed by options.
 
     Raises:
         CommandError: the plan makes no sense.
@@ -164,140 +158,63 @@ def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
         raise CommandError(f"The plan is refused: {error}", ExitCode.USAGE) from error
 
 
-def taken(store: "Store", cluster: str, plan: "TuningPlan") -> "Tuning":
-    """A round that this process has taken.
+def run_one(
+    store: "Store", settings: "Settings", cluster: str, plan: "TuningPlan", *, quiet: bool
+) -> "Tuning":
+    """Run a round of one cluster with a progress bar, and return it ended.
 
     Raises:
         CommandError: the history is too short, or another process runs a round.
     """
     from predictors.tuning.plan import TooShortHistoryError
-
-    try:
-        asked = store.tunings.ask(cluster, plan, "command", time.time())
-    except TooShortHistoryError as error:
-        raise CommandError(str(error)) from error
-    tuning = store.tunings.take(asked.tuning_id, time.time())
-    if tuning is None:
-        raise CommandError(f"The round {asked.tuning_id} of this cluster is running already.")
-    return tuning
-
-
-def run_shown(
-    store: "Store", settings: "Settings", tuning: "Tuning", *, quiet: bool
-) -> "ClusterRound":
-    """Run a round with a progress bar; give an interrupted round back."""
     from service.worker.tuning.rounds import run_round
 
-    with progress_bar("steps", quiet=quiet) as bar:
-        task = bar.add_task(f"tuning {tuning.cluster}", total=None)
-
-        def advance(progress: "SearchProgress") -> None:
-            bar.update(task, completed=progress.step, total=progress.steps)
-
+    with store.tunings.lock() as is_held:
+        if not is_held:
+            raise CommandError("Another process runs a round of tuning: try again when it ended.")
         try:
-            found = run_round(store, tuning, settings, report=advance)
-        except BaseException:
-            store.tunings.give_back(tuning, time.time())
-            raise
-    if found is None:
-        raise CommandError("The history is too short to tune on.")
-    return found
+            tuning = store.tunings.ask(cluster, plan, "command", time.time())
+        except TooShortHistoryError as error:
+            raise CommandError(str(error)) from error
+        with progress_bar("steps", quiet=quiet) as bar:
+            task = bar.add_task(f"tuning {cluster}", total=None)
 
+            def advance(progress: "SearchProgress") -> None:
+                bar.update(task, completed=progress.step, total=progress.steps)
 
-def follow_rounds(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
-    """Run rounds until SIGTERM or ctrl-C; another process may then run an interrupted round.
-
-    A round that fails, or a store that is away, is told, and the next look comes as ever.
-    """
-    from service.store import StoreFullError, StoreUnavailableError, TuningLostError
-    from service.worker.priority import LOWEST_PRIORITY
-
-    os.nice(LOWEST_PRIORITY)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    err.print("Following the history; ctrl-C ends it.")
-    told = ""
-    with suppress(KeyboardInterrupt):
-        while True:
             try:
-                run_waiting(store, settings, plan)
-                told = ""
-            except (CommandError, StoreUnavailableError, StoreFullError, TuningLostError) as error:
-                if str(error) != told:
-                    err.print(escape(f"{error} This will look again."), soft_wrap=True)
-                told = str(error)
-            time.sleep(LOOK_SECONDS)
+                run_round(store, tuning, settings, report=advance)
+            except KeyboardInterrupt:
+                store.tunings.fail(tuning, "The command was interrupted.", time.time())
+                raise
+    ended = store.tunings.find(tuning.tuning_id)
+    if ended is None or ended.error:
+        raise CommandError(ended.error if ended and ended.error else "The round was deleted.")
+    return ended
 
 
-def run_waiting(store: "Store", settings: "Settings", plan: "TuningPlan") -> None:
-    """Run every round that is due or was asked for.
+def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterable[Tuning]":
+    """Run the rounds of all clusters that are due or were asked for; none if a process does."""
+    from service.worker.tuning.rounds import ask_for_due_rounds, run_open_rounds
 
-    Raises:
-        CommandError: the history is too short for one.
-        StoreError: the store cannot be used.
-        TuningLostError: a round was given to another process.
-    """
-    from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
-
-    if settings.tuning != "on-request":
-        ask_for_due_rounds(store.tunings, store.clusters(), plan, time.time())
-    for waiting in waiting_rounds(store.tunings, time.time()):
-        tuning = store.tunings.take(waiting.tuning_id, time.time())
-        if tuning is not None:
-            run_shown(store, settings, tuning, quiet=False)
+    ask_for_due_rounds(store.tunings, store.clusters(), plan, time.time())
+    return run_open_rounds(store, settings)
 
 
-def show(found: "Round") -> None:
-    """Print the former parameters, those that were found, and which are in force now."""
-    heads = ("", "N", "K", "alpha", "beta", "train error", "under", "test error", "under")
-    table = Table(*heads, box=None, header_style="bold")
-    for name, trial in (("before", found.before), ("after", found.after)):
-        table.add_row(name, *cells(trial))
-    out.print(table)
-    for name, trial in (("before", found.before), ("after", found.after)):
-        out.print(f"template {name}: {'+'.join(trial.parameters.template) or 'none'}")
-    verdict = "adopted" if found.adopted else "not adopted: no better on the test jobs"
-    out.print(
-        f"{verdict}; {found.evaluations:,} sets of parameters on {found.training_jobs:,} jobs, "
-        f"tested on {found.test_jobs:,} later ones"
-    )
+def show(ended: "Iterable[Tuning]", *, as_json: bool) -> None:
+    """Print what each round did about each subject."""
+    from service.operations.tuning import answer_of
+    from service.web.rounds_page import change_row
 
-
-def sentence(change: "Change") -> str:
-    """What a round did about one subject besides knn."""
-    if change.action == "dropped" and change.review is not None:
-        return (
-            f"{change.subject}: dropped, {told(change.before)} has lost {-change.review.gain:.1%} "
-            f"on {change.review.cases:,} jobs since; {told(change.after)} is back"
-        )
-    if change.verdict is None:
-        return f"{change.subject}: {told(change.before)} kept, nothing better is known"
-    verdict = change.verdict
-    noise = "" if verdict.error is None else f" ± {verdict.error:.1%}"
-    return (
-        f"{change.subject}: {told(change.after)} {change.action.replace('kept', 'not adopted')}, "
-        f"{verdict.gain:+.1%}{noise} on {verdict.cases:,} later jobs"
-    )
-
-
-def told(content: Any) -> str:
-    """What is in force, or was proposed, in a word."""
-    if isinstance(content, dict):
-        return f"weights {content['weights']}"
-    return f"{content}"
-
-
-def cells(trial: "Trial") -> list[str]:
-    """Parameters and errors as a row of the table."""
-    from simulator.reports.words import duration
-
-    given, training, test = trial.parameters, trial.training, trial.test
-    return [
-        f"{given.history}",
-        f"{given.neighbours}",
-        f"{given.alpha:.3g}",
-        f"{given.beta:.3g}",
-        duration(training.mean_absolute_error),
-        f"{training.underestimation_rate:.1%}",
-        duration(test.mean_absolute_error),
-        f"{test.underestimation_rate:.1%}",
-    ]
+    if as_json:
+        print_json({"tunings": [answer_of(each) for each in ended]})
+        return
+    for each in ended:
+        out.print(f"{each.cluster}: {each.error or 'the round is done'}", soft_wrap=True)
+        for change in map(change_row, answer_of(each).changes):
+            out.print(
+                f"  {change.subject}: {change.action}, {change.gain}; before: {change.before}; "
+                f"proposed: {change.after}",
+                soft_wrap=True,
+                markup=False,
+            )

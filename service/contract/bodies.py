@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, Completion, Status, Submission
 from predictors.registry import METHODS
-from predictors.tuning.plan import TuningPlan
 from service.contract.fields import (
     Coverage,
     Duration,
@@ -20,7 +19,6 @@ from service.contract.fields import (
     Text,
     Time,
     UnderestimationRate,
-    Whole,
     unix_seconds,
 )
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
@@ -235,61 +233,10 @@ class PriorityRequest(RequestBody):
     jobs: Annotated[list[WaitingJob], FailFast()]
 
 
-FeatureWeight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
-
-
 class TuningRequest(RequestBody):
-    """A round of tuning; fields that are left out have the values of the service's settings."""
+    """A round of tuning; its plan is the setting ``tuning_plan``."""
 
     cluster: Text = DEFAULT_CLUSTER
-    history: Annotated[int, Whole(0, 100_000)] | None = Field(
-        None, description="Completions before the training jobs; they serve only as neighbours."
-    )
-    training: Annotated[int, Whole(100, 100_000)] | None = Field(
-        None, description="Jobs on which parameters are searched."
-    )
-    test: Annotated[int, Whole(100, 100_000)] | None = Field(
-        None, description="Jobs on which the result has to beat the parameters in force."
-    )
-    penalty: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = Field(
-        None, description="Price of underestimating: cost = MAE * (1 + penalty * share)."
-    )
-    fitness: Literal["product", "sum"] | None = Field(
-        None, description="product as above; sum: cost = MAE + penalty * share * 3600 s."
-    )
-    search: Literal["genetic", "exhaustive"] | None = None
-    generations: Annotated[int, Whole(1, 10_000)] | None = Field(
-        None, description="Of the genetic search, at most."
-    )
-    population: Annotated[int, Whole(2, 10_000)] | None = Field(
-        None, description="Individuals of the genetic search."
-    )
-    distance: Literal["euclidean", "manhattan"] | None = Field(
-        None, description="Of processors, request and memory, each scaled to [0, 1]."
-    )
-    weights: tuple[FeatureWeight, FeatureWeight, FeatureWeight] | None = Field(
-        None, description="Of processors, request and memory in the distance."
-    )
-    seed: Annotated[int, Whole(0, 2**32 - 1)] | None = Field(
-        None, description="Seed of the genetic search."
-    )
-    subjects: tuple[Literal["knn", "attention", "price", "auto"], ...] | None = Field(
-        None, description="What to make proposals about."
-    )
-    learned: Annotated[int, Whole(100, 100_000)] | None = Field(
-        None, description="Jobs on which weights, the price and the method are proposed."
-    )
-    underestimation_rate: Annotated[float, Field(ge=0.01, le=0.5, allow_inf_nan=False)] | None = (
-        Field(None, description="Share of jobs that the price is to let be underestimated.")
-    )
-    errors: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = Field(
-        None, description="Standard errors by which a proposal has to win."
-    )
-
-    def plan(self, usual: TuningPlan) -> TuningPlan:
-        """The domain's word for it."""
-        given = self.model_dump(exclude={"cluster"}, exclude_none=True)
-        return replace(usual, **given)
 
 
 class NamesMethod(Protocol):

@@ -35,7 +35,6 @@ WORDS: Mapping[str, str] = {
     "LiveJobDetailAnswer.job": "The job, as in the queue.",
     "NodeBody.name": "Name of the node.",
     "MethodAnswer.name": "Name of the method.",
-    "TuningRequest.search": "Genetic as published, or exhaustive; default: the service's setting.",
     "UserReportAnswer.user": "The user; null for runs without one.",
     "WhatIfAnswer.share": "Share of the runs like it that the suggested request holds.",
     "WhatIfAnswer.suggested": "What would come of `suggested_walltime`; null if there is none.",

@@ -59,8 +59,7 @@ class TuningRounds(TellingRounds):
             TooShortHistoryError: there are too few completions.
             StoreUnavailableError: it cannot be written down now.
         """
-        plan = body.plan(self._keeper.plan)
-        now = self._clock()
+        plan, now = self._keeper.plan, self._clock()
         tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
         self._keeper.wake()
         return answer_of(tuning)

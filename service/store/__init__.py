@@ -18,7 +18,6 @@ from service.store.store_errors import (
     StoreError,
     StoreFullError,
     StoreUnavailableError,
-    TuningLostError,
 )
 from service.store.tokens import Token, parse_token
 from service.store.tuning_records import Adoption, InForce, Tuning, Tunings, TuningState
@@ -56,7 +55,6 @@ __all__ = [
     "StoreUnavailableError",
     "Token",
     "Tuning",
-    "TuningLostError",
     "TuningState",
     "Tunings",
     "WaitScore",

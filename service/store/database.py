@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -130,6 +130,13 @@ class Database(ABC):
     @abstractmethod
     def hold_back_predictions(self, connection: Connection) -> None:
         """Within a transaction that writes, let others record no predictions meanwhile."""
+
+    @abstractmethod
+    def tuning_lock(self) -> AbstractContextManager[bool]:
+        """Take the lock of those who run rounds of tuning, if it is free; it ends with the process.
+
+        The context is whether this process holds the lock.
+        """
 
     @abstractmethod
     def scrub(self, names: Collection[str]) -> str | None:

@@ -2,8 +2,8 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,11 @@ _CONNECTING: dict[str, Any] = {
     "options": "-c lock_timeout=10s",
 }
 _SCHEMA_LOCK = 0x77616C6C  # any number that nobody else in this database uses
+_TUNING_LOCK = _SCHEMA_LOCK + 1
+# The server notices within a minute that a client's machine went down, not within two hours.
+_NOTICE_DEATH = (
+    "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+)
 _INDEXES_ONLY = (
     "enable_bitmapscan = off",
     "enable_hashjoin = off",
@@ -119,6 +124,22 @@ class PostgresDatabase(Database):
     def hold_back_predictions(self, connection: Connection) -> None:
         """Wait for the transactions that record some, and let no other begin."""
         connection.exec_driver_sql("LOCK TABLE predictions IN SHARE ROW EXCLUSIVE MODE")
+
+    @contextmanager
+    def tuning_lock(self) -> Iterator[bool]:
+        """Hold an advisory lock by a session that the server ends soon after its machine."""
+        with self.errors():
+            connection = self.engine.connect()
+        try:
+            with self.errors():
+                connection.execution_options(isolation_level="AUTOCOMMIT")
+                connection.exec_driver_sql(_NOTICE_DEATH)
+                lock = "SELECT pg_try_advisory_lock(%s)"
+                is_held = connection.exec_driver_sql(lock, (_TUNING_LOCK,)).scalar_one()
+            yield is_held
+        finally:
+            connection.invalidate()  # the session ends, and with it the lock
+            connection.close()
 
     def scrub(self, names: Collection[str]) -> str | None:
         """The server's files are not ours to rewrite."""

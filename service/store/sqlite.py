@@ -1,9 +1,11 @@
 """SQLite: one file in WAL mode, one writer at a time; and following the log in it."""
 
+import fcntl
 import mmap
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -91,17 +93,17 @@ class SqliteDatabase(Database):
         try:
             if not self.file.exists():
                 os.close(os.open(self.file, os.O_CREAT, 0o600))
-                self._give_away()
+                self._give_away(self.file)
         except OSError as error:
             raise StoreUnavailableError(f"{self.file} cannot be made: {error.strerror}.") from error
         with self.reading() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode = wal")
 
-    def _give_away(self) -> None:
+    def _give_away(self, file: Path) -> None:
         """Let what root makes in the service's directory belong to the service."""
         owner = self.file.parent.stat()
         if os.geteuid() == 0 and owner.st_uid:
-            os.chown(self.file, owner.st_uid, owner.st_gid)
+            os.chown(file, owner.st_uid, owner.st_gid)
 
     def start_writing(self, connection: Connection) -> None:
         """Take the write lock at once: a reader that turns writer could not be made to wait."""
@@ -141,6 +143,20 @@ class SqliteDatabase(Database):
 
     def hold_back_predictions(self, connection: Connection) -> None:
         """The write lock suffices."""
+
+    @contextmanager
+    def tuning_lock(self) -> Iterator[bool]:
+        """Lock a file beside the history."""
+        file = self.file.with_name(f"{self.file.name}-tuning")
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+            self._give_away(file)
+        except OSError as error:
+            raise StoreUnavailableError(f"{file} cannot be made: {error.strerror}.") from error
+        try:
+            yield _is_locked_now(descriptor)
+        finally:
+            os.close(descriptor)
 
     def scrub(self, names: Collection[str]) -> str | None:
         """Empty the write-ahead log, and rewrite the file if a name is still found in it.
@@ -213,6 +229,15 @@ class SqliteDatabase(Database):
             return SqliteLogReader(self.file, connect, self.meaning, after=horizon or 0)
         except sqlite3.Error as error:
             raise self.meaning(error) from error
+
+
+def _is_locked_now(descriptor: int) -> bool:
+    """Lock an open file for this process; False if another one has locked it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _holds(file: Path, wanted: bytes) -> bool:

@@ -39,7 +39,3 @@ class NotOursError(StoreError):
 
 class RefusedRecordError(StoreError):
     """The database refuses a value, for example a text with a NUL character in it."""
-
-
-class TuningLostError(Exception):
-    """The round was given to another process, because nothing was heard of this one."""

@@ -248,9 +248,7 @@ tunings = Table(
     Column("horizon", BigInteger, nullable=False),  # last place in the log when it was asked for
     Column("asked_at", Double, nullable=False),
     Column("started_at", Double),
-    Column("seen_at", Double),
     Column("finished_at", Double),
-    Column("attempts", Integer, nullable=False),
     Column("progress", Text),
     Column("outcome", Text),
     Column("error", Text),

@@ -1,28 +1,26 @@
 """Rounds of tuning and what they put in force.
 
-A round is asked for, taken by a process, and ends. Of one cluster at most one round is open, which
-an index holds, so it does not matter how many workers ask at once. A process that takes a round
-says now and then that it is alive; a round of which nothing was heard for long is given back.
+A round is asked for, runs, and ends. An index allows one open round per cluster, so it does not
+matter how many workers ask at once. Only the process that holds ``lock`` runs rounds, one after the
+other; the lock ends with the process. A round that is ``running`` while the lock is free was
+interrupted, and runs anew.
 """
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, Row, case, func, literal, select, text
+from sqlalchemy import Connection, Row, Update, func, literal, select, text
 
 from predictors.jobs import Completion
 from predictors.tuning.plan import TuningPlan
 from service.store.database import Database
 from service.store.rows import COMPLETION, completion_of
-from service.store.store_errors import TuningLostError
 from service.store.tables import completions, parameters, tunings
-
-MOST_ATTEMPTS = 3
-"""A round whose processes died so often has failed."""
 
 LISTED = 100
 """Rounds in a list, the newest."""
@@ -66,6 +64,10 @@ class TuningState(StrEnum):
     FAILED = "failed"
 
 
+OPEN = (TuningState.WAITING, TuningState.RUNNING)
+"""States of rounds that have not ended."""
+
+
 class Tuning(Struct, frozen=True, kw_only=True):
     """One round of tuning.
 
@@ -76,10 +78,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
         origin: why the round was asked for: ``history``, ``request`` or ``command``.
         plan: what it looks at, and what it wants.
         asked_at: Unix seconds, and so the other times.
-        started_at: when a process took it, the last time.
-        seen_at: when that was last heard of.
+        started_at: when it began to run, the last time.
         finished_at: when it ended.
-        attempts: how many processes took it.
         progress: how far it is, as the search says it.
         outcome: what it found.
         error: why it failed.
@@ -92,9 +92,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
     plan: TuningPlan
     asked_at: float
     started_at: float | None = None
-    seen_at: float | None = None
     finished_at: float | None = None
-    attempts: int = 0
     progress: dict[str, Any] | None = None
     outcome: dict[str, Any] | None = None
     error: str | None = None
@@ -120,31 +118,24 @@ class Tunings:
                 if found := connection.execute(select(tunings).where(_open(cluster))).first():
                     return _tuning(found)
 
-    def take(self, tuning_id: str, now: float) -> Tuning | None:
-        """Take a waiting round, as its only process; None if it is not waiting any more."""
-        taken = (
-            tunings.update()
-            .where(tunings.c.tuning_id == tuning_id, tunings.c.state == TuningState.WAITING)
-            .values(
-                state=TuningState.RUNNING,
-                started_at=now,
-                seen_at=now,
-                attempts=tunings.c.attempts + 1,
-            )
-        )
-        with self._database.writing() as connection:
-            if not connection.execute(taken).rowcount:
-                return None
-            return _read(connection, tuning_id)
+    def lock(self) -> AbstractContextManager[bool]:
+        """Take the lock of those who run rounds; False, without waiting, if a process has it."""
+        return self._database.tuning_lock()
 
-    def tell(self, tuning: Tuning, progress: Mapping[str, Any], now: float) -> None:
-        """Say how far a round is, and that its process is alive.
+    def open(self) -> list[Tuning]:
+        """Return the rounds that have not ended, oldest first."""
+        is_open = tunings.c.state.in_(OPEN)
+        with self._database.reading() as connection:
+            found = connection.execute(select(tunings).where(is_open).order_by(tunings.c.asked_at))
+            return list(map(_tuning, found))
 
-        Raises:
-            TuningLostError: it is not this process's any more.
-        """
-        with self._database.writing() as connection:
-            _update(connection, tuning, seen_at=now, progress=_json(progress))
+    def begin(self, tuning: Tuning, now: float) -> None:
+        """Note that an open round runs from now on."""
+        self._update(tuning, state=TuningState.RUNNING, started_at=now, progress=None, error=None)
+
+    def report(self, tuning: Tuning, progress: Mapping[str, Any]) -> None:
+        """Note how far a round is."""
+        self._update(tuning, progress=_json(progress))
 
     def finish(
         self,
@@ -153,52 +144,20 @@ class Tunings:
         adopted: Sequence[Adoption],
         now: float,
     ) -> None:
-        """End a round, and put what it adopted in force; both or neither.
-
-        Raises:
-            TuningLostError: it is not this process's any more.
-        """
+        """End a round, and put what it adopted in force; both, or neither if it has ended."""
+        ended = {"state": TuningState.DONE, "finished_at": now, "outcome": _json(outcome)}
         with self._database.writing() as connection:
-            _update(
-                connection,
-                tuning,
-                state=TuningState.DONE,
-                finished_at=now,
-                outcome=_json(outcome),
-            )
-            for adoption in adopted:
-                _adopt(connection, tuning, adoption, now)
+            if connection.execute(_change(tuning).values(ended)).rowcount:
+                for adoption in adopted:
+                    _adopt(connection, tuning, adoption, now)
 
     def fail(self, tuning: Tuning, error: str, now: float) -> None:
-        """End a round that cannot be brought to a good end.
+        """End a round that cannot be brought to a good end."""
+        self._update(tuning, state=TuningState.FAILED, finished_at=now, error=error)
 
-        Raises:
-            TuningLostError: it is not this process's any more.
-        """
+    def _update(self, tuning: Tuning, **values: Any) -> None:
         with self._database.writing() as connection:
-            _update(connection, tuning, state=TuningState.FAILED, finished_at=now, error=error)
-
-    def give_back(self, tuning: Tuning, now: float) -> None:
-        """Let another process take a round whose process has ended without ending the round."""
-        with self._database.writing() as connection:
-            _give_back(connection, _held(tuning), now)
-
-    def give_back_silent(self, now: float, silent_since: float) -> int:
-        """Give silent running rounds back to the waiting ones; returns their number."""
-        with self._database.writing() as connection:
-            return _give_back(connection, _silent(silent_since), now)
-
-    def waiting(self) -> list[Tuning]:
-        """Rounds that no process has taken yet, oldest first."""
-        waiting = select(tunings).where(tunings.c.state == TuningState.WAITING)
-        with self._database.reading() as connection:
-            return list(map(_tuning, connection.execute(waiting.order_by(tunings.c.asked_at))))
-
-    def any_silent(self, silent_since: float) -> bool:
-        """Whether there are running rounds of which nothing was heard since."""
-        silent = select(tunings.c.tuning_id).where(_silent(silent_since))
-        with self._database.reading() as connection:
-            return connection.execute(silent).first() is not None
+            connection.execute(_change(tuning).values(values))
 
     def is_due(self, cluster: str, plan: TuningPlan) -> bool:
         """Whether t2 completions have come since the last round was asked for."""
@@ -283,7 +242,6 @@ def _insert(
         "origin": origin,
         "plan": _json(plan),
         "asked_at": now,
-        "attempts": 0,
         "horizon": connection.execute(select(func.max(completions.c.seq))).scalar_one(),
     }
     names = ", ".join(row)
@@ -314,8 +272,13 @@ def _adopt(connection: Connection, tuning: Tuning, adoption: Adoption, now: floa
 
 
 def _open(cluster: str) -> Any:
-    return (tunings.c.cluster == cluster) & tunings.c.state.in_(
-        [TuningState.WAITING, TuningState.RUNNING]
+    return (tunings.c.cluster == cluster) & tunings.c.state.in_(OPEN)
+
+
+def _change(tuning: Tuning) -> Update:
+    """Return the change of a round that has not ended."""
+    return tunings.update().where(
+        tunings.c.tuning_id == tuning.tuning_id, tunings.c.state.in_(OPEN)
     )
 
 
@@ -329,40 +292,6 @@ def _count(connection: Connection, cluster: str, *, after: int, most: int) -> in
         .subquery()
     )
     return connection.execute(select(func.count()).select_from(few)).scalar_one()
-
-
-def _silent(since: float) -> Any:
-    return (tunings.c.state == TuningState.RUNNING) & (tunings.c.seen_at <= since)
-
-
-def _held(tuning: Tuning) -> Any:
-    """The round as its process knows it, for as long as it is that one's."""
-    return (
-        (tunings.c.tuning_id == tuning.tuning_id)
-        & (tunings.c.state == TuningState.RUNNING)
-        & (tunings.c.attempts == tuning.attempts)
-    )
-
-
-def _update(connection: Connection, tuning: Tuning, **values: Any) -> None:
-    """Change a round that its process still has."""
-    change = tunings.update().where(_held(tuning)).values(**values)
-    if not connection.execute(change).rowcount:
-        raise TuningLostError(f"The round {tuning.tuning_id} was given to another process.")
-
-
-def _give_back(connection: Connection, which: Any, now: float) -> int:
-    worn_out = tunings.c.attempts >= MOST_ATTEMPTS
-    change = (
-        tunings.update()
-        .where(which)
-        .values(
-            state=case((worn_out, TuningState.FAILED), else_=TuningState.WAITING),
-            finished_at=case((worn_out, now), else_=None),
-            error=f"Its process died, {MOST_ATTEMPTS} times.",
-        )
-    )
-    return connection.execute(change).rowcount
 
 
 def _read(connection: Connection, tuning_id: str) -> Tuning | None:
@@ -379,12 +308,10 @@ def _tuning(row: Row[Any]) -> Tuning:
         plan=msgspec.json.decode(row.plan, type=TuningPlan),
         asked_at=row.asked_at,
         started_at=row.started_at,
-        seen_at=row.seen_at,
         finished_at=row.finished_at,
-        attempts=row.attempts,
         progress=_value(row.progress),
         outcome=_value(row.outcome),
-        error=row.error if row.state == TuningState.FAILED else None,
+        error=row.error,
     )
 
 

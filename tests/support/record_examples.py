@@ -197,9 +197,8 @@ def tunings(recorder: Recorder) -> None:
     some = [run(n, runtime=600.0 + 60 * (n % 7), ago=9e4 - 60 * n, cluster="hall", user=f"u{n % 9}")
             for n in range(1, 1101)]  # fmt: skip
     recorder.call("POST", "/v1/completions", {"completions": some})
-    plan = {"cluster": "hall", "history": 500, "training": 300, "test": 200}
     path, named = "/v1/tunings", "/v1/tunings/{tuning_id}"
-    asked = recorder.call("POST", path, plan, title="A round on 1,000 runs.")
+    asked = recorder.call("POST", path, {"cluster": "hall"}, title="A round on 1,000 runs.")
     here = f"{path}/{asked['tuning_id']}"
     recorder.call("GET", here, name=named, title="A round that waits for its turn.")
     recorder.call("GET", path + "?cluster=hall", name=path, title="One round.")
@@ -213,7 +212,8 @@ if __name__ == "__main__":
         opened = open_store(store)
         opened.upgrade()
         opened.close()
-        with InProcess(store, method="auto", tuning="elsewhere") as service:
+        plan = {"history": 500, "training": 300, "test": 200}
+        with InProcess(store, method="auto", tuning="on-request", tuning_plan=plan) as service:
             recorder = Recorder(service)
             record(recorder)
     Path(sys.argv[1]).write_text(json.dumps(recorder.noted, indent=1) + "\n")

@@ -12,11 +12,11 @@ import structlog
 from predictors.tuning.cluster_round import Standing
 from predictors.tuning.plan import TuningPlan, usual_search
 from service.settings import Settings
-from service.store import Store, StoreError, Tuning
+from service.store import Store, StoreError, TuningState
 from service.worker.live_state import LiveState
 from service.worker.priority import give_way
 from service.worker.tuning import in_force
-from service.worker.tuning.due import ask_for_due_rounds, waiting_rounds
+from service.worker.tuning.rounds import ask_for_due_rounds
 
 log = structlog.get_logger()
 
@@ -24,22 +24,22 @@ PARAMETER_SECONDS = 1.0
 """Seconds between two looks for parameters that other workers adopted."""
 
 ROUND_SECONDS = 5.0
-"""Seconds between two looks for rounds that are due, waiting or silent."""
+"""Seconds between two looks for rounds that are due or open."""
 
 NOTHING_KNOWN = -1
 """No version has this number."""
 
-COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.process")
-"""Runs the round whose id is the next argument."""
+COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.rounds")
+"""Runs the open rounds."""
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class TuningKeeper:
-    """Asks for rounds that are due, starts a process for one that waits, uses what was adopted.
+    """Asks for rounds that are due, starts a process that runs them, uses what was adopted.
 
-    Every worker has one. They need no leader: that a cluster has one open round at most, and a
-    round one process, is the store's doing.
+    Every worker has a keeper. The store sees to it that a cluster has one open round at most, and
+    that one process of all workers and machines runs rounds.
 
     Args:
         store: the history and the rounds.
@@ -87,7 +87,7 @@ class TuningKeeper:
         return in_force.from_store(self._store, self._settings)
 
     async def run_rounds(self) -> None:
-        """Run, for ever, the rounds that this process gets hold of, one after the other."""
+        """Run open rounds, for ever."""
         if "search" not in self._settings.tuning_plan and usual_search() != "genetic":
             log.info("rounds of tuning search exhaustively: pymoo is not installed")
         while True:
@@ -95,27 +95,25 @@ class TuningKeeper:
                 await asyncio.wait_for(self._asked.wait(), ROUND_SECONDS)
             self._asked.clear()
             try:
-                for tuning in await asyncio.to_thread(self._look):
-                    await self._run(tuning)
+                if await asyncio.to_thread(self._look):
+                    await self._run()
             except StoreError as error:
                 log.warning("rounds of tuning cannot be looked at", reason=str(error))
 
-    def _look(self) -> list[Tuning]:
-        """Ask for the rounds that are due; returns the waiting rounds that this process may run."""
-        tunings, now = self._store.tunings, self._clock()
-        if self._settings.tuning == "elsewhere":
-            return []
+    def _look(self) -> bool:
+        """Ask for the rounds that are due; return whether there are rounds that nobody runs."""
+        tunings = self._store.tunings
         if self._settings.tuning == "automatic" and not self._is_catching_up():
-            ask_for_due_rounds(tunings, self._live.clusters, self.plan, now)
-        return waiting_rounds(tunings, now)
+            ask_for_due_rounds(tunings, self._live.clusters, self.plan, self._clock())
+        if not tunings.open():
+            return False
+        with tunings.lock() as is_free:
+            return is_free
 
-    async def _run(self, waiting: Tuning) -> None:
-        """Run a round in a process of its own, unless another process has taken it."""
-        tuning = await asyncio.to_thread(self._store.tunings.take, waiting.tuning_id, self._clock())
-        if tuning is None:
-            return
+    async def _run(self) -> None:
+        """Run the open rounds in a process of their own."""
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - quick, and our own module
-            [*COMMAND, tuning.tuning_id],
+            COMMAND,
             env=os.environ | ONE_THREAD | self._settings.environment(),
             stdin=subprocess.DEVNULL,
             process_group=0,  # not a session: Linux shares the processor between sessions first
@@ -123,9 +121,18 @@ class TuningKeeper:
         give_way(process.pid)
         try:
             code = await asyncio.to_thread(process.wait)
-            log.info("a round of tuning has ended", tuning=tuning.tuning_id, exit_code=code)
         finally:
-            # Nobody has to wait until the round of a dead process counts as silent.
-            process.terminate()
+            process.terminate()  # the next service runs a round anew that this one interrupts
             await asyncio.to_thread(process.wait)
-            await asyncio.to_thread(self._store.tunings.give_back, tuning, self._clock())
+        if code:
+            await asyncio.to_thread(self._fail_interrupted, code)
+
+    def _fail_interrupted(self, code: int) -> None:
+        """End rounds whose process died: it may have been killed for its memory, as the next."""
+        reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+        log.warning("the process of a round of tuning died", reason=reason)
+        with self._store.tunings.lock() as is_held:
+            for tuning in self._store.tunings.open() if is_held else ():
+                if tuning.state is TuningState.RUNNING:
+                    error = f"The process of the round ended with {reason}."
+                    self._store.tunings.fail(tuning, error, self._clock())

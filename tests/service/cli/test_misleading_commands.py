@@ -2,14 +2,12 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import typer
 from fake_service import fake_service, http
 
-from predictors.methods.knn import KnnParameters
-from service.cli import app, tune
+from service.cli import app
 from service.cli.options import refuse_misspelt
 from service.http import server
 from service.settings import Settings
@@ -213,25 +211,6 @@ def test_config_fits_eighty_columns_with_its_meanings(walltimed):
     meanings = [line for line in printed.splitlines() if line.startswith("    ")]
     assert len(meanings) > 30
     assert max(map(len, meanings)) <= 80
-
-
-def test_a_round_s_table_fits_eighty_columns(capsys, monkeypatch):
-    errors = SimpleNamespace(mean_absolute_error=12345.0, underestimation_rate=0.123)
-    trial = SimpleNamespace(
-        parameters=KnnParameters(template=("user", "group", "queue", "application")),
-        training=errors,
-        test=errors,
-    )
-    found = SimpleNamespace(
-        before=trial, after=trial, adopted=True, evaluations=5100, training_jobs=20000,
-        test_jobs=2000,
-    )  # fmt: skip
-    monkeypatch.setenv("COLUMNS", "80")
-    tune.show(found)
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines[:3])) <= 80
-    assert "3.4 h" in lines[1]
-    assert "template after: user+group+queue+application" in lines
 
 
 def test_a_place_where_no_socket_for_users_can_be_made_is_told(walltimed, monkeypatch):

@@ -1,25 +1,13 @@
 """``walltimed tune``: rounds run by the command itself."""
 
 import json
-import signal
-import subprocess
-import sys
 
 import pytest
-from patience import eventually
 from runs import a_run, reported
 from typer.testing import CliRunner
 
-from predictors.tuning.plan import TuningPlan
-from service.cli import app, tune
-from service.settings import Settings
-from service.store import (
-    Erasure,
-    StoreUnavailableError,
-    TuningLostError,
-    TuningState,
-    open_store,
-)
+from service.cli import app
+from service.store import TuningState, open_store
 
 PLAN = {"history": 100, "training": 500, "test": 200, "penalty": 0}
 APPLICATIONS = {"a": 300.0, "b": 900.0, "c": 2700.0}
@@ -47,7 +35,7 @@ def run(*arguments):
 def test_it_prints_what_was_found_and_puts_it_in_force(store):
     result = run()
     assert result.exit_code == 0, result.output
-    assert "adopted; " in result.stdout
+    assert "parameters of knn: adopted" in result.stdout
     (done,) = store.tunings.of_cluster("default")
     assert (done.state, done.origin) == (TuningState.DONE, "command")
     in_force = store.tunings.in_force()["default"]["knn"].adoption
@@ -64,65 +52,45 @@ def test_it_prints_json_for_machines_and_takes_the_plan_from_options(store):
 
 
 def test_too_short_a_history_a_senseless_plan_and_a_running_round_are_said(store):
-    refused = run("--cluster", "other")
-    assert str(refused.exception) == "Tuning needs 800 completions, there are 0."
-    assert "search must be one of exhaustive, genetic" in str(run("--search", "luck").exception)
-    asked = run("--penalty", "1e9")
-    assert "penalty must be a number" in str(asked.exception)
-    other = store.tunings.ask("default", TuningPlan(**PLAN), "request", 1.0)
-    store.tunings.take(other.tuning_id, 2.0)
-    assert "is running already" in str(run().exception)
-
-
-def test_follow_runs_what_is_due_until_it_is_told_to_end(store):
-    command = [sys.executable, "-m", "service.cli", "tune", "--follow"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr.readline().startswith("History: ")
-            assert process.stderr.readline().startswith("Following the history")
-            eventually(store.tunings.in_force, seconds=200)  # it runs when no other wants to
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
-        finally:
-            process.kill()
-    assert store.tunings.of_cluster("default")[0].origin == "history"
-
-
-class Looks:
-    """Ends ``--follow`` at its third look, and remembers what was told meanwhile."""
-
-    def __init__(self):
-        self.looks = 0
-
-    def __call__(self, _seconds):
-        self.looks += 1
-        if self.looks == 3:
-            raise KeyboardInterrupt
+    assert "800" in str(run("--cluster", "other").exception)
+    assert "exhaustive, genetic" in str(run("--search", "luck").exception)
+    assert "penalty" in str(run("--penalty", "1e9").exception)
+    with store.tunings.lock():
+        assert "Another process" in str(run().exception)
+    assert store.tunings.of_cluster("default") == []
 
 
 @pytest.mark.parametrize(
-    "trouble",
-    [
-        StoreUnavailableError("The database cannot be used now: it restarts."),
-        TuningLostError("The round was given to another process."),
-        None,  # the history has become too short meanwhile
-    ],
+    ("arguments", "instead"),
+    [(("--follow",), "--due"), (("--fitness", "sum"), "tuning_plan")],
 )
-def test_follow_goes_on_after_a_round_that_failed(store, monkeypatch, capsys, trouble):
-    asked = store.tunings.ask("default", TuningPlan(**PLAN), "request", 1.0)
-    if trouble is None:
-        store.erase(Erasure(before=1e12), 2.0)
-    else:
+def test_options_that_went_say_what_to_use_instead(arguments, instead):
+    assert instead in str(run(*arguments).exception)
 
-        def fail(*_, **__):
-            raise trouble
 
-        monkeypatch.setattr("service.worker.tuning.rounds.run_round", fail)
-    looks = Looks()
-    monkeypatch.setattr(tune.time, "sleep", looks)
-    monkeypatch.setattr(tune.os, "nice", lambda _: None)
-    monkeypatch.setattr(tune.signal, "signal", lambda *_: None)
-    tune.follow_rounds(store, Settings(), TuningPlan(**PLAN))
-    assert looks.looks == 3
-    assert "This will look again" in capsys.readouterr().err
-    assert store.tunings.find(asked.tuning_id) is not None
+def test_a_timer_runs_the_rounds_that_are_due(store):
+    result = run("--due")
+    assert result.exit_code == 0, result.output
+    assert "parameters of knn: adopted" in result.stdout
+    (done,) = store.tunings.of_cluster("default")
+    assert (done.state, done.origin) == (TuningState.DONE, "history")
+    assert run("--due").stdout == "", "until enough jobs have ended"
+
+
+def test_a_timer_leaves_rounds_to_the_process_that_runs_them(store):
+    with store.tunings.lock():
+        assert run("--due").stdout == ""
+    assert [each.state for each in store.tunings.open()] == [TuningState.WAITING]
+    assert run("--due").stdout
+    assert store.tunings.open() == []
+
+
+def test_an_interrupted_round_makes_room(store, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("service.worker.tuning.rounds.run_round", interrupt)
+    assert run().exit_code != 0
+    (failed,) = store.tunings.of_cluster("default")
+    assert (failed.state, failed.origin) == (TuningState.FAILED, "command")
+    assert "interrupted" in failed.error

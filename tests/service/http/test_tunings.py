@@ -86,11 +86,10 @@ def parameters(service):
 def test_a_round_tunes_the_live_method(start_on_either):
     service = start_on_either()
     service.complete(*history(0, JOBS, by_application))
-    answer = service.post("/v1/tunings", {"penalty": 1.5})
+    answer = service.post("/v1/tunings", {})
     assert answer.status_code == 202
     asked = answer.json()
     assert (asked["origin"], asked["cluster"]) == ("request", "default")
-    assert asked["plan"]["penalty"] == 1.5
     assert asked["plan"]["training"] == PLAN["training"]
 
     done = finished(service, asked)
@@ -172,16 +171,17 @@ def test_two_workers_on_postgresql_use_what_a_round_adopted_and_no_more_what_it_
 ):
     """An earlier round is made to have adopted weights that turn every likeness round."""
     start = partial(starter(serve, postgres_url), tuning_plan=EVERYTHING)
-    before = start(tuning="elsewhere")  # it takes no round itself
+    before = start()
     before.complete(*history(0, JOBS, by_application))
     layers = shipped().layers
     spoiled = Weights(layers=(*layers[:5], -layers[5], -layers[6]), origin={})
     tunings = before.worker.store.tunings
-    asked = tunings.ask("default", before.worker.tuning.plan, "command", 1.0)
     earlier = Adoption(
         subject="attention", parameters={}, content=spoiled.to_bytes(), made_until=NOW
     )
-    tunings.finish(tunings.take(asked.tuning_id, 2.0), {}, [earlier], 3.0)
+    with tunings.lock():
+        asked = tunings.ask("default", before.worker.tuning.plan, "command", 1.0)
+        tunings.finish(asked, {}, [earlier], 3.0)
     services = [start(), start()]
     for service in services:
         service.wait_until(lambda service=service: same(attention(service).weights, spoiled))
@@ -215,27 +215,17 @@ def same(one, other):
     return all(np.array_equal(*layers) for layers in zip(one.layers, other.layers, strict=True))
 
 
-def test_a_process_elsewhere_tunes_a_service_that_leaves_it_to_others(
-    serve, postgres_url, monkeypatch
-):
+def test_a_timer_tunes_a_service_of_another_machine(serve, postgres_url, monkeypatch):
     """Two processes that have nothing in common but a PostgreSQL database."""
-    service = starter(serve, postgres_url)(tuning="elsewhere")
+    service = starter(serve, postgres_url)()
     service.complete(*history(0, JOBS, by_application))
-    asked = service.post("/v1/tunings", {}).json()
     monkeypatch.setenv("WALLTIMED_DATABASE_URL", postgres_url)
     monkeypatch.setenv("WALLTIMED_TUNING_PLAN", json.dumps(PLAN))
-    command = [sys.executable, "-m", "service.cli", "tune", "--follow"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        try:
-            done = finished(service, asked)
-            service.wait_until(lambda: parameters(service) == done["best"])
-        finally:
-            process.terminate()
-        assert process.wait(20) == 0
-    assert done["adopted"] is True
-    known = {"user": "ada", "submit_time": NOW + 600.0 * JOBS + 1, "method": "knn"}
-    answer = service.predict(application="b", **known)
-    assert answer["predicted_walltime"] == pytest.approx(900, abs=60)
+    command = [sys.executable, "-m", "service.cli", "tune", "--due", "--json"]
+    printed = subprocess.run(command, capture_output=True, check=True).stdout
+    (done,) = json.loads(printed)["tunings"]
+    assert (done["origin"], done["adopted"]) == ("history", True)
+    service.wait_until(lambda: parameters(service) == done["best"])
 
 
 def test_a_service_that_starts_uses_what_was_adopted_before(start, monkeypatch):
@@ -246,22 +236,22 @@ def test_a_service_that_starts_uses_what_was_adopted_before(start, monkeypatch):
     assert parameters(start()) == done["best"]
 
 
-def test_a_killed_process_is_followed_by_another(start, monkeypatch, tmp_path):
-    mark = tmp_path / "killed"
-    dies_once = (
-        "import os, runpy, signal, sys, pathlib\n"
-        f"mark = pathlib.Path({str(mark)!r})\n"
-        "if not mark.exists():\n"
-        "    mark.touch()\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "runpy.run_module('service.worker.tuning.process', run_name='__main__')\n"
+def test_a_round_whose_process_is_killed_fails_and_makes_room(start, monkeypatch):
+    begins_and_dies = (
+        "import os, signal; from service.worker.tuning import rounds;"
+        "rounds.hold = lambda *_: os.kill(os.getpid(), signal.SIGKILL);"
+        "rounds.main()"
     )
-    monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", dies_once))
+    command = keeper.COMMAND
+    monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", begins_and_dies))
     service = start()
     service.complete(*history(0, JOBS, by_application))
-    done = finished(service, service.post("/v1/tunings", {}).json())
-    assert done["adopted"] is True
-    assert service.worker.store.tunings.find(done["tuning_id"]).attempts == 2
+    failed = finished(service, service.post("/v1/tunings", {}).json())
+    assert (failed["state"], failed["adopted"]) == ("failed", None)
+    assert "signal 9" in failed["error"]
+    assert parameters(service)["template"] == list(KnnParameters().template)
+    monkeypatch.setattr(keeper, "COMMAND", command)
+    assert finished(service, service.post("/v1/tunings", {}).json())["adopted"] is True
 
 
 def test_a_round_gives_way_to_whoever_wants_to_run(start, monkeypatch, tmp_path):
@@ -282,31 +272,14 @@ def test_a_round_gives_way_to_whoever_wants_to_run(start, monkeypatch, tmp_path)
 
 
 def test_a_round_of_a_machine_that_went_down_is_run_by_the_next_service(start):
-    service = start(tuning="elsewhere")
-    service.complete(*history(0, JOBS, by_application))
-    asked = service.post("/v1/tunings", {}).json()
-    assert service.worker.store.tunings.take(asked["tuning_id"], now=1.0) is not None
-    done = finished(start(), asked)
-    assert done["adopted"] is True
-    assert service.worker.store.tunings.find(asked["tuning_id"]).attempts == 2
-
-
-def test_a_round_that_cannot_run_fails_and_says_so(start, monkeypatch):
-    monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
     service = start()
     service.complete(*history(0, JOBS, by_application))
-    failed = finished(service, service.post("/v1/tunings", {}).json())
-    assert (failed["state"], failed["error"]) == ("failed", "Its process died, 3 times.")
-    assert failed["adopted"] is None
-    assert parameters(service)["template"] == list(KnnParameters().template)
-
-
-def test_rounds_are_left_to_others_where_the_settings_say_so(start):
-    service = start(tuning="elsewhere")
-    service.complete(*history(0, JOBS, by_application))
-    asked = service.post("/v1/tunings", {}).json()
-    assert service.worker.tuning._look() == []
-    assert service.get(f"/v1/tunings/{asked['tuning_id']}").json()["state"] == "waiting"
+    tunings = service.worker.store.tunings
+    with tunings.lock():  # of that machine
+        asked = service.post("/v1/tunings", {}).json()
+        tunings.begin(tunings.find(asked["tuning_id"]), 1.0)
+        assert service.worker.tuning._look() is False
+    assert finished(start(), asked)["adopted"] is True
 
 
 def test_too_short_a_history_is_refused(start):
@@ -322,7 +295,7 @@ def test_too_short_a_history_is_refused(start):
 
 @pytest.mark.parametrize(
     ("body", "field"),
-    [({"training": 0}, "training"), ({"penalty": -1}, "penalty"), ({"luck": 1}, "luck")],
+    [({"cluster": ""}, "cluster"), ({"penalty": 2}, "penalty")],
 )
 def test_a_senseless_round_is_refused_by_field(start, body, field):
     answer = start().post("/v1/tunings", body)

@@ -1,5 +1,9 @@
-"""Rounds of tuning in the store: one at a time, taken once, given back, never half finished."""
+"""Rounds of tuning in the store: one open per cluster, one process that runs them."""
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -7,7 +11,7 @@ import pytest
 from runs import a_run, reported
 
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from service.store import Adoption, TuningLostError, TuningState, open_store
+from service.store import Adoption, TuningState, open_store
 from service.store.tables import tunings
 
 PLAN = TuningPlan(history=50, training=100, test=100)
@@ -41,19 +45,29 @@ def asked(store, at=1.0):
     return store.tunings.ask("default", PLAN, "request", at)
 
 
-def test_a_round_is_asked_for_taken_told_about_and_finished(store):
+def held(store, *adopted, at=1.0, cluster="default"):
+    """Run a round that adopts."""
+    tuning = store.tunings.ask(cluster, PLAN, "request", at)
+    store.tunings.begin(tuning, at)
+    store.tunings.finish(tuning, {}, adopted, at)
+    return tuning
+
+
+def test_a_round_is_asked_for_begun_reported_and_finished(store):
     waiting = asked(store)
     assert (waiting.state, waiting.origin, waiting.plan) == ("waiting", "request", PLAN)
-    assert store.tunings.waiting() == [waiting]
-    taken = store.tunings.take(waiting.tuning_id, 2.0)
-    assert (taken.state, taken.started_at, taken.attempts) == (TuningState.RUNNING, 2.0, 1)
-    store.tunings.tell(taken, {"step": 3}, 4.0)
-    assert store.tunings.find(taken.tuning_id).progress == {"step": 3}
-    store.tunings.finish(taken, {"adopted": True}, [knn(7)], 5.0)
-    done = store.tunings.find(taken.tuning_id)
+    assert store.tunings.open() == [waiting]
+    store.tunings.begin(waiting, 2.0)
+    store.tunings.report(waiting, {"step": 3})
+    (running,) = store.tunings.open()
+    assert (running.state, running.started_at) == (TuningState.RUNNING, 2.0)
+    assert running.progress == {"step": 3}
+    store.tunings.finish(waiting, {"adopted": True}, [knn(7)], 5.0)
+    done = store.tunings.find(waiting.tuning_id)
     assert (done.state, done.finished_at, done.outcome) == ("done", 5.0, {"adopted": True})
     assert done.error is None
     assert neighbours(store) == {"default": 7}
+    assert store.tunings.open() == []
     assert store.tunings.of_cluster("default") == [done]
     assert store.tunings.of_cluster("other") == []
     assert store.tunings.find("none") is None
@@ -65,124 +79,100 @@ def test_asking_for_an_open_round_is_answered_with_it_however_many_ask_at_once(s
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(lambda one: one.tunings.ask("default", PLAN, "history", 1.0), others)
         assert len({answer.tuning_id for answer in answers}) == 1
-    taken = store.tunings.take(store.tunings.waiting()[0].tuning_id, 2.0)
-    assert store.tunings.ask("default", PLAN, "command", 3.0) == taken
+    store.tunings.begin(store.tunings.open()[0], 2.0)
+    assert store.tunings.ask("default", PLAN, "command", 3.0) == store.tunings.open()[0]
     for other in others:
         other.close()
 
 
-def test_a_round_is_taken_by_one_process_alone(store_url, store):
-    waiting = asked(store)
-    others = [open_store(store_url) for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        taken = list(pool.map(lambda one: one.tunings.take(waiting.tuning_id, 2.0), others))
-    assert len([one for one in taken if one is not None]) == 1
-    for other in others:
-        other.close()
+def test_one_holder_at_a_time_has_the_lock_of_rounds(store_url, store):
+    other = open_store(store_url)
+    with store.tunings.lock() as is_held:
+        assert is_held
+        with other.tunings.lock() as is_held_too:
+            assert not is_held_too
+        store.write([reported(a_run("1"))])  # the lock is in nobody's way
+    with other.tunings.lock() as is_held:
+        assert is_held
+    other.close()
+
+
+HOLDER = """
+import sys, time
+from service.store import open_store
+with open_store(sys.argv[1]).tunings.lock() as is_held:
+    print(is_held, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_lock_of_rounds_ends_with_a_process_that_is_killed(store_url, store):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, store_url], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "True\n"
+        with store.tunings.lock() as is_held:
+            assert not is_held
+        os.kill(process.pid, signal.SIGKILL)
+    for _ in range(1000):
+        with store.tunings.lock() as is_held:
+            if is_held:
+                return
+    pytest.fail("the lock outlived its process")
 
 
 def test_clusters_have_rounds_and_parameters_of_their_own(store):
-    first = asked(store)
-    report(store, 0, 250, cluster="other")
-    second = store.tunings.ask("other", PLAN, "request", 1.0)
-    assert first.tuning_id != second.tuning_id
-    for number, tuning in enumerate((first, second)):
-        taken = store.tunings.take(tuning.tuning_id, 2.0)
-        store.tunings.finish(taken, {}, [knn(number + 1)], 3.0)
-    assert neighbours(store) == {"default": 1, "other": 2}
-
-
-def test_the_parameters_adopted_last_are_in_force(store):
     report(store, 0, 250)
-    for number, adopted in enumerate(([knn(3)], [knn(4)], [])):
-        waiting = store.tunings.ask("default", PLAN, "request", float(number))
-        taken = store.tunings.take(waiting.tuning_id, float(number))
-        store.tunings.finish(taken, {}, adopted, float(number))
-    assert neighbours(store) == {"default": 4}
-    assert [one.asked_at for one in store.tunings.of_cluster("default")] == [2.0, 1.0, 0.0]
+    report(store, 0, 250, cluster="other")
+    first = store.tunings.ask("default", PLAN, "request", 1.0)
+    second = store.tunings.ask("other", PLAN, "request", 2.0)
+    assert store.tunings.open() == [first, second]
+    for number, tuning in enumerate((first, second)):
+        store.tunings.finish(tuning, {}, [knn(number + 1)], 3.0)
+    assert neighbours(store) == {"default": 1, "other": 2}
 
 
 def test_each_subject_is_in_force_with_what_it_replaced_and_may_come_back(store):
     report(store, 0, 250)
-    weights = Adoption(
-        subject="attention", parameters={"weights": "new"}, content=b"\x00arrays", made_until=7.0
-    )
-    back = Adoption(subject="attention", parameters=None)
-    before = store.tunings.version()
-    assert before == 0
-    for number, adopted in enumerate(([knn(3), weights], [knn(4)], [back])):
-        waiting = store.tunings.ask("default", PLAN, "request", float(number))
-        taken = store.tunings.take(waiting.tuning_id, float(number))
-        store.tunings.finish(taken, {}, adopted, float(number))
-        if number == 1:
-            found = store.tunings.in_force()["default"]
-            assert found["attention"].adoption == weights
-            assert found["attention"].replaced is None
-            assert found["knn"].replaced.parameters == {"neighbours": 3}
+    price = Adoption(subject="price", parameters=3.5, content=b"\x00arrays", made_until=7.0)
+    back = Adoption(subject="price", parameters=None)
+    assert store.tunings.version() == 0
+    held(store, knn(3), price, at=0.0)
+    held(store, knn(4), at=1.0)
     found = store.tunings.in_force()["default"]
-    assert found["attention"].adoption == back
-    assert found["attention"].replaced.content == b"\x00arrays"
+    assert found["price"].adoption == price
+    assert found["price"].replaced is None
+    assert found["knn"].replaced.parameters == {"neighbours": 3}
+    before = store.tunings.version()
+    held(store, back, at=2.0)
+    held(store, at=3.0)
+    found = store.tunings.in_force()["default"]
+    assert found["price"].adoption == back
+    assert found["price"].replaced.content == b"\x00arrays"
     assert found["knn"].adoption == knn(4)
     assert store.tunings.version() > before
+    assert [one.asked_at for one in store.tunings.of_cluster("default")] == [3.0, 2.0, 1.0, 0.0]
 
 
-def test_a_silent_round_is_given_back_and_its_first_process_can_write_no_more(store):
-    first = store.tunings.take(asked(store).tuning_id, 2.0)
-    assert not store.tunings.any_silent(1.9)
-    assert store.tunings.give_back_silent(9.0, silent_since=1.9) == 0
-    assert store.tunings.any_silent(2.0)
-    assert store.tunings.give_back_silent(9.0, silent_since=2.0) == 1
-    second = store.tunings.take(first.tuning_id, 10.0)
-    assert second.attempts == 2
-    for write in (
-        lambda: store.tunings.tell(first, {}, 11.0),
-        lambda: store.tunings.finish(first, {}, [knn(9)], 11.0),
-        lambda: store.tunings.fail(first, "no", 11.0),
-    ):
-        with pytest.raises(TuningLostError):
-            write()
+def test_a_round_that_has_ended_is_not_changed_and_adopts_nothing_more(store):
+    tuning = asked(store)
+    store.tunings.fail(tuning, "because", 3.0)
+    failed = store.tunings.find(tuning.tuning_id)
+    assert (failed.state, failed.error) == (TuningState.FAILED, "because")
+    store.tunings.finish(tuning, {}, [knn(9)], 11.0)
+    store.tunings.begin(tuning, 12.0)
+    store.tunings.report(tuning, {})
+    assert store.tunings.find(tuning.tuning_id) == failed
     assert store.tunings.in_force() == {}
-    store.tunings.finish(second, {}, [], 12.0)
-    assert store.tunings.find(first.tuning_id).state == TuningState.DONE
-
-
-def test_a_round_is_given_back_by_the_process_that_has_it_alone(store):
-    first = store.tunings.take(asked(store).tuning_id, 2.0)
-    store.tunings.give_back(first, 3.0)
-    second = store.tunings.take(first.tuning_id, 4.0)
-    store.tunings.give_back(first, 5.0)
-    assert store.tunings.find(first.tuning_id) == second
-    store.tunings.finish(second, {}, [], 6.0)
-    store.tunings.give_back(second, 7.0)
-    assert store.tunings.find(first.tuning_id).state == TuningState.DONE
-
-
-def test_a_round_whose_processes_keep_dying_fails(store):
-    tuning_id = asked(store).tuning_id
-    for attempt in range(3):
-        store.tunings.give_back(store.tunings.take(tuning_id, float(attempt)), float(attempt))
-        if attempt < 2:
-            waiting = store.tunings.find(tuning_id)
-            assert (waiting.state, waiting.finished_at) == ("waiting", None)
-    failed = store.tunings.find(tuning_id)
-    assert (failed.state, failed.error) == ("failed", "Its process died, 3 times.")
-    assert failed.finished_at == 2.0
-    assert store.tunings.take(tuning_id, 9.0) is None
-
-
-def test_a_failed_round_says_why_and_makes_room(store):
-    taken = store.tunings.take(asked(store).tuning_id, 2.0)
-    store.tunings.fail(taken, "because", 3.0)
-    assert store.tunings.find(taken.tuning_id).error == "because"
-    assert store.tunings.ask("default", PLAN, "request", 4.0).tuning_id != taken.tuning_id
+    assert store.tunings.ask("default", PLAN, "request", 4.0).tuning_id != tuning.tuning_id
 
 
 def test_too_short_a_history_is_refused(store):
     report(store, 0, 249)
     report(store, 0, 9, cluster="other")
-    with pytest.raises(TooShortHistoryError, match="needs 250 completions, there are 249"):
+    with pytest.raises(TooShortHistoryError, match=r"250.*249"):
         store.tunings.ask("default", PLAN, "request", 1.0)
-    assert store.tunings.waiting() == []
+    assert store.tunings.open() == []
 
 
 def test_a_round_is_due_after_enough_new_completions_of_the_cluster(store):
@@ -190,8 +180,7 @@ def test_a_round_is_due_after_enough_new_completions_of_the_cluster(store):
     assert not store.tunings.is_due("default", PLAN)
     report(store, 249, 250)
     assert store.tunings.is_due("default", PLAN)
-    taken = store.tunings.take(store.tunings.ask("default", PLAN, "history", 1.0).tuning_id, 2.0)
-    store.tunings.finish(taken, {}, [], 3.0)
+    held(store)
     report(store, 250, 349)
     report(store, 0, 500, cluster="other")
     assert not store.tunings.is_due("default", PLAN)
@@ -209,10 +198,9 @@ def test_the_latest_completions_come_in_log_order(store):
 
 
 def test_the_newest_hundred_rounds_are_listed(store):
-    waiting = asked(store)
-    store.tunings.fail(store.tunings.take(waiting.tuning_id, 2.0), "no", 3.0)
+    store.tunings.fail(asked(store), "no", 3.0)
     old = [{"tuning_id": f"t{n}", "asked_at": 10.0 + n} for n in range(100)]
-    same = {"cluster": "default", "state": "done", "origin": "request", "attempts": 1}
+    same = {"cluster": "default", "state": "done", "origin": "request"}
     with store._database.writing() as connection:
         plan = msgspec.json.encode(PLAN).decode()
         connection.execute(
