@@ -1,41 +1,48 @@
-"""Compiles numeric loops to machine code and caches it under a name that depends on their text.
+"""Compiles numeric loops to machine code with numba, and keeps the code between processes.
 
-numba compiles a cached function again when the function's own file changes. It does not do so
+numba compiles a cached function again when the file of the function changes. It does not do so
 when a function or constant of another module changes that was compiled into the cached function.
-So the name of a cached function ends with a digest of everything that was compiled into it.
+So the machine code of a module lies in a directory named by a digest of the module's text and of
+all modules that the module imports.
+
+With ``NUMBA_DISABLE_JIT=1`` all functions stay Python, for breakpoints and coverage.
 """
 
 import fcntl
 import logging
+import os
+import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import cache, wraps
 from hashlib import sha256
 from importlib import import_module
-from types import CodeType, FunctionType, ModuleType
+from pathlib import Path
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
-import numpy as np
+import numba
 from numba import njit, types
 from numba.core import event as numba_event
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    InTreeCacheLocator,
-    NullCache,
-)
+from numba.core.caching import FunctionCache, InTreeCacheLocator, NullCache
 
 log = logging.getLogger(__name__)
 
+config: Any = numba.config
+
 COMPILING = "compiling, once per installation: 20 s to a minute"
-"""Said by every process that has to compile, when it begins to."""
+"""Logged by every process that has to compile, when it begins to."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, np.dtype, np.generic)
-"""Types of globals whose values the compiler copies into machine code."""
+PACKAGES = ("predictors", "simulator")
+"""Packages whose modules have functions that are compiled into functions of other modules."""
+
+VERSIONS_KEPT = 5
+"""Number of directories of machine code that one module leaves behind as its text changes."""
 
 LINEAR_ALGEBRA = "scipy.linalg"
 
@@ -60,17 +67,17 @@ load_numpy_functions()
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """``function`` as machine code, built at its first call or loaded from a cache."""
+    """Return ``function`` as machine code, built at its first call or loaded from the cache."""
     return _compiled(function, error_model="python")
 
 
 def compiled_for_threads(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The same, and other threads run meanwhile: they must leave the arguments as they are."""
+    """Like ``compiled``, but other threads run meanwhile: they must not change the arguments."""
     return _compiled(function, error_model="python", nogil=True)
 
 
 def compiled_for_lanes(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The same for loops that divide: dividing by zero is infinite instead of an error.
+    """Like ``compiled``, for loops that divide: dividing by zero is infinite instead of an error.
 
     Without the check the processor takes several turns of a loop in one instruction.
     """
@@ -80,15 +87,16 @@ def compiled_for_lanes(function: Callable[Parameters, Result]) -> Callable[Param
 def _compiled(
     function: Callable[Parameters, Result], *, error_model: str, nogil: bool = False
 ) -> Callable[Parameters, Result]:
-    function.__qualname__ = f"{function.__qualname__}-{source_digest(function)}"
+    if config.DISABLE_JIT:
+        return function
     compiler: Any = njit  # its overloads do not know this option
     dispatcher: Any = compiler(error_model=error_model, nogil=nogil)(function)
-    dispatcher._cache = MachineCode(function)  # noqa: SLF001 - enable_caching() takes numba's own only
-    dispatcher.get_call_template = _for_plain_types(dispatcher.get_call_template)
+    dispatcher._cache = _cache_of(function)  # noqa: SLF001 - enable_caching() takes numba's own only
+    dispatcher.get_call_template = with_plain_types(dispatcher.get_call_template)
     return cast("Callable[Parameters, Result]", dispatcher)
 
 
-def _for_plain_types(template: Callable[..., Any]) -> Callable[..., Any]:
+def with_plain_types(template: Callable[..., Any]) -> Callable[..., Any]:
     """Let calls from machine code pass plain types.
 
     Else a function would be compiled again for each constant that a tuple holds, and again for
@@ -103,7 +111,7 @@ def _for_plain_types(template: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plain_type(kind: Any) -> Any:
-    """The type without the value of a constant, and with whole numbers of 64 bits."""
+    """Return the type without the value of a constant, and with whole numbers of 64 bits."""
     if isinstance(kind, types.BaseAnonymousTuple):
         parts: Any = kind
         return types.Tuple([plain_type(part) for part in parts])  # type: ignore[no-untyped-call]
@@ -112,11 +120,13 @@ def plain_type(kind: Any) -> Any:
 
 
 def of_same_types(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A compiled function whose arguments are of the same types at every call.
+    """Return a compiled function for arguments of the same types at every call.
 
     Their types are looked at in the first call only. To look at those of a few dozen arrays takes
     longer than most of what is compiled here. Arguments of other types are refused.
     """
+    if config.DISABLE_JIT:
+        return function
     dispatcher: Any = function
     entry: Callable[..., Any] | None = None
 
@@ -132,87 +142,166 @@ def of_same_types(function: Callable[Parameters, Result]) -> Callable[Parameters
     return cast("Callable[Parameters, Result]", call)
 
 
-class MachineCode(NullCache):
-    """Where the machine code of a function is kept: one cache to read and write, one to read.
+class PackageLocator(InTreeCacheLocator):
+    """Tells numba's cache the directory of a function's machine code (NUMBA_CACHE_LOCATOR_CLASSES).
 
-    What this process compiles goes to NUMBA_CACHE_DIR, else beside the source, else to the user's
-    cache directory; if none of these can be written, every process compiles for itself. What lies
-    beside the source is read even where it cannot be written, as in an image with a read-only root.
+    The directory has been made, and its name changes with the text of the function's module.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._caches = [_opened(kind, function) for kind in (FunctionCache, _BesideSource)]
+    def __init__(self, py_func: FunctionType, py_file: str) -> None:
+        super().__init__(py_func, py_file)  # type: ignore[no-untyped-call]
+        self.directory = directory_of(py_func.__module__, Path(py_file))
 
-    @property
-    def cache_path(self) -> str | None:
-        """The directory that is written to."""
-        return cast("str | None", self._caches[0].cache_path)
+    @classmethod
+    def from_function(cls, py_func: FunctionType, py_file: str) -> "PackageLocator | None":
+        """Return the locator of a function; None where no directory can be read or written."""
+        found = cls(py_func, py_file)
+        return found if found.directory else None
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for a signature and this processor, None if it is in neither."""
-        found = (cache.load_overload(sig, target_context) for cache in self._caches)
-        return next((code for code in found if code is not None), None)
+    def ensure_cache_path(self) -> None:
+        """Make the directory again if it was removed."""
+        self.get_cache_path().mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> Any:
+        """Return the directory."""
+        return self.directory
+
+    def get_source_stamp(self) -> str:
+        """Return a constant: the name of the directory changes with the source."""
+        return ""
+
+
+class MachineCode(FunctionCache):
+    """numba's cache of one function, for processes that write at once or cannot write at all."""
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the code."""
-        cache = self._caches[0]
-        if isinstance(cache, NullCache):
-            return
-        cache._impl.locator.ensure_cache_path()  # noqa: SLF001 - as numba does before it saves
-        with _alone_in(cache.cache_path):
-            cache.save_overload(sig, data)
+        """Store the machine code for a signature, unless the directory cannot be written."""
+        with suppress(OSError), _alone_in(Path(self.cache_path)):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+
+def _cache_of(function: Callable[..., Any]) -> Any:
+    """Return the cache of a function's machine code, which may be none at all."""
+    usual = config.CACHE_LOCATOR_CLASSES
+    config.CACHE_LOCATOR_CLASSES = f"{__name__}.{PackageLocator.__name__}"
+    try:
+        return MachineCode(function)  # type: ignore[no-untyped-call]
+    except RuntimeError:  # numba's answer where no directory can be read or written
+        return NullCache()
+    finally:
+        config.CACHE_LOCATOR_CLASSES = usual
 
 
 @contextmanager
-def _alone_in(directory: str) -> Iterator[None]:
+def _alone_in(directory: Path) -> Iterator[None]:
     """Let other processes wait that would write the same list of what a directory holds.
 
-    Of two that read it, add to it and write it at one moment, one would take back the other's.
+    Of two that read the list, add to it and write it at one moment, one would take back the
+    other's, or both would give the same name to different machine code.
     """
-    with open(f"{directory}/walltimed.lock", "a", encoding="ascii") as file:  # noqa: PTH123 - numba keeps files, we none
+    with (directory / "walltimed.lock").open("a", encoding="ascii") as file:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-class _SourceDirectory(InTreeCacheLocator):
-    def ensure_cache_path(self) -> None:
-        """Nothing: it is only read."""
+@cache
+def directory_of(module: str, source: Path) -> Path | None:
+    """Return the directory of a module's machine code, made if need be; None where none can be.
+
+    The first of these that can be written: in NUMBA_CACHE_DIR, beside the source, in the user's
+    cache directory. Machine code that another of these holds is linked into a new directory: so an
+    image with a read-only root can bring its own. If none can be written, the first that exists.
+    """
+    name = f"{module.rpartition('.')[2]}-{digest_of(module, source)}"
+    roots = roots_of(source)
+    existing = [root / name for root in roots if os.access(root / name, os.R_OK | os.X_OK)]
+    for root in roots:
+        directory = root / name
+        with suppress(OSError):
+            if directory not in existing:
+                _make(directory, existing)
+            if os.access(directory, os.W_OK):
+                return directory
+    return next(iter(existing), None)
 
 
-class _BesideSourceImpl(CompileResultCacheImpl):
-    _locator_classes = [_SourceDirectory]  # noqa: RUF012 - as numba declares it
+def roots_of(source: Path) -> list[Path]:
+    """Return the places for directories of machine code, the first choice first."""
+    roots = [source.parent / "__pycache__"]
+    if config.CACHE_DIR:
+        roots.insert(0, Path(config.CACHE_DIR))
+    with suppress(RuntimeError):  # a user without a home directory
+        user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        roots.append(Path(user, "walltimed"))
+    return roots
 
 
-class _BesideSource(FunctionCache):
-    _impl_class = _BesideSourceImpl
+def _make(directory: Path, existing: Sequence[Path]) -> None:
+    """Make a directory with links to the machine code of existing ones, and remove old versions.
 
-
-def _opened(kind: type[FunctionCache], function: Callable[..., Any]) -> Any:
+    It has another name until all links are there: processes that start together share it.
+    """
+    made = directory.with_name(f"{directory.name}.{os.getpid()}")
+    made.mkdir(parents=True, exist_ok=True)
+    for file in (file for other in existing for file in other.glob("*.nb?")):
+        with suppress(FileExistsError):
+            (made / file.name).symlink_to(file.resolve())
     try:
-        return kind(function)
-    except RuntimeError:  # numba's answer to a read-only installation without a home directory
-        return NullCache()
+        made.rename(directory)
+    except OSError:  # another process was quicker
+        shutil.rmtree(made)
+    versions = directory.parent.glob(directory.name.rpartition("-")[0] + "-" + "[0-9a-f]" * 12)
+    for old in sorted(versions, key=lambda each: each.stat().st_mtime)[:-VERSIONS_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@cache
+def digest_of(module: str, source: Path) -> str:
+    """Return a short text that changes with the text of a module or of modules that it imports.
+
+    Imports count that stand at the beginning of a line: these have happened when a function of
+    the module is compiled.
+    """
+    texts, waiting = {module: ""}, [(module, source)]
+    packages = {*PACKAGES, module.partition(".")[0]}
+    while waiting:
+        module, source = waiting.pop()
+        texts[module] = source.read_text("utf-8")
+        for name in _imported(texts[module]) - texts.keys():
+            path = getattr(sys.modules.get(name), "__file__", None)
+            if path and name.partition(".")[0] in packages:
+                texts[name] = ""
+                waiting.append((name, Path(path)))
+    return sha256(repr(sorted(texts.items())).encode()).hexdigest()[:12]
+
+
+def _imported(text: str) -> set[str]:
+    """Return the names of modules that a text may import: also of names that are no modules."""
+    found = set(re.findall(r"^import ([\w.]+)", text, re.MULTILINE))
+    for package, names in re.findall(r"^from ([\w.]+) import (\([^)]*\)|.*)", text, re.MULTILINE):
+        found |= {package, *(f"{package}.{name}" for name in re.findall(r"\w+", names))}
+    return found
 
 
 class _Announcement(numba_event.Listener):
-    """Says that this process compiles, and counts what it compiles.
+    """Logs that this process compiles, and counts what it compiles.
 
-    numba tells it of functions that are not in its cache only.
+    numba tells of functions that are not in its cache only.
     """
 
     def __init__(self) -> None:
         self.compilations = 0
 
     def on_start(self, event: numba_event.Event) -> None:
-        """A function begins to be compiled, others perhaps within it."""
+        """Count a function that begins to be compiled, perhaps with others in it."""
         del event
         if not self.compilations:
             log.warning(COMPILING)
         self.compilations += 1
 
     def on_end(self, event: numba_event.Event) -> None:
-        """It is compiled."""
+        """Do nothing when it is compiled."""
         del event
 
 
@@ -221,61 +310,5 @@ numba_event.register("numba:compile", _announcement)  # type: ignore[no-untyped-
 
 
 def compilations() -> int:
-    """How many functions this process has compiled because they were in no cache."""
+    """Return how many functions this process has compiled because they were in no cache."""
     return _announcement.compilations
-
-
-def source_digest(function: Callable[..., Any]) -> str:
-    """A short text that changes with the code of ``function``, or of any part compiled into it."""
-    digest = sha256()
-    for part in parts_of(function):
-        digest.update(f"{part.__module__}.{part.__name__}".encode())
-        digest.update(repr(_text(part.__code__)).encode())
-        digest.update(repr(_constants(part)).encode())
-    return digest.hexdigest()[:12]
-
-
-def parts_of(function: Callable[..., Any]) -> Iterator[FunctionType]:
-    """``function`` and all compiled functions that it calls directly or indirectly, each once."""
-    waiting, seen = [_python_of(function)], set()
-    while waiting:
-        part = waiting.pop()
-        if part is None or part in seen:
-            continue
-        seen.add(part)
-        yield part
-        waiting += [_python_of(value) for _, value in _globals(part)]
-
-
-def _python_of(value: Any) -> FunctionType | None:
-    """The Python function behind a compiled one; None for anything else."""
-    python = getattr(value, "py_func", value)
-    return python if isinstance(python, FunctionType) else None
-
-
-def _constants(part: FunctionType) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in _globals(part) if isinstance(value, CONSTANTS)]
-
-
-def _globals(part: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The names that ``part`` looks up outside itself, with their values, in a fixed order."""
-    closure = zip(part.__code__.co_freevars, part.__closure__ or (), strict=True)
-    for name, cell in closure:
-        yield name, cell.cell_contents
-    names = sorted(_names(part.__code__))
-    for name in names:
-        value = part.__globals__.get(name)
-        yield name, value
-        if isinstance(value, ModuleType):
-            yield from ((f"{name}.{each}", getattr(value, each, None)) for each in names)
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
-
-
-def _text(code: CodeType) -> tuple[Any, ...]:
-    """What the compiler reads of ``code``: its instructions, names and constants."""
-    constants = [_text(each) if isinstance(each, CodeType) else each for each in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, constants

@@ -18,7 +18,7 @@ def order_nodes(state: State) -> None:
     for number in range(len(state.nodes)):
         node = state.nodes[number]
         node.last = number
-        node.size = 1
+        node.members = 1
         node.ascending = 1
         put(state, number, node.ready)
 
@@ -46,7 +46,7 @@ def take(state: State, count: int) -> int:
     first = _take_group(state)
     while clock.groups > 0 and state.groups[0].time <= ready:
         first = chained(state, first, _take_group(state))
-    if state.nodes[first].size > count:
+    if state.nodes[first].members > count:
         first = _sorted(state, first)
         put(state, _split(state, first, count), ready)
     return first
@@ -60,7 +60,7 @@ def chained(state: State, first: int, second: int) -> int:
     group.ascending = group.ascending and other.ascending and group.last < second
     state.nodes[group.last].next = second
     group.last = other.last
-    group.size += other.size
+    group.members += other.members
     return first
 
 
@@ -77,7 +77,7 @@ def _sorted(state: State, first: int) -> int:
     """Chain a group in the order of its nodes' numbers, and return its first node."""
     if state.nodes[first].ascending:
         return first
-    size = state.nodes[first].size
+    size = state.nodes[first].members
     node = first
     for entry in range(size):
         events.push(state.sorting, entry, node, 0, node)
@@ -89,7 +89,7 @@ def _sorted(state: State, first: int) -> int:
         state.nodes[last].next = node
         last = node
     state.nodes[head].last = last
-    state.nodes[head].size = size
+    state.nodes[head].members = size
     state.nodes[head].ascending = 1
     return head
 
@@ -103,8 +103,8 @@ def _split(state: State, first: int, count: int) -> int:
         last = state.nodes[last].next
     others: int = state.nodes[last].next
     state.nodes[others].last = group.last
-    state.nodes[others].size = group.size - count
+    state.nodes[others].members = group.members - count
     state.nodes[others].ascending = 1
     group.last = last
-    group.size = count
+    group.members = count
     return others

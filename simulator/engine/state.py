@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from math import floor
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 NEVER = 2**62
@@ -82,8 +83,8 @@ NODE = _record(
     ready=np.int64,  # when what runs or is pinned there ends, while a plan is made again
     mark=np.int64,  # it is among those that were looked for
     next=np.int64,  # of its group
-    last=np.int64,  # of the group that begins with it; so are size and ascending
-    size=np.int64,
+    last=np.int64,  # of the group that begins with it; so are members and ascending
+    members=np.int64,  # number of nodes (records have a "size" of their own)
     ascending=np.int64,  # the group is chained in the order of numbers
 )
 """Nodes whose plans end at the same time are a group, a chain of them."""
@@ -132,6 +133,16 @@ RULES = _record(
 """The semantics as numbers."""
 
 
+def _records(size: int, kind: "np.dtype[Any]") -> Any:
+    """Return an array of records, which have attributes in plain Python, too.
+
+    Machine code reads attributes of any record; with NUMBA_DISABLE_JIT=1 NumPy has to.
+    """
+    records = np.zeros(size, kind)
+    config: Any = numba.config
+    return records.view(np.recarray) if config.DISABLE_JIT else records
+
+
 class State(NamedTuple):
     """The arrays; ``clock`` and ``rules`` have one entry."""
 
@@ -165,7 +176,7 @@ def new_state(
         rules: a number for each field of ``RULES``.
         named_nodes: whether the policy plans on named nodes.
     """
-    jobs = np.zeros(len(columns["submit"]), JOB)
+    jobs = _records(len(columns["submit"]), JOB)
     for name, column in columns.items():
         jobs[name] = column
     for name in ("estimate", "start", "promise", "nodes_since"):
@@ -173,7 +184,7 @@ def new_state(
     jobs["first_node"] = np.cumsum(jobs["processors"]) - jobs["processors"]
     size = len(jobs)
     nodes = processors if named_nodes else 0
-    clock = np.zeros(1, CLOCK)
+    clock = _records(1, CLOCK)
     clock["free"] = processors
     clock["pause_at"] = size
     clock["steps"] = 1
@@ -181,21 +192,21 @@ def new_state(
     clock["rearmost"] = UNKNOWN
     state = State(
         jobs=jobs,
-        queue=np.zeros(size, WAITING),
-        running=np.zeros(size, RUNNING),
-        ends=np.zeros(size, EVENT),
-        ending=np.zeros(size, EVENT),
-        expiries=np.zeros(size, EVENT),
+        queue=_records(size, WAITING),
+        running=_records(size, RUNNING),
+        ends=_records(size, EVENT),
+        ending=_records(size, EVENT),
+        expiries=_records(size, EVENT),
         finished=np.zeros(size, np.int64),
-        profile=np.zeros(4 * size + 4, STEP),  # a job begins and ends, before it moves and after
+        profile=_records(4 * size + 4, STEP),  # a job begins and ends, before it moves and after
         places=np.zeros(size, np.int64),
-        sorting=np.zeros(max(size, nodes), EVENT),
-        scratch=np.zeros(1, WAITING),
-        nodes=np.zeros(nodes, NODE),
+        sorting=_records(max(size, nodes), EVENT),
+        scratch=_records(1, WAITING),
+        nodes=_records(nodes, NODE),
         node_lists=np.full(int(jobs["processors"].sum()) if nodes else 0, UNKNOWN),
-        groups=np.zeros(nodes, EVENT),
+        groups=_records(nodes, EVENT),
         clock=clock,
-        rules=np.zeros(1, RULES),
+        rules=_records(1, RULES),
     )
     for name, number in rules.items():
         state.rules[name] = number

@@ -107,9 +107,9 @@ def _plan(state: State, place: int) -> None:
     waiting = state.queue[place]
     begin = max(clock.now, clock.last_planned, nodes.next_ready(state))
     chain = nodes.take(state, waiting.processors)
-    while state.nodes[chain].size < waiting.processors:
+    while state.nodes[chain].members < waiting.processors:
         begin = max(begin, nodes.next_ready(state))
-        more = nodes.take(state, waiting.processors - state.nodes[chain].size)
+        more = nodes.take(state, waiting.processors - state.nodes[chain].members)
         chain = nodes.chained(state, chain, more)
     _name(state, waiting.job, chain)
     nodes.put(state, chain, begin + waiting.estimate)

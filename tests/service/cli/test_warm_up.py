@@ -54,19 +54,6 @@ def test_whoever_compiles_says_so_and_whoever_finds_it_compiled_does_not(tmp_pat
     assert (again.stdout, again.stderr) == ("0\n", "")
 
 
-def test_code_beside_the_source_is_used_where_what_is_compiled_goes_elsewhere(tmp_path):
-    (tmp_path / "compiled_here.py").write_text(MODULE)
-    elsewhere = tmp_path / "elsewhere"
-    run(sys.executable, "-c", SMALL, tmp_path)
-    again = run(sys.executable, "-c", SMALL, tmp_path, NUMBA_CACHE_DIR=str(elsewhere))
-    assert (again.stdout, again.stderr) == ("0\n", "")
-    assert not list(elsewhere.rglob("*.nbc"))
-    for code in tmp_path.glob("__pycache__/*.nb?"):
-        code.unlink()
-    run(sys.executable, "-c", SMALL, tmp_path, NUMBA_CACHE_DIR=str(elsewhere))
-    assert list(elsewhere.rglob("*.nbc"))
-
-
 @pytest.mark.acceptance
 def test_after_a_warm_up_nothing_is_left_to_be_compiled():
     for _ in range(2):  # the first finds nothing to do after `make`, and a second one never does
