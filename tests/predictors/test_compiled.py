@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from numba import types
 
-from predictors.compiled import compiled, digest_of, directory_of, plain_type
+from predictors.compiled import digest_of, directory_of, plain_type
 
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -155,20 +155,22 @@ def test_processes_that_compile_for_different_types_at_once_lose_nothing(tmp_pat
     assert done.stdout == "0\n"
 
 
+PAIRS = """from predictors.compiled import compiled
+
 @compiled
-def _first(pair: tuple[int, int]) -> int:
+def first(pair):
     return pair[0]
 
-
 @compiled
-def _of_constants(number: int) -> int:
-    return _first((1, number)) + _first((2, 3)) + _first((number, 4))
+def whole(number):
+    return first((1, number)) + first((2, 3)) + first((number, 4))
+"""
 
 
-def test_a_part_is_compiled_once_for_all_constants_that_it_is_called_with():
+def test_a_part_is_compiled_once_for_all_constants_that_it_is_called_with(package):
     """It rests on numba's ``get_call_template``: fails where numba asks for types otherwise."""
-    assert _of_constants(5) == 8
-    assert len(_first.signatures) == 1
+    (package / "whole.py").write_text(PAIRS)
+    assert _answer(package, "print(whole.whole(5), compiled())") == "8 2"
 
 
 def test_a_plain_type_has_no_constant_and_no_short_number():
