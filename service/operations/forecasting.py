@@ -35,9 +35,9 @@ from service.operations.snapshots import (
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
 from service.store import Source, StoreUnavailableError
-from service.worker.forecast_process import ForecastProcesses
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
+from service.worker.processes import ForecastProcesses
 from simulator.scheduling.futures import nominal_coverage
 from simulator.scheduling.ladders import LADDER
 from simulator.scheduling.semantics import Semantics

@@ -8,8 +8,7 @@ from service.errors import PagesBusyError, PageTooLongError
 from service.settings import Settings
 from service.store import open_store
 from service.web.page_maker import PageMaker
-from service.worker.child_process import ChildProcess
-from service.worker.priority import come_second
+from service.worker.processes import ChildProcess, come_second
 
 LIMIT_SECONDS = 30.0
 """How long a page may take; the first one waits for the process to start."""

@@ -23,13 +23,17 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.worker.child_process import ChildProcess
 from service.worker.cluster_bound import ClusterBound, surplus_sentence
-from service.worker.forecast_process import ForecastProcess, ForecastProcesses, nothing
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
-from service.worker.priority import settle_process
+from service.worker.processes import (
+    ChildProcess,
+    ForecastProcess,
+    ForecastProcesses,
+    nothing,
+    settle_process,
+)
 from service.worker.queues.queue_keeper import QueueKeeper
 from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from running_service import WALLTIMED, Service, completion, eventually
 
-from service.worker.priority import LOWEST_PRIORITY
+from service.worker.processes import LOWEST_PRIORITY
 
 pytestmark = pytest.mark.acceptance
 

@@ -14,8 +14,8 @@ from service.http.app import create_app
 from service.http.server import run
 from service.metrics import Metrics
 from service.settings import Settings
-from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import LiveState
+from service.worker.processes import ForecastProcess
 
 
 def announce(_address: str) -> None:

@@ -41,9 +41,9 @@ from service.queues.queue_columns import (
 from service.queues.request import suggested_request
 from service.queues.snapshot import JobState, LiveJob
 from service.settings import Settings
-from service.worker.forecast_process import ForecastProcess
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
+from service.worker.processes import ForecastProcess
 from service.worker.queues.queue_keeper import Kept, QueueKeeper
 from simulator.scheduling.ladders import LADDER
 

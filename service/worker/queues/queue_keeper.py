@@ -17,8 +17,8 @@ from service.queues.snapshot import JobState, QueueSnapshot
 from service.queues.waits import StartedJob, departed_jobs, ran_unseen, started_jobs, sums_of
 from service.settings import Settings
 from service.store import Store, StoreError
-from service.worker.forecast_process import ForecastProcess
 from service.worker.log_follower import LogFollower
+from service.worker.processes import ForecastProcess
 from service.worker.queues.estimating import QueueEstimates
 from service.worker.queues.merging import outlooks_of, packed, rows_of, unpacked, without
 

@@ -14,7 +14,7 @@ from predictors.tuning.plan import TuningPlan, usual_search
 from service.settings import Settings
 from service.store import Store, StoreError, TuningState
 from service.worker.live_state import LiveState
-from service.worker.priority import give_way
+from service.worker.processes import give_way
 from service.worker.tuning import in_force
 from service.worker.tuning.rounds import ask_for_due_rounds
 

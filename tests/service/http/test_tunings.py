@@ -14,7 +14,7 @@ from asgi_client import NOW, run_of
 from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.knn import KnnParameters
 from service.store import Adoption
-from service.worker.priority import give_way
+from service.worker.processes import give_way
 from service.worker.tuning import keeper
 
 EVERYTHING = {"history": 100, "training": 500, "test": 200, "penalty": 0, "search": "exhaustive"}

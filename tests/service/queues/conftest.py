@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.worker.forecast_process import ForecastProcess
+from service.worker.processes import ForecastProcess
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from service.settings import Settings
 from service.web import page_process
 from service.web.frame import Frame, Visitor
 from service.web.page_process import PageProcess
-from service.worker.priority import LOWEST_PRIORITY
+from service.worker.processes import LOWEST_PRIORITY
 
 FRAME = Frame(Visitor(EVERYBODY), "/rounds", "default", ["default"])
 

@@ -7,7 +7,7 @@ from compiled_engine import compiled_versions
 from shared_nodes import job, nodes
 
 from service.operations.playing import SharedQueue, play_shared
-from service.worker.forecast_process import ForecastProcess, nothing
+from service.worker.processes import ForecastProcess, nothing
 from simulator.scheduling.simulate import warm_up
 from simulator.shared_nodes.cluster import Cluster
 from simulator.shared_nodes.jobs import RunningJob

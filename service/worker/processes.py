@@ -1,20 +1,66 @@
-"""A process of its own for what takes time: no prediction waits for it."""
+"""Child processes for what takes time, and the priority of all that runs beside requests."""
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from service.errors import ForecastsBusyError, ForecastTooLongError
+from simulator.scheduling.simulate import warm_up
 
 Result = TypeVar("Result")
 
 LATE_SECONDS = 0.2
-"""How much later than its limit a call is told to be late, while its process ends."""
+"""Seconds beyond its limit after which a call is answered, while its process ends."""
+
+SWITCH_SECONDS = 0.001
+"""How long a thread may keep the event loop waiting; Python's default of 5 ms ruins p99."""
+
+COLLECTION_THRESHOLD = 20_000
+"""Objects between garbage collections; Python's default of 700 is a few requests here."""
+
+LOWEST_PRIORITY = 19
+"""As ``nice`` counts."""
+
+
+def settle_process() -> None:
+    """Keep long pauses away from requests: what was learned so far is not garbage-collected.
+
+    What of it is garbage, a few thousand of 290,000 objects, is kept too: to find it would take a
+    tenth of a second or more of each start.
+    """
+    gc.freeze()
+    gc.set_threshold(COLLECTION_THRESHOLD)
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def come_second() -> None:
+    """Let the other processes of the service go first, and still get on when they are busy."""
+    os.nice(LOWEST_PRIORITY)
+
+
+def give_way(process_id: int) -> None:
+    """Let a process run only when no other wants to.
+
+    The lowest priority alone is not enough: such a process rarely gets its turn, but then keeps
+    the processor for milliseconds, in which no prediction is answered.
+    """
+    if hasattr(os, "SCHED_IDLE"):  # Linux
+        os.sched_setscheduler(process_id, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.setpriority(os.PRIO_PROCESS, process_id, LOWEST_PRIORITY)
+
+
+def nothing() -> None:
+    """Prepare nothing."""
 
 
 class ChildProcess:
@@ -23,14 +69,16 @@ class ChildProcess:
     Args:
         limit: seconds from the call to the answer, waiting for others and for the process
             included. A call that takes longer is killed with its process; a new one is started.
-        prepare: what the process does first.
+        prepare: called first in the process.
         most_waiting: calls that are being answered or wait for that; more are refused.
 
     Attributes:
         waiting: calls that are being answered or wait for that.
     """
 
-    def __init__(self, limit: float, *, prepare: Callable[[], None], most_waiting: int = 8) -> None:
+    def __init__(
+        self, limit: float, *, prepare: Callable[[], None] = nothing, most_waiting: int = 8
+    ) -> None:
         self.limit = limit
         self.most_waiting = most_waiting
         self._prepare = prepare
@@ -40,10 +88,16 @@ class ChildProcess:
         self._turn = asyncio.Lock()
 
     def start(self) -> ProcessPoolExecutor:
-        """The process, started and told to prepare itself if there is none."""
+        """Return the process, started if there is none; it prepares itself at once."""
         if self._pool is None:
             others = set(multiprocessing.active_children())
-            self._pool = new_process(self._prepare)
+            # A fork would take threads' locks with it in whatever state they are.
+            self._pool = ProcessPoolExecutor(
+                1,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_settle,
+                initargs=(self._prepare,),
+            )
             self._pool.submit(os.getpid)
             self._children = set(multiprocessing.active_children()) - others
         return self._pool
@@ -78,17 +132,17 @@ class ChildProcess:
                 return await loop.run_in_executor(pool, _bounded, deadline, function, arguments)
             except BrokenProcessPool:
                 self.close()
-                self.start()  # whoever asks next finds it prepared
-            # It may have been the call before, of which nobody waited for the end.
+                self.start()  # so that the next call finds it prepared
+            # The process may have died of an earlier call that had timed out: try again.
             if time.monotonic() >= deadline:
                 raise self.too_long()
 
     def busy(self) -> Exception:
-        """Told to whoever calls while too many wait."""
+        """Return the error for a call while too many wait."""
         raise NotImplementedError
 
     def too_long(self) -> Exception:
-        """Told to whoever has waited for the whole limit."""
+        """Return the error for a call that exceeded the time limit."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -101,13 +155,6 @@ class ChildProcess:
         self._children = set()
 
 
-def new_process(prepare: Callable[[], None]) -> ProcessPoolExecutor:
-    """A process that starts, and prepares itself, with the first thing that it is asked."""
-    # A fork would take threads' locks with it in whatever state they are.
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, mp_context=context, initializer=_settle, initargs=(prepare,))
-
-
 def _settle(prepare: Callable[[], None]) -> None:
     """In the child: be killed by an alarm, leave ctrl-C to the parent, and prepare."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -117,7 +164,7 @@ def _settle(prepare: Callable[[], None]) -> None:
 
 
 def _end_with_parent() -> None:
-    """A service that is killed tells its child nothing."""
+    """End when the parent does, which may be killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -137,3 +184,40 @@ def _bounded(
         return function(*arguments)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+class ForecastProcess(ChildProcess):
+    """Plays queues forward; by default its process compiles the engine first."""
+
+    def __init__(self, limit: float, *, prepare: Callable[[], None] = warm_up) -> None:
+        super().__init__(limit, prepare=prepare)
+
+    def busy(self) -> ForecastsBusyError:
+        """Return the error for a forecast while too many wait."""
+        return ForecastsBusyError(f"{self.most_waiting} forecasts are being made already.")
+
+    def too_long(self) -> ForecastTooLongError:
+        """Return the error for a forecast that exceeded the time limit."""
+        return ForecastTooLongError(
+            f"The forecast took more than {self.limit:g} s: ask for fewer samples or jobs."
+        )
+
+
+class ForecastProcesses(NamedTuple):
+    """One for dedicated machines, whose engine is compiled, one for shared nodes, and one more.
+
+    The third plays live queues, for which no caller waits, so it may take longer.
+    """
+
+    dedicated: ForecastProcess
+    shared: ForecastProcess
+    queues: ForecastProcess
+
+    def start(self) -> None:
+        """Start the one that has something to compile; the others begin when asked."""
+        self.dedicated.start()
+
+    def close(self) -> None:
+        """End them all."""
+        for process in self:
+            process.close()

@@ -9,8 +9,7 @@ import pytest
 from patience import BUSY_SECONDS, eventually
 
 from service.errors import ForecastTooLongError
-from service.worker.child_process import LATE_SECONDS
-from service.worker.forecast_process import ForecastProcess
+from service.worker.processes import LATE_SECONDS, ForecastProcess
 
 
 @pytest.fixture
