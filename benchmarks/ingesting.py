@@ -20,8 +20,7 @@ from itertools import islice
 from pathlib import Path
 
 import msgspec
-from load import closed_loop, post
-from serving import Address, prepared, the_service
+from harness import Address, closed_loop, post, prepared, the_service
 from store import BARE_SINGLE, BATCH, BULK, SINGLE, Bare, Comparison, completions, rate, upgraded
 
 from predictors.jobs import Completion

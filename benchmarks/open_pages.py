@@ -27,13 +27,13 @@ from threading import Event, Thread
 from typing import Any
 
 import msgspec
-from beside import HISTORY
-from load import open_loop
-from serving import (
+from harness import (
     CLUSTER,
+    HISTORY,
     OPEN_LOOP_RATE,
     Address,
     Server,
+    open_loop,
     prepared,
     requests,
     the_service,

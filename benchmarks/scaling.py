@@ -16,9 +16,19 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
-from load import closed_loop, post
-from processes import family, megabytes
-from serving import CLUSTER, Server, history, is_ready, prepared, requests, serving
+from harness import (
+    CLUSTER,
+    Server,
+    closed_loop,
+    family,
+    history,
+    is_ready,
+    megabytes,
+    post,
+    prepared,
+    requests,
+    serving,
+)
 
 TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 16

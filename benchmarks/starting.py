@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from serving import prepared, the_service
+from harness import prepared, the_service
 
 MOST_SECONDS = 2.0
 """Beyond the imports."""

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from command_line import CASES, processor_seconds
+from harness import prepared, the_service
 from scaling import sizes_of
-from serving import prepared, the_service
 
 
 @contextmanager

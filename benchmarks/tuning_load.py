@@ -17,8 +17,7 @@ from statistics import median
 from threading import Event, Thread
 from typing import Any
 
-from beside import options_of, p99_ratio
-from serving import CLUSTER, Address
+from harness import CLUSTER, Address, options_of, p99_ratio
 
 POLL_SECONDS = 1.0
 """More often, and the answers to these questions would be what is measured."""

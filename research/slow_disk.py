@@ -1,6 +1,6 @@
 """Runs a benchmark as on a disk that takes longer to make a commit durable.
 
-    .venv/bin/python benchmarks/slow_disk.py MILLISECONDS SCRIPT [OPTION ...]
+    .venv/bin/python research/slow_disk.py MILLISECONDS SCRIPT [OPTION ...]
 
 What sharing commits saves depends on how long one takes: from 0.2 ms behind a cache that survives
 power loss to 4 ms and more without one. Every fdatasync and fsync of the script and of all that it

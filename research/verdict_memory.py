@@ -1,6 +1,6 @@
 """What a verdict on a whole log holds in memory, over all its processes, and how long it takes.
 
-    .venv/bin/python benchmarks/verdict_memory.py [--jobs 1000000] [--goal 1500]
+    PYTHONPATH=benchmarks .venv/bin/python research/verdict_memory.py [--jobs 1000000] [--goal 1500]
 
 A log is made by `walltimed synth`, and `walltimed backtest` plays it. Twice a second the
 proportional set sizes of the command and of all that it has started are added up: memory that
@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from processes import family, megabytes
+from harness import family, megabytes
 
 WALLTIMED = Path(sys.executable).with_name("walltimed")
 SYNTH = ("--processors", "4096", "--users", "2000", "--load", "0.8")
