@@ -283,7 +283,7 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
     service.complete(*(run_of(place, end_time=1e9 + place) for place in range(250)))
     rounds = service.worker.store.tunings
     plan = TuningPlan(history=50, training=100, test=100)
-    taken = rounds.take(rounds.ask("default", plan, "history", 1.0).tuning_id, 2.0)
+    taken = rounds.ask("default", plan, "history", 1.0)
     won = {"cases": 2000, "gain": 0.0312, "error": 0.004, "cost": None}
     lost = {"cases": 900, "gain": -0.05, "error": None, "cost": None}
     changes = [

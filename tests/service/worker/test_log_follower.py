@@ -111,7 +111,6 @@ def test_others_have_half_of_the_time_while_somebody_asks(following):
 def test_no_round_of_tuning_becomes_due_while_completions_pour_in(monkeypatch, catching_up, asked):
     due = []
     monkeypatch.setattr("service.worker.tuning.keeper.ask_for_due_rounds", lambda *_: due.append(1))
-    monkeypatch.setattr("service.worker.tuning.keeper.waiting_rounds", lambda *_: [])
     keeper = TuningKeeper(
         _Store(),
         _Live(),
@@ -119,12 +118,15 @@ def test_no_round_of_tuning_becomes_due_while_completions_pour_in(monkeypatch, c
         is_catching_up=lambda: catching_up,
         clock=lambda: 0.0,
     )
-    assert keeper._look() == []
+    assert keeper._look() is False
     assert len(due) == asked
 
 
 class _Store:
-    tunings = None
+    class tunings:  # noqa: N801 - an attribute of the store
+        @staticmethod
+        def open():
+            return []
 
 
 class _Live:
