@@ -17,7 +17,7 @@ from service.cli.options import (
 )
 from service.cli.stores import admitting, ready
 from simulator.cli.console import CommandError, ExitCode, out, print_json, progress_bar
-from simulator.cli.options import LISTED, AsJson, ConfigFile, Format, OnError
+from simulator.cli.options import LISTED, AsJson, ConfigFile, Format, OnError, TimeZone
 from simulator.reports.words import counted
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def import_(
             help="Cluster of all jobs; by default the one that a record names, else `default`."
         ),
     ] = None,
-    time_zone: Annotated[
-        str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
-    ] = "UTC",
+    time_zone: TimeZone = "UTC",
     on_error: Annotated[
         OnError, typer.Option(help="Malformed lines: refuse everything, or skip them.")
     ] = OnError.REFUSE,

@@ -48,26 +48,15 @@ def limit(seconds: float | None) -> str:
     return f"{days}-{hours:02}:{minutes:02}:{rest % 60:02}" if days else clock
 
 
-def seconds_of(written: str) -> float:
-    """Seconds of a period such as ``30d``, ``12h`` or ``2w``.
+def period_of(written: str) -> float:
+    """Return the seconds of a period such as ``30d``, ``12h`` or ``2w``.
 
     Raises:
-        ValueError: it is none.
+        CommandError: it is no period.
     """
     units = {"h": 3600.0, "d": DAY, "w": 7 * DAY}
     number, unit = written[:-1], written[-1:]
     if unit not in units or not number.isdecimal() or not int(number):
-        raise ValueError(f"{written!r} is no period such as 30d, 12h or 2w.")
+        message = f"{written!r} is no period such as 30d, 12h or 2w."
+        raise CommandError(message, ExitCode.USAGE)
     return int(number) * units[unit]
-
-
-def period_of(written: str) -> float:
-    """Seconds of a period.
-
-    Raises:
-        CommandError: it is none.
-    """
-    try:
-        return seconds_of(written)
-    except ValueError as error:
-        raise CommandError(str(error), ExitCode.USAGE) from error

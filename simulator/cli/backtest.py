@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 from rich.markup import escape
 
-from simulator.cli import options as values
 from simulator.cli.console import (
     STANDARD_OUTPUT,
     CommandError,
@@ -25,7 +24,24 @@ from simulator.cli.console import (
     print_json,
     progress_bar,
 )
-from simulator.cli.options import AsJson, ConfigFile, Format, Limit, OnError
+from simulator.cli.options import (
+    ADJUSTMENTS,
+    METHODS,
+    ORDERS,
+    POLICIES,
+    AsJson,
+    ConfigFile,
+    CoresPerNode,
+    Format,
+    Limit,
+    MalformedLines,
+    OnError,
+    Processes,
+    Processors,
+    TimeZone,
+    choice,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,32 +77,18 @@ def backtest(
     cluster: Annotated[
         str | None, typer.Option(help="Cluster of all jobs; by default as the records name it.")
     ] = None,
-    time_zone: Annotated[
-        str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
-    ] = "UTC",
+    time_zone: TimeZone = "UTC",
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("backtest.html"),
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="The site's policy: fcfs, easy, easy-sjbf, conservative.",
-            autocompletion=values.one_of(values.POLICIES),
-        ),
-    ] = "easy",
-    order: Annotated[
-        str,
-        typer.Option(
-            help="Queue order: fcfs, sjf, wfp, psp, psp-aging.",
-            autocompletion=values.one_of(values.ORDERS),
-        ),
-    ] = "fcfs",
+    policy: Annotated[str, choice("The site's policy", POLICIES[:-1])] = "easy",
+    order: Annotated[str, choice("Queue order", ORDERS)] = "fcfs",
     profile: Annotated[
         str,
         typer.Option(
             "--profile",
             "--adjust",
-            autocompletion=values.one_of(values.ADJUSTMENTS),
+            autocompletion=one_of(ADJUSTMENTS),
             help="Where predictions act: regular: everywhere; selective: not on running jobs; "
             "guarded, guarded-kept: medians compare waiting jobs, 90% bounds admit them.",
         ),
@@ -97,12 +99,10 @@ def backtest(
             "--method",
             "-m",
             help="Compare with this one, not with all methods.",
-            autocompletion=values.one_of(values.METHODS),
+            autocompletion=one_of(METHODS),
         ),
     ] = None,
-    processors: Annotated[
-        int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
-    ] = None,
+    processors: Processors = None,
     partitions: Annotated[
         str | None,
         typer.Option(
@@ -111,19 +111,13 @@ def backtest(
             "printed, lines such as batch 4096, or the word queues: by the log itself.",
         ),
     ] = None,
-    cores_per_node: Annotated[
-        int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
-    ] = None,
+    cores_per_node: CoresPerNode = None,
     shake: Annotated[
         int, typer.Option(min=0, max=1000, help="Repetitions with submissions moved a little.")
     ] = 10,
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="Processes; default: all cores.")
-    ] = None,
+    processes: Processes = None,
     limit: Limit = None,
-    on_error: Annotated[
-        OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
-    ] = OnError.REFUSE,
+    on_error: MalformedLines = OnError.REFUSE,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:

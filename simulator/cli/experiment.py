@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,8 +20,8 @@ from simulator.cli.console import (
     progress_bar,
     sentence,
 )
-from simulator.cli.options import AsJson, Limit, Wide
-from simulator.cli.study_table import EXPERIMENTS, Experiment
+from simulator.cli.options import AsJson, Limit, Processes, Wide
+from simulator.cli.study_table import EXPERIMENTS, Experiment, option
 
 if TYPE_CHECKING:
     from simulator.studies.exhibits import Sources
@@ -28,50 +29,55 @@ if TYPE_CHECKING:
 
 ALL = "all"
 
-EXHIBIT_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "figure": (
-        Annotated[
-            list[str],
-            typer.Option(metavar="N", help="Make this figure of the paper as PNG and CSV, or all."),
-        ],
-        (),
+EXHIBIT_OPTIONS = {
+    "figure": option(
+        list[str],
+        default=(),
+        metavar="N",
+        help="Make this figure of the paper as PNG and CSV, or all.",
     ),
-    "table": (
-        Annotated[
-            list[str],
-            typer.Option(metavar="N", help="Make this table of the paper as PNG and CSV, or all."),
-        ],
-        (),
+    "table": option(
+        list[str],
+        default=(),
+        metavar="N",
+        help="Make this table of the paper as PNG and CSV, or all.",
     ),
 }
 """Options of the studies that make figures and tables of their paper again."""
 
 COMMON = {
-    "output": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                "--output", "--pictures", metavar="DIR", help="Write tables and pictures to DIR."
-            ),
-        ],
-        None,
+    "output": option(
+        Path | None,
+        "--output",
+        "--pictures",
+        metavar="DIR",
+        help="Write tables and pictures to DIR.",
     ),
     "limit": (Limit, None),
-    "processes": (
-        Annotated[int | None, typer.Option(min=1, help="Processes; by default one per core.")],
-        None,
-    ),
-    "dask": (
-        Annotated[
-            str | None,
-            typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler."),
-        ],
-        None,
+    "processes": (Processes, None),
+    "dask": option(
+        str | None, metavar="ADDRESS", help="Run on the workers of this Dask scheduler."
     ),
     "wide": (Wide, False),
     "as_json": (AsJson, False),
 }
 """Options of every study: annotation and default by parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """The options of every study, as they are given."""
+
+    output: Path | None
+    limit: int | None
+    processes: int | None
+    dask: str | None
+    wide: bool
+    as_json: bool
+
+    def resolved(self, paths: Sequence[Path]) -> list[Path]:
+        """Return the paths as the workers of a Dask cluster find them."""
+        return [path.resolve() if self.dask else path for path in paths]
 
 
 def command_of(experiment: Experiment) -> Callable[..., None]:
@@ -80,12 +86,12 @@ def command_of(experiment: Experiment) -> Callable[..., None]:
     def command(**given: Any) -> None:
         taken = given.pop("given", ())
         paths = [taken] if isinstance(taken, Path) else list(taken)
-        common = {name: given.pop(name) for name in COMMON}
+        common = Common(**{name: given.pop(name) for name in COMMON})
         figures, tables = given.pop("figure", ()), given.pop("table", ())
         if figures or tables:
-            make_exhibits(experiment.name, paths, (figures, tables), given, **common)
+            make_exhibits(experiment.name, paths, (figures, tables), given, common)
         else:
-            run(experiment.name, paths, given, **common)
+            run(experiment.name, paths, given, common)
 
     command.__name__ = experiment.name.replace("-", "_")
     command.__doc__ = inspect.cleandoc(experiment.explanation)
@@ -111,13 +117,7 @@ def run(
     name: str,
     paths: Sequence[Path],
     options: dict[str, Any],
-    *,
-    output: Path | None,
-    limit: int | None,
-    processes: int | None,
-    dask: str | None,
-    wide: bool,
-    as_json: bool,
+    common: Common,
 ) -> None:
     """Run every part of a study, print the tables, and write tables and pictures."""
     from simulator.studies import STUDIES
@@ -131,16 +131,16 @@ def run(
 
     study = STUDIES[name]
     _refuse_missing(study, paths)
-    check_directory(output)
+    check_directory(common.output)
     try:
         if study.simulates:
             require_machines(paths)
-        parts = study.runs([path.resolve() if dask else path for path in paths], limit, **options)
+        parts = study.runs(common.resolved(paths), common.limit, **options)
         if study.takes is Takes.TRACES and len(paths) > 1:
             require_jobs(study, paths)
         with (
-            executor_of(processes, dask) as executor,
-            progress_bar("parts", quiet=as_json) as progress,
+            executor_of(common.processes, common.dask) as executor,
+            progress_bar("parts", quiet=common.as_json) as progress,
         ):
             task = progress.add_task(name, total=len(parts))
             played = []
@@ -150,15 +150,17 @@ def run(
     except StudyError as error:
         raise CommandError(str(error), ExitCode.USAGE) from error
     text = study.report(played)
-    if as_json:
+    if common.as_json:
         records = study.records(played)
         found = records if isinstance(records, dict) else {"records": records}
         print_json({"study": name, **found})
     else:
-        print_tables(f"{study.title}\n\n{text}", wide=wide)
-    if output:
-        study.write(output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played)
-        err.print(f"The report is {output / 'index.html'}.", soft_wrap=True, markup=False)
+        print_tables(f"{study.title}\n\n{text}", wide=common.wide)
+    if common.output:
+        study.write(
+            common.output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played
+        )
+        err.print(f"The report is {common.output / 'index.html'}.", soft_wrap=True, markup=False)
 
 
 def make_exhibits(
@@ -166,13 +168,7 @@ def make_exhibits(
     paths: Sequence[Path],
     wanted: tuple[Sequence[str], Sequence[str]],
     options: dict[str, Any],
-    *,
-    output: Path | None,
-    limit: int | None,
-    processes: int | None,
-    dask: str | None,
-    wide: bool,
-    as_json: bool,
+    common: Common,
 ) -> None:
     """Make figures and tables of a study's paper, as PNG and CSV in ``output`` or here."""
     from simulator.studies import STUDIES
@@ -180,12 +176,13 @@ def make_exhibits(
 
     study = STUDIES[name]
     names = wanted_of(study, *wanted)
-    if as_json:
+    if common.as_json:
         raise CommandError("A figure is written as CSV, not as JSON.", ExitCode.USAGE)
-    with executor_of(processes, dask) as executor:
-        found = [path.resolve() if dask else path for path in paths]
-        sources = Sources(paths=found, limit=limit, executor=executor, options=options)
-        write_exhibits(name, study, names, sources, output or Path(), wide=wide)
+    with executor_of(common.processes, common.dask) as executor:
+        sources = Sources(
+            paths=common.resolved(paths), limit=common.limit, executor=executor, options=options
+        )
+        write_exhibits(name, study, names, sources, common.output or Path(), wide=common.wide)
 
 
 def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:

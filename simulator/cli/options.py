@@ -5,7 +5,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,6 +45,11 @@ def one_of(values: tuple[str, ...]) -> Completion:
     return complete
 
 
+def choice(text: str, values: tuple[str, ...], *names: str) -> Any:
+    """Return an option that takes one of ``values``, which its help lists."""
+    return typer.Option(*names, help=f"{text}: {', '.join(values)}.", autocompletion=one_of(values))
+
+
 class OnError(StrEnum):
     """The treatment of a file that has malformed lines."""
 
@@ -75,5 +80,50 @@ Format = Annotated[
         "-f",
         help=f"One of: {', '.join(FORMATS)}. Default: seen from the content.",
         autocompletion=one_of(FORMATS),
+    ),
+]
+
+TraceFile = Annotated[
+    str, typer.Argument(metavar="TRACE", help="SWF; plain, gzip, xz; - is stdin.")
+]
+
+MalformedLines = Annotated[
+    OnError, typer.Option("--on-error", help="Malformed lines: refuse the file, or skip them.")
+]
+
+TimeZone = Annotated[
+    str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
+]
+
+ReportDirectory = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
+]
+
+Processors = Annotated[
+    int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
+]
+
+CoresPerNode = Annotated[
+    int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
+]
+
+Processes = Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")]
+
+ServiceUrl = Annotated[
+    str | None, typer.Option(help="URL of a running service; default: a private one.")
+]
+
+ServiceToken = Annotated[
+    str | None,
+    typer.Option(envvar="WALLTIMED_TOKEN", help="Token (predict, ingest) for --url."),
+]
+
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        "-m",
+        help="Method, such as percentile:percentile=90; may be repeated.",
+        autocompletion=one_of(METHODS),
     ),
 ]

@@ -10,7 +10,6 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from simulator.cli import options as values
 from simulator.cli.console import (
     STANDARD_OUTPUT,
     ExitCode,
@@ -23,7 +22,19 @@ from simulator.cli.console import (
     print_tables,
     progress_bar,
 )
-from simulator.cli.options import LISTED, AsJson, Limit, OnError, Wide
+from simulator.cli.options import (
+    LISTED,
+    AsJson,
+    Limit,
+    MalformedLines,
+    Methods,
+    OnError,
+    ReportDirectory,
+    ServiceToken,
+    ServiceUrl,
+    TraceFile,
+    Wide,
+)
 from simulator.cli.players import opened
 
 if TYPE_CHECKING:
@@ -125,17 +136,10 @@ class ReplayResult:
 
 
 def replay(
-    trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="SWF; plain, gzip, xz; - is stdin.")
-    ],
+    trace: TraceFile,
     *,
-    url: Annotated[
-        str | None, typer.Option(help="URL of a running service; default: a private one.")
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="WALLTIMED_TOKEN", help="Token (predict, ingest) for --url."),
-    ] = None,
+    url: ServiceUrl = None,
+    token: ServiceToken = None,
     cluster: Annotated[
         str | None, typer.Option(help="Name of the history at --url; by default a new one.")
     ] = None,
@@ -143,22 +147,12 @@ def replay(
         bool,
         typer.Option("--in-process", help="Play to predictors in this process, without a service."),
     ] = False,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            "-m",
-            help="Method, such as percentile:percentile=90.",
-            autocompletion=values.one_of(values.METHODS),
-        ),
-    ] = None,
+    method: Methods = None,
     limit: Limit = None,
     leave_out: Annotated[
         list[str] | None, typer.Option(help="Further cleaning rule, such as zero-run.")
     ] = None,
-    on_error: Annotated[
-        OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
-    ] = OnError.REFUSE,
+    on_error: MalformedLines = OnError.REFUSE,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Also compare the schemes of the percentile method.")
     ] = False,
@@ -166,9 +160,7 @@ def replay(
         str | None,
         typer.Option(metavar="FILE", help="Write a line for each job and method; - is stdout."),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
-    ] = None,
+    report: ReportDirectory = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:

@@ -13,7 +13,6 @@ import typer
 from rich.markup import escape
 
 from predictors.base import DEFAULT_METHOD
-from simulator.cli import options as values
 from simulator.cli.console import (
     STANDARD_OUTPUT,
     CommandError,
@@ -27,7 +26,32 @@ from simulator.cli.console import (
     print_tables,
     progress_bar,
 )
-from simulator.cli.options import LISTED, AsJson, Limit, OnError, Wide
+from simulator.cli.options import (
+    ADJUSTMENTS,
+    COMPRESSIONS,
+    CORRECTIONS,
+    ESTIMATES,
+    EVENTS,
+    LISTED,
+    METHODS,
+    ORDERS,
+    OVERRUNS,
+    PINNED,
+    POLICIES,
+    AsJson,
+    CoresPerNode,
+    Limit,
+    MalformedLines,
+    OnError,
+    Processors,
+    ReportDirectory,
+    ServiceToken,
+    ServiceUrl,
+    TraceFile,
+    Wide,
+    choice,
+    one_of,
+)
 from simulator.cli.players import opened
 
 if TYPE_CHECKING:
@@ -59,47 +83,22 @@ def acts(source: Source | None) -> bool | None:
 
 
 def simulate(
-    trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="SWF; plain, gzip, xz; - is stdin.")
-    ],
+    trace: TraceFile,
     *,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--policy",
-            help="Policy: fcfs, easy, easy-sjbf, conservative, fcfs-pinned.",
-            autocompletion=values.one_of(values.POLICIES),
-        ),
-    ] = None,
+    policy: Annotated[list[str] | None, choice("Policy", POLICIES)] = None,
     estimates: Annotated[
         list[str] | None,
         typer.Option(
             "--estimates",
             help="exact, requested, service, file:PREDICTIONS, or a method.",
-            autocompletion=values.one_of(values.ESTIMATES),
+            autocompletion=one_of(ESTIMATES),
         ),
     ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(
-            help="Queue order: fcfs (default), sjf, wfp, psp, psp-aging.",
-            autocompletion=values.one_of(values.ORDERS),
-        ),
-    ] = None,
-    events: Annotated[
-        str,
-        typer.Option(
-            help="Events of one second: batch, or sequential (as pyss).",
-            autocompletion=values.one_of(values.EVENTS),
-        ),
-    ] = "batch",
+    order: Annotated[str | None, choice("Queue order (default fcfs)", ORDERS)] = None,
+    events: Annotated[str, choice("Events of one second, sequential as pyss", EVENTS)] = "batch",
     depth: Annotated[int, typer.Option(help="Jobs with a reservation under EASY.")] = 1,
     compression: Annotated[
-        str,
-        typer.Option(
-            help="Conservative plans are compressed by: start-order, keep, replan.",
-            autocompletion=values.one_of(values.COMPRESSIONS),
-        ),
+        str, choice("Conservative plans are compressed by", COMPRESSIONS)
     ] = "start-order",
     pinning: Annotated[
         float,
@@ -110,27 +109,11 @@ def simulate(
         ),
     ] = 60.0,
     pinned: Annotated[
-        str,
-        typer.Option(
-            help="Pinned jobs keep their nodes only, or their start too: nodes, start.",
-            autocompletion=values.one_of(values.PINNED),
-        ),
+        str, choice("Pinned jobs keep their nodes only, or their start too", PINNED)
     ] = "nodes",
-    correction: Annotated[
-        str,
-        typer.Option(
-            help="Correction of outlived estimates: double, request, tsafrir.",
-            autocompletion=values.one_of(values.CORRECTIONS),
-        ),
-    ] = "double",
+    correction: Annotated[str, choice("Correction of outlived estimates", CORRECTIONS)] = "double",
     adjust: Annotated[
-        str,
-        typer.Option(
-            "--adjust",
-            "--profile",
-            help="Where estimates act: regular, selective, guarded, guarded-kept.",
-            autocompletion=values.one_of(values.ADJUSTMENTS),
-        ),
+        str, choice("Where estimates act", ADJUSTMENTS, "--adjust", "--profile")
     ] = "regular",
     estimated_order: Annotated[
         Source | None,
@@ -148,19 +131,9 @@ def simulate(
         str | None,
         typer.Option(metavar="FILE", help="Predictions that replace the log's requests."),
     ] = None,
-    overrun: Annotated[
-        str,
-        typer.Option(
-            help="Jobs that overran their request: kill, keep, swap.",
-            autocompletion=values.one_of(values.OVERRUNS),
-        ),
-    ] = "kill",
-    processors: Annotated[
-        int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
-    ] = None,
-    cores_per_node: Annotated[
-        int | None, typer.Option(min=1, help="Jobs take whole nodes with this many cores.")
-    ] = None,
+    overrun: Annotated[str, choice("Jobs that overran their request", OVERRUNS)] = "kill",
+    processors: Processors = None,
+    cores_per_node: CoresPerNode = None,
     scenario: Annotated[
         int | None,
         typer.Option(
@@ -168,9 +141,7 @@ def simulate(
         ),
     ] = None,
     limit: Limit = None,
-    on_error: Annotated[
-        OnError, typer.Option(help="Malformed lines: refuse the file, or skip them.")
-    ] = OnError.REFUSE,
+    on_error: MalformedLines = OnError.REFUSE,
     shake: Annotated[
         int | None,
         typer.Option(
@@ -180,18 +151,10 @@ def simulate(
     repeat: Annotated[
         int | None, typer.Option(min=1, help="Repetitions of --shake; default: 20.")
     ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="URL of the service; default: a private one.")
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="WALLTIMED_TOKEN", help="Token (predict, ingest) for --url."),
-    ] = None,
+    url: ServiceUrl = None,
+    token: ServiceToken = None,
     method: Annotated[
-        str,
-        typer.Option(
-            help="Method of --estimates service.", autocompletion=values.one_of(values.METHODS)
-        ),
+        str, typer.Option(help="Method of --estimates service.", autocompletion=one_of(METHODS))
     ] = DEFAULT_METHOD,
     output: Annotated[
         str | None,
@@ -199,9 +162,7 @@ def simulate(
             metavar="FILE", help="Write the schedule as SWF, or as CSV if FILE ends in .csv."
         ),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
-    ] = None,
+    report: ReportDirectory = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:

@@ -18,9 +18,14 @@ TRACES = Annotated[
 ]
 
 
+def option(kind: Any, *names: str, default: Any = None, **described: Any) -> tuple[Any, Any]:
+    """Return an option of a study: its annotation and its default."""
+    return Annotated[kind, typer.Option(*names, **described)], default
+
+
 def _plan_option(kind: type, explanation: str) -> tuple[Any, None]:
-    """A field of the plan of tuning, which has its default where it is left out."""
-    return Annotated[kind | None, typer.Option(help=explanation)], None
+    """Return a field of the plan of tuning, which has its default where it is left out."""
+    return option(kind | None, help=explanation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,8 @@ EXPERIMENTS = (
         """,
         TRACES,
         {
-            "every": (
-                Annotated[int, typer.Option(min=1, help="Completions between trainings.")],
-                2_000,
-            ),
-            "window": (
-                Annotated[int, typer.Option(min=1, help="Completions that are trained on.")],
-                10_000,
-            ),
+            "every": option(int, default=2_000, min=1, help="Completions between trainings."),
+            "window": option(int, default=10_000, min=1, help="Completions that are trained on."),
         },
     ),
     Experiment(
@@ -83,12 +82,7 @@ EXPERIMENTS = (
             walltimed experiment calibration sdsc.swf.gz --output calibration
         """,
         TRACES,
-        {
-            "method": (
-                Annotated[str, typer.Option(help="A method that gives intervals.")],
-                "least-cost",
-            )
-        },
+        {"method": option(str, default="least-cost", help="A method that gives intervals.")},
     ),
     Experiment(
         "hanzich",
@@ -105,13 +99,9 @@ EXPERIMENTS = (
         """,
         None,
         {
-            "seeds": (Annotated[int, typer.Option(min=2, help="Workloads in each setting.")], 100),
-            "scale": (
-                Annotated[
-                    float,
-                    typer.Option(min=0.01, max=100, help="Factor on the benchmarks' runtimes."),
-                ],
-                1.0,
+            "seeds": option(int, default=100, min=2, help="Workloads in each setting."),
+            "scale": option(
+                float, default=1.0, min=0.01, max=100, help="Factor on the benchmarks' runtimes."
             ),
         },
         has_exhibits=True,
@@ -128,12 +118,8 @@ EXPERIMENTS = (
         """,
         DIRECTORY,
         {
-            "node_jobs": (
-                Annotated[
-                    int | None,
-                    typer.Option(min=1, help="Jobs on named nodes, where whole logs take hours."),
-                ],
-                None,
+            "node_jobs": option(
+                int | None, min=1, help="Jobs on named nodes, where whole logs take hours."
             ),
         },
         has_exhibits=True,
@@ -168,16 +154,12 @@ EXPERIMENTS = (
         """,
         TRACES,
         {
-            "weights": (
-                Annotated[
-                    str | None,
-                    typer.Option(metavar="FILE", help="Play these; shipped: those of the package."),
-                ],
-                None,
+            "weights": option(
+                str | None, metavar="FILE", help="Play these; shipped: those of the package."
             ),
-            "jobs": (Annotated[int, typer.Option(min=1, help="Drawn from each log.")], 12_000),
-            "passes": (Annotated[int, typer.Option(min=1, help="Over what was drawn.")], 10),
-            "seed": (Annotated[int, typer.Option(help="Of the draw and of learning.")], 1),
+            "jobs": option(int, default=12_000, min=1, help="Drawn from each log."),
+            "passes": option(int, default=10, min=1, help="Over what was drawn."),
+            "seed": option(int, default=1, help="Of the draw and of learning."),
         },
     ),
     Experiment(
@@ -209,20 +191,10 @@ EXPERIMENTS = (
         """,
         TRACES,
         {
-            "shake": (
-                Annotated[int, typer.Option(min=0, help="Copies with moved submissions.")],
-                10,
-            ),
-            "method": (
-                Annotated[list[str], typer.Option("--method", "-m", help="Method, such as knn.")],
-                (),
-            ),
-            "first": (
-                Annotated[
-                    list[str],
-                    typer.Option(metavar="LOG=JOBS", help="First jobs of the log named so."),
-                ],
-                (),
+            "shake": option(int, default=10, min=0, help="Copies with moved submissions."),
+            "method": option(list[str], "--method", "-m", default=(), help="Method, such as knn."),
+            "first": option(
+                list[str], default=(), metavar="LOG=JOBS", help="First jobs of the log named so."
             ),
         },
     ),
@@ -238,33 +210,20 @@ EXPERIMENTS = (
         """,
         DIRECTORY,
         {
-            "lower_bound": (
-                Annotated[
-                    float,
-                    typer.Option(
-                        "--lower-bound", "--threshold", min=0, max=1, help="Least A; 0 is none."
-                    ),
-                ],
-                0.5,
+            "lower_bound": option(
+                float,
+                "--lower-bound",
+                "--threshold",
+                default=0.5,
+                min=0,
+                max=1,
+                help="Least A; 0 is none.",
             ),
-            "min_jobs": (
-                Annotated[int, typer.Option(min=1, help="Fewest similar jobs.")],
-                10,
+            "min_jobs": option(int, default=10, min=1, help="Fewest similar jobs."),
+            "in_one_piece": option(
+                bool, "--in-one-piece/--months-anew", default=False, help="How the log is played."
             ),
-            "in_one_piece": (
-                Annotated[
-                    bool,
-                    typer.Option("--in-one-piece/--months-anew", help="How the log is played."),
-                ],
-                False,
-            ),
-            "log": (
-                Annotated[
-                    Path | None,
-                    typer.Option(help="Your log, for Tables 1 and 2 and Figs. 1 to 13."),
-                ],
-                None,
-            ),
+            "log": option(Path | None, help="Your log, for Tables 1 and 2 and Figs. 1 to 13."),
         },
         has_exhibits=True,
     ),
@@ -282,22 +241,12 @@ EXPERIMENTS = (
         """,
         TRACES,
         {
-            "method": (
-                Annotated[list[str], typer.Option("--method", "-m", help="Method, such as knn.")],
-                (),
+            "method": option(list[str], "--method", "-m", default=(), help="Method, such as knn."),
+            "policy": option(
+                list[str], "--policy", "-p", default=(), help="easy or conservative; default: both."
             ),
-            "policy": (
-                Annotated[
-                    list[str],
-                    typer.Option("--policy", "-p", help="easy or conservative; default: both."),
-                ],
-                (),
-            ),
-            "samples": (
-                Annotated[
-                    int, typer.Option(min=0, help="Futures for the intervals of one job in ten.")
-                ],
-                0,
+            "samples": option(
+                int, default=0, min=0, help="Futures for the intervals of one job in ten."
             ),
         },
     ),
@@ -320,18 +269,12 @@ EXPERIMENTS = (
         """,
         TRACES,
         {
-            "year": (
-                Annotated[int | None, typer.Option(help="Only jobs submitted in this year.")],
-                None,
-            ),
-            "as_published": (
-                Annotated[
-                    bool,
-                    typer.Option(
-                        "--as-published", help="As the paper: every round is used, h 3000, t1 1500."
-                    ),
-                ],
-                False,
+            "year": option(int | None, help="Only jobs submitted in this year."),
+            "as_published": option(
+                bool,
+                "--as-published",
+                default=False,
+                help="As the paper: every round is used, h 3000, t1 1500.",
             ),
             "history": _plan_option(int, "h, jobs that only serve as neighbours (5000)."),
             "training": _plan_option(int, "t1, jobs that parameters are tried on (20000)."),
