@@ -7,15 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.connection import (
-    ClusterName,
-    TokenFile,
-    Url,
-    asked,
-    asking,
-    cluster_of,
-    queue_path,
-)
+from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.job_script import request_in
 from service.cli.times import limit, moment, spoken
 from simulator.cli.console import CommandError, ExitCode, out, print_json
@@ -65,9 +57,8 @@ def ask(
             "Neither the script nor --time says how long the job may run.", ExitCode.USAGE
         )
     wanted["user"] = user or getpass.getuser()
-    with asking(url, token_file) as client:
-        path = queue_path(cluster_of(client, cluster), "what-if")
-        answer = asked(client, "POST", path, {"submission": wanted, "explain": True})
+    with asking(url, token_file, cluster) as service:
+        answer = service.queue("what-if", body={"submission": wanted, "explain": True})
     if as_json:
         print_json(answer)
     else:

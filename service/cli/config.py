@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from msgspec import Struct
 from rich.markup import escape
-from rich.table import Table
 
 from service import places
 from service.cli.options import load_settings
@@ -36,9 +35,6 @@ def config(
     as_toml: Annotated[
         bool, typer.Option("--toml", help="Print a settings file to fill in, with the defaults.")
     ] = False,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="A table, for terminals of 160 columns.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print every setting with its meaning, its present value and the source of the value.
@@ -58,8 +54,6 @@ def config(
         print_json({"settings": settings})
     elif as_toml:
         typer.echo("\n".join(template(settings)))
-    elif wide:
-        out.print(table(settings))
     else:
         for setting in settings:
             out.print(escape("\n".join(lines(setting))), soft_wrap=True)
@@ -136,22 +130,3 @@ def lines(setting: Setting) -> list[str]:
     indent = "    "
     meaning = wrap(setting.description, WIDTH, initial_indent=indent, subsequent_indent=indent)
     return [f"{setting.name} = {value}  [{setting.source}]", *meaning]
-
-
-def table(settings: list[Setting]) -> Table:
-    """One row per setting."""
-    columns = Table(
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-        caption=ENVIRONMENT,
-        caption_justify="left",
-    )
-    columns.add_column("setting", no_wrap=True)
-    columns.add_column("value", overflow="fold", max_width=40)
-    columns.add_column("source", no_wrap=True)
-    columns.add_column("meaning")
-    for setting in settings:
-        value = "" if setting.value is None else json.dumps(setting.value).strip('"')
-        columns.add_row(setting.name, value, setting.source, setting.description)
-    return columns

@@ -45,20 +45,46 @@ ClusterName = Annotated[
 ]
 
 
+class ClusterService:
+    """The service, asked about one cluster.
+
+    Args:
+        client: of the service.
+        name: of the cluster, as the user gives it; None is the only one that has a queue.
+    """
+
+    def __init__(self, client: "Client", name: str | None) -> None:
+        self._client = client
+        self.name = name or only_cluster(client)
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        """Return the answer to a query about the cluster; parameters that are None are not sent."""
+        return asked(self._client, "GET", path_to(path, cluster=self.name, **query))
+
+    def queue(self, *more: str, body: Any = None, **query: object) -> dict[str, Any]:
+        """Return the queue of the cluster, or what ``more`` names of it."""
+        from urllib.parse import quote
+
+        path = "/".join(["/v1/queues", *(quote(each, safe="") for each in (self.name, *more))])
+        return asked(self._client, "POST" if body else "GET", path_to(path, **query), body)
+
+
 @contextmanager
-def asking(url: str | None, token_file: Path | None) -> Iterator["Client"]:
-    """A client of the service.
+def asking(
+    url: str | None, token_file: Path | None, cluster: str | None
+) -> Iterator[ClusterService]:
+    """Yield the service, asked about a cluster.
 
     Raises:
         typer.Exit: the service does not answer. That is said on a terminal, and nowhere else: a
             command in somebody's profile must not be in the way.
-        CommandError: the service refuses the call.
+        CommandError: the service refuses the call, or there are several clusters and none is named.
     """
     from simulator.replay.remote import Client, RemoteError
 
     try:
         with Client(url or own_url(), token=token_in(token_file), timeout=SECONDS) as client:
-            yield client
+            yield ClusterService(client, cluster)
     except RemoteError as error:
         raise CommandError(f"The service refuses: {error}") from error
     except (ConnectionError, TimeoutError) as error:
@@ -129,21 +155,12 @@ def path_to(path: str, **query: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def queue_path(cluster: str, *more: str) -> str:
-    """The path of a queue, or of something of it."""
-    from urllib.parse import quote
-
-    return "/".join(["/v1/queues", *(quote(each, safe="") for each in (cluster, *more))])
-
-
-def cluster_of(client: "Client", named: str | None) -> str:
-    """The cluster that is meant: the one that was named, else the only one with a queue.
+def only_cluster(client: "Client") -> str:
+    """Return the only cluster that has a queue.
 
     Raises:
         CommandError: there are several.
     """
-    if named is not None:
-        return named
     names = [each["cluster"] for each in asked(client, "GET", "/v1/queues")["queues"]]
     if len(names) > 1:
         raise CommandError(

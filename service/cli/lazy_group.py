@@ -17,9 +17,19 @@ SHELL_OPTIONS = ("install_completion", "show_completion")
 
 
 REMOVED_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "config": {"--wide": "the list shows the same in 80 columns, and --json is for programs."},
     "report": {
         "--html": "the page of accuracy shows it; --csv and --json are for other programs.",
         "--mail-dir": "--everybody --csv lists the users and what each has to gain.",
+    },
+    "tune": {
+        "--follow": "the service runs rounds by itself, and `walltimed tune --due` under a timer "
+        "runs them elsewhere.",
+        **dict.fromkeys(
+            ("--fitness", "--generations", "--population", "--distance", "--weights"),
+            """it is set by the setting tuning_plan, as in WALLTIMED_TUNING_PLAN='{"population": """
+            "30}' walltimed tune.",
+        ),
     },
 }
 """What to use instead of options that earlier releases had, by command."""

@@ -2,29 +2,17 @@
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from service.cli.connection import (
-    ClusterName,
-    TokenFile,
-    Url,
-    asked,
-    asking,
-    cluster_of,
-    path_to,
-    queue_path,
-)
+from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
 from service.cli.options import LONGEST_SECONDS
 from service.cli.times import limit, moment
 from simulator.cli.console import CommandError, err, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration
-
-if TYPE_CHECKING:
-    from simulator.replay.remote import Client
 
 WIDTHS = {
     "JOBID": 10,
@@ -70,12 +58,11 @@ def queue(
         walltimed queue 4711
     """
     while True:
-        with asking(url, token_file) as client:
-            name = cluster_of(client, cluster)
+        with asking(url, token_file, cluster) as service:
             if jobs:
-                told = details(client, name, jobs)
+                told = details(service, jobs)
             else:
-                shown = listed(client, name, user, limit_)
+                shown = service.queue(user=user, limit=limit_)
         if watch and not as_json:
             out.clear()
         if as_json:
@@ -93,12 +80,7 @@ def queue(
         return
 
 
-def listed(client: "Client", cluster: str, user: str | None, most: int) -> dict[str, Any]:
-    """The queue, or a user's part of it."""
-    return asked(client, "GET", path_to(queue_path(cluster), user=user, limit=most))
-
-
-def details(client: "Client", cluster: str, jobs: list[str]) -> list[dict[str, Any]]:
+def details(service: ClusterService, jobs: list[str]) -> list[dict[str, Any]]:
     """Each of the jobs at length.
 
     Raises:
@@ -109,7 +91,7 @@ def details(client: "Client", cluster: str, jobs: list[str]) -> list[dict[str, A
     found = []
     for job in jobs:
         try:
-            found.append(asked(client, "GET", queue_path(cluster, "jobs", job)))
+            found.append(service.queue("jobs", job))
         except RemoteError as error:
             raise CommandError(f"Job {job}: {error}") from error
     return found

@@ -8,25 +8,14 @@ import textwrap
 import time
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from service.cli.connection import (
-    ClusterName,
-    TokenFile,
-    Url,
-    asked,
-    asking,
-    cluster_of,
-    path_to,
-)
+from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.times import limit, local, period_of
 from simulator.cli.console import CommandError, ExitCode, cell, out, print_json
-
-if TYPE_CHECKING:
-    from simulator.replay.remote import Client
 
 MOST_USERS = 1000
 """Users of one list."""
@@ -89,14 +78,17 @@ def report(
         walltimed report --everybody
     """
     form = form_of(as_json=as_json, as_csv=as_csv)
-    period = {"since": time.time() - period_of(since)}
-    with asking(url, token_file) as client:
-        name = cluster_of(client, cluster)
+    since_then = time.time() - period_of(since)
+    with asking(url, token_file, cluster) as service:
         if everybody:
-            answer = of_users(client, name, account, period)
+            answer = service.get(
+                "/v1/reports/users", account=account, since=since_then, limit=MOST_USERS
+            )
         else:
             whose = user or (None if account else getpass.getuser())
-            answer = of_jobs(client, name, period, user=whose, account=account)
+            answer = service.get(
+                "/v1/reports/requests", user=whose, account=account, since=since_then
+            )
     write(answer, form)
 
 
@@ -109,27 +101,6 @@ def form_of(*, as_json: bool, as_csv: bool) -> Form:
     if as_json and as_csv:
         raise CommandError("Give one of --json and --csv.", ExitCode.USAGE)
     return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
-
-
-def of_users(
-    client: "Client", cluster: str, account: str | None, period: dict[str, float]
-) -> dict[str, Any]:
-    """The users with most to gain."""
-    query = {"cluster": cluster, "account": account, "limit": MOST_USERS, **period}
-    return asked(client, "GET", path_to("/v1/reports/users", **query))
-
-
-def of_jobs(
-    client: "Client",
-    cluster: str,
-    period: dict[str, float],
-    *,
-    user: str | None,
-    account: str | None = None,
-) -> dict[str, Any]:
-    """The runs of a user or an account by job name."""
-    query = {"cluster": cluster, "user": user, "account": account, **period}
-    return asked(client, "GET", path_to("/v1/reports/requests", **query))
 
 
 def write(answer: dict[str, Any], form: Form) -> None:

@@ -22,38 +22,6 @@ if TYPE_CHECKING:
     from service.store import Store, Tuning
 
 
-ONLY_SETTINGS = ("--fitness", "--generations", "--population", "--distance", "--weights")
-"""Options of earlier releases for parts of a plan."""
-
-
-def refuse_follow(value: bool) -> None:  # noqa: FBT001 - the signature of an option's callback
-    """Refuse the option --follow.
-
-    Raises:
-        CommandError: the message names what to use instead.
-    """
-    if value:
-        raise CommandError(
-            "There is no --follow: the service runs rounds by itself, and `walltimed tune --due` "
-            "under a timer runs them elsewhere.",
-            ExitCode.USAGE,
-        )
-
-
-def refuse_part(value: str | None) -> None:
-    """Refuse an option for a part of the plan that is a setting only.
-
-    Raises:
-        CommandError: the message names what to use instead.
-    """
-    if value is not None:
-        raise CommandError(
-            "This part of a plan is set by the setting tuning_plan, for example "
-            """WALLTIMED_TUNING_PLAN='{"population": 30}' walltimed tune""",
-            ExitCode.USAGE,
-        )
-
-
 def tune(
     *,
     cluster: Annotated[str, typer.Option(help="Cluster to tune.")] = DEFAULT_CLUSTER,
@@ -74,10 +42,6 @@ def tune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what a round would look at; run none.")
     ] = False,
-    _follow: Annotated[bool, typer.Option("--follow", hidden=True, callback=refuse_follow)] = False,
-    _part: Annotated[
-        str | None, typer.Option(*ONLY_SETTINGS, hidden=True, callback=refuse_part)
-    ] = None,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,

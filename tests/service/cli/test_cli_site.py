@@ -77,7 +77,7 @@ def test_a_cluster_is_forgotten_with_its_scores(walltimed, history, store_url):
     code, said = walltimed("forget", "--cluster", "default", "-d", store_url, "--yes")
     assert (code, said["deleted"]) == (0, 4)
     assert history.clusters() == []
-    assert history.scores("default") == []
+    assert history.scores.of_methods("default") == []
 
 
 def test_nothing_is_deleted_unasked(walltimed, history, store_url):

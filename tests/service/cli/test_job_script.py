@@ -5,7 +5,8 @@ import time
 import pytest
 
 from service.cli.job_script import request_in
-from service.cli.times import limit, moment, seconds_of, spoken
+from service.cli.times import limit, moment, period_of, spoken
+from simulator.cli.console import CommandError
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name=train -t 2-00:00:00
@@ -113,7 +114,7 @@ def test_times_are_told_in_the_zone_of_the_reader():
 
 
 def test_periods():
-    assert [seconds_of(each) for each in ("12h", "30d", "2w")] == [43200, 2592000, 1209600]
+    assert [period_of(each) for each in ("12h", "30d", "2w")] == [43200, 2592000, 1209600]
     for wrong in ("", "d", "0d", "-3d", "3", "3m"):
-        with pytest.raises(ValueError, match="no period"):
-            seconds_of(wrong)
+        with pytest.raises(CommandError):
+            period_of(wrong)

@@ -7,6 +7,7 @@ import pytest
 from typer.main import get_command
 
 from service.cli import Commands, app
+from service.cli.lazy_group import REMOVED_OPTIONS
 
 HEAVY = ("numba", "numpy", "sqlalchemy", "fastapi", "pydantic_settings", "matplotlib", "msgspec")
 
@@ -71,3 +72,29 @@ def test_a_command_that_does_not_exist_is_refused_with_a_near_one(walltimed):
     code, _, said = walltimed("srve")
     assert code == 2
     assert "Did you mean" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "instead"),
+    [
+        (command, option, instead)
+        for command, options in REMOVED_OPTIONS.items()
+        for option, instead in options.items()
+    ],
+)
+def test_an_option_that_is_no_more_names_what_to_use(walltimed, command, option, instead):
+    code, _, told = walltimed(command, f"{option}=x")
+    assert code == 2
+    assert option in told
+    assert instead.split()[0] in told
+
+
+def test_help_shows_what_an_administrator_and_a_user_need(capsys):
+    with pytest.raises(SystemExit):
+        app(["--help"])
+    shown = {line.split()[1] for line in capsys.readouterr().out.splitlines() if "│ " in line[:2]}
+    hidden = {name for name, command in Commands.lazy.items() if command.hidden}
+    listed = set(Commands.lazy) & shown
+    assert listed == set(Commands.lazy) - hidden
+    assert len(listed) <= 20
+    assert not shown & {"--install-completion", "--show-completion"}

@@ -60,14 +60,6 @@ def test_too_short_a_history_a_senseless_plan_and_a_running_round_are_said(store
     assert store.tunings.of_cluster("default") == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "instead"),
-    [(("--follow",), "--due"), (("--fitness", "sum"), "tuning_plan")],
-)
-def test_options_that_went_say_what_to_use_instead(arguments, instead):
-    assert instead in str(run(*arguments).exception)
-
-
 def test_a_timer_runs_the_rounds_that_are_due(store):
     result = run("--due")
     assert result.exit_code == 0, result.output

@@ -169,14 +169,6 @@ def test_report_lists_users_with_most_to_gain(call):
     assert fits(told)
 
 
-@pytest.mark.parametrize(("option", "instead"), [("--html", "--csv"), ("--mail-dir=x", "--csv")])
-def test_an_option_that_is_no_more_names_what_to_use(walltimed, option, instead):
-    code, _, complained = walltimed("report", "--everybody", option)
-    assert code == 2
-    assert option.partition("=")[0] in complained
-    assert instead in complained
-
-
 @pytest.mark.parametrize("command", ["queue", "report", "ask"])
 def test_commands_fall_silent_when_the_service_is_away(walltimed, tmp_path, command):
     options = ["--time", "60"] if command == "ask" else []
