@@ -29,6 +29,7 @@ class Renderer:
             "count": wording.count,
             "date": wording.date,
             "duration": wording.duration,
+            "in_words": wording.in_words,
             "measured": wording.measured,
             "moment": wording.moment,
             "share": wording.share,
