@@ -8,15 +8,9 @@ from pathlib import Path
 
 import pytest
 from fake_service import (
-    BODILESS,
     GARBAGE,
-    LARGEST_ANSWER,
-    MOST_TAKEN,
-    STREAMS,
     WRONG_LENGTHS,
     fake_service,
-    full_backlog,
-    padded,
     prediction,
 )
 
@@ -134,12 +128,6 @@ def test_a_range_is_told_as_it_is(tmp_path, interval, told):
         said = submit(tmp_path, service)[1]
     assert told in said
     assert bool(said) is bool(told)
-
-
-@pytest.mark.parametrize(("more", "is_taken"), [(0, True), (1, False)])
-def test_an_answer_has_at_most_64_kib(tmp_path, more, is_taken):
-    with fake_service(padded(LARGEST_ANSWER + more), hangs_up=True) as service:
-        assert bool(submit(tmp_path, service)[1]) is is_taken
 
 
 ASK = """
@@ -265,47 +253,6 @@ def test_a_service_that_is_not_well_changes_nothing(tmp_path, answer):
     with fake_service(answer, hangs_up=True) as service:
         passed, told, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
     assert (passed, told) == (b"./relax\n", "")
-
-
-@pytest.mark.parametrize("kind", STREAMS)
-def test_a_peer_that_never_stops_sending_is_hung_up_on(tmp_path, kind):
-    begins, goes_on = STREAMS[kind]
-    with fake_service(begins, forever=goes_on) as service:
-        passed, told, _ = submit(tmp_path, service)
-    assert (passed, told) == (SCRIPT, "")
-    assert service.sent < MOST_TAKEN
-
-
-PATIENT = 20
-"""Seconds that no machine is too busy to tell from the budget."""
-
-
-@pytest.mark.parametrize("answer", BODILESS.values())
-def test_an_answer_without_a_body_is_not_waited_for(tmp_path, answer):
-    with fake_service(answer) as service:
-        passed, _, seconds = submit(tmp_path, service, budget_seconds=PATIENT)
-    assert passed == SCRIPT
-    assert seconds < PATIENT
-
-
-def test_a_service_that_hangs_trickles_or_takes_no_connection_costs_the_budget(tmp_path):
-    answer = prediction()
-    with fake_service(None) as service:
-        hung = submit(tmp_path, service)
-    with fake_service(answer, seconds_per_byte=0.02) as service:
-        trickled = submit(tmp_path, service)
-        assert service.sent < len(answer) / 2, "all of it takes forty budgets"
-    with full_backlog() as port, fake_service() as gone:
-        full = submit(tmp_path, gone, port=port)
-    for passed, told, seconds in (hung, trickled, full):
-        assert (passed, told) == (SCRIPT, "")
-        assert 0.2 <= seconds < PATIENT
-
-
-def test_a_host_name_is_never_looked_up(tmp_path):
-    with fake_service(prediction()) as service:
-        passed, told, _ = submit(tmp_path, service, host="localhost")
-    assert (passed, told, service.requests) == (SCRIPT, "", [])
 
 
 def test_without_a_configuration_the_script_passes(tmp_path):
