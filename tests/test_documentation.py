@@ -21,12 +21,14 @@ from service.metrics import Metrics
 from service.settings import Settings
 from simulator.cli.console import ExitCode
 from simulator.cli.study_table import EXPERIMENTS
+from simulator.engine.policies import POLICIES
 from simulator.studies import STUDIES
 
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.md").read_text()
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+SIMULATOR = (ROOT / "docs" / "simulator.md").read_text()
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
@@ -90,8 +92,12 @@ def test_every_error_is_documented_with_its_status(error):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_documented(method):
-    assert method in rows(GLOSSARY)
-    assert method in rows((ROOT / "README.md").read_text())
+    assert method in rows(GLOSSARY), f"docs/glossary.md needs a row for the method {method}."
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_is_documented(policy):
+    assert f"\n**{policy}**" in SIMULATOR, f"docs/simulator.md needs a paragraph: **{policy}**: …"
 
 
 @pytest.fixture

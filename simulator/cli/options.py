@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-METHODS = (
-    *re.findall(
-        r'^    "([a-z-]+)": ', (files("predictors") / "registry.py").read_text(), re.MULTILINE
-    ),
-    "auto",
-)
-"""The names in the registry, read as text: importing it would load the compiler."""
 
-POLICIES = ("fcfs", "easy", "easy-sjbf", "conservative", "fcfs-pinned")
+def _names(package: str, file: str, value: str = "") -> list[str]:
+    """Return the names in a table, read as text: importing it would load the compiler."""
+    text = files(package).joinpath(file).read_text("utf-8")
+    return re.findall(rf'^    "([a-z-]+)": {value}', text, re.MULTILINE)
+
+
+METHODS = (*_names("predictors", "registry.py"), "auto")
+POLICIES = tuple(_names("simulator", "engine/policies/__init__.py", "Policy"))
 ORDERS = ("fcfs", "sjf", "wfp", "psp", "psp-aging")
 EVENTS = ("batch", "sequential")
 COMPRESSIONS = ("start-order", "keep", "replan")

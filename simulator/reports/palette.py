@@ -27,7 +27,10 @@ METHODS: Mapping[str, Colour] = {
     "attention": Colour("#8c6d46", "#d6b486"),
     "exact": Colour("#1b1b1b", "#ececec"),
 }
-"""By the name of the method; ``requested`` is today, ``exact`` the true runtimes."""
+"""By the name of the method; ``requested`` is today, ``exact`` the true runtimes.
+
+Lines of a method without a colour take one that is not used in their picture; marks are grey.
+"""
 
 SURFACES: Mapping[str, Colour] = {
     "page": Colour("#ffffff", "#14181c"),

@@ -244,7 +244,7 @@ def _method_row(tested: Backtest, name: str) -> str:
         share(short),
     ]
     force = ' class="force"' if name == tested.in_force else ""
-    mark = f'<b style="--mark:var(--method-{name_of_method(name)})"></b>'
+    mark = f'<b style="--mark:var(--method-{name_of_method(name)},var(--quiet))"></b>'
     shown = "".join(
         f'<td class="extra">{cell}</td>' if place in ROOMY else f"<td>{cell}</td>"
         for place, cell in enumerate(cells)

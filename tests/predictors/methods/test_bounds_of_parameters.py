@@ -80,7 +80,7 @@ DEFAULTS = {
 """What methods do where a site says nothing, and how much of its history a service reads then."""
 
 
-@pytest.mark.parametrize("method", PREDICTORS)
+@pytest.mark.parametrize("method", DEFAULTS)
 def test_the_defaults_are_those_that_were_measured(method):
     predictor = PREDICTORS[method]()
     assert (predictor.parameters, predictor.memory) == DEFAULTS[method]

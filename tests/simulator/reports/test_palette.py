@@ -2,12 +2,11 @@
 
 import pytest
 
-from predictors.registry import METHODS
 from simulator.reports import palette
 
 
-@pytest.mark.parametrize("method", [*METHODS, "exact"])
-def test_every_method_has_a_colour_of_its_own_in_both_themes(method):
+@pytest.mark.parametrize("method", palette.METHODS)
+def test_no_two_methods_have_the_same_colour(method):
     colour = palette.METHODS[method]
     others = [each for name, each in palette.METHODS.items() if name != method]
     assert colour.light not in [each.light for each in others]
