@@ -51,10 +51,15 @@ def _part(
 
 
 def with_parts(
-    function: Callable[Parameters, Result], **parts: Callable[..., Any]
+    function: Callable[Parameters, Result], owner: str, **parts: Callable[..., Any]
 ) -> Callable[Parameters, Result]:
-    """Return a copy of ``function`` that calls ``parts`` in place of the globals of these names."""
+    """Return a copy of ``function`` that calls ``parts`` in place of the globals of these names.
+
+    It is named for its owner: of two functions of one name in machine code that was compiled by
+    different processes, the linker would take one for both.
+    """
     plain = cast("FunctionType", function)
     names = plain.__globals__ | parts
-    copy = FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__)
+    copy = FunctionType(plain.__code__, names, f"{plain.__name__}_{owner}", plain.__defaults__)
+    copy.__qualname__ = copy.__name__
     return cast("Callable[Parameters, Result]", copy)

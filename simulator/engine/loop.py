@@ -187,7 +187,8 @@ def _play(state: State) -> int:
 
 def loop_of(decide: Decide) -> Loop:
     """Return the scheduling loop under a policy."""
-    one_pass = copied(with_parts(_pass, _decide=decide))
-    batch = copied(with_parts(_batch, _pass=one_pass))
-    sequence = copied(with_parts(_sequence, _pass=one_pass))
-    return kernel(with_parts(_play, _batch=batch, _sequence=sequence))
+    owner = decide.__module__.rpartition(".")[2]
+    one_pass = copied(with_parts(_pass, owner, _decide=decide))
+    batch = copied(with_parts(_batch, owner, _pass=one_pass))
+    sequence = copied(with_parts(_sequence, owner, _pass=one_pass))
+    return kernel(with_parts(_play, owner, _batch=batch, _sequence=sequence))

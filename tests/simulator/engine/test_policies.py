@@ -5,7 +5,7 @@ import pytest
 from workloads import schedule_of, starts_of, workload_of
 
 from simulator.engine.loop import DONE
-from simulator.engine.policies import run
+from simulator.engine.policies import POLICIES, run
 from simulator.scheduling.estimates import Said
 from simulator.scheduling.profiles import PROFILES
 from simulator.scheduling.semantics import Semantics
@@ -478,3 +478,10 @@ def test_a_kept_reservation_is_not_made_later_before_it_is_due():
     said = [*KEPT_SAID[:3], (9, 9, 9)]
     assert guarded_starts(jobs, said, 4, "easy") == [0, 14, 2, 5]
     assert guarded_starts(jobs, said, 4, "easy", keeps_reservations=True) == [0, 19, 2, 10]
+
+
+def test_no_two_loops_share_the_name_of_a_part():
+    """Machine code of different processes is linked by name: one would run in place of another."""
+    loops = {policy.run for policy in POLICIES.values()}
+    names = {loop.py_func.__globals__["_play"].py_func.__qualname__ for loop in loops}
+    assert len(names) == len(loops)
