@@ -14,7 +14,7 @@ from service.auth import EVERYBODY, Guard
 from service.errors import ForbiddenError
 from service.store import Store
 from service.web.frame import READERS, Visitor
-from service.web.remembered import Remembered
+from service.web.sources import Recent
 
 COOKIE = "walltimed_session"
 
@@ -42,7 +42,7 @@ class Visitors:
         self._store = store
         self._clock = clock
         self._seconds = seconds
-        self._remembered = Remembered()
+        self._recent = Recent()
 
     async def visitor(self, request: Request) -> Visitor | None:
         """Who looks; None if a token is asked for and the browser has not logged in."""
@@ -51,10 +51,11 @@ class Visitors:
         text = session_in(request)
         if text is None:
             return None
-        token_id = await self._remembered.get(
+        token_id = await asyncio.to_thread(
+            self._recent.get,
             text,
             FRESH_SECONDS,
-            lambda: asyncio.to_thread(self._store.sessions.token_of, text, self._clock()),
+            lambda: self._store.sessions.token_of(text, self._clock()),
         )
         found = None if token_id is None else self._guard.bearer_of(token_id)
         return None if found is None else Visitor(found[1], found[0].name or found[0].token_id)
@@ -87,7 +88,7 @@ class Visitors:
         """End the session for good, and take the cookie back."""
         if text := session_in(request):
             await asyncio.to_thread(self._store.sessions.close, text)
-            self._remembered.forget(text)
+            self._recent.forget(text)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 
 

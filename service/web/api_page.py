@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from service.web.frame import Visitor
-from service.web.rendering import Renderer
+from service.web.frame import Frame, PageQuery
+from service.web.sources import Sources
 
 Schema = Mapping[str, Any]
 
@@ -105,30 +107,16 @@ class TypeRow(Struct, frozen=True):
     fields: Sequence[FieldRow]
 
 
-class ApiPage:
-    """Shows the OpenAPI document.
+def view(_sources: Sources, _frame: Frame, _query: PageQuery, document: bytes) -> dict[str, Any]:
+    """Return the OpenAPI document in words."""
+    return contents(document)
 
-    Args:
-        renderer: of all pages.
-        document: the OpenAPI document.
-    """
 
-    def __init__(self, renderer: Renderer, document: Mapping[str, Any]) -> None:
-        self._renderer = renderer
-        self._groups = groups_of(document)
-        self._types = types_of(document)
-
-    def show(self, visitor: Visitor, url: str, frame: object | None = None) -> str:
-        """The page; without a ``frame`` there are no other pages."""
-        return self._renderer.render(
-            "api",
-            title="API",
-            frame=frame,
-            visitor=visitor,
-            url=url,
-            groups=self._groups,
-            types=self._types,
-        )
+@lru_cache(maxsize=1)
+def contents(document: bytes) -> dict[str, Any]:
+    """Return the page's content; the document changes with a release only."""
+    found = msgspec.json.decode(document)
+    return {"title": "API", "groups": groups_of(found), "types": types_of(found)}
 
 
 def groups_of(document: Mapping[str, Any]) -> list[CallGroup]:

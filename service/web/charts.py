@@ -1,10 +1,24 @@
-"""Charts as the page's script draws them, and as the tables below them say."""
+"""Pictures: charts as the script draws them, and the stripe in each row of the queue."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+
+from service.contract.queue_answers import LiveJobAnswer
+
+WIDTH = 1000.0
+"""The pictures' own units from one side to the other."""
+
+SHORTEST, LONGEST = 1800.0, 7 * 86400.0
+"""Seconds ahead that are shown."""
+
+MOST_ENDS = 0.9
+"""Share of the jobs whose ends are to be within the picture."""
+
+PAST = 0.25
+"""Of the time ahead, shown before now."""
 
 Unit = Literal["duration", "share", "count", "moment"]
 
@@ -75,3 +89,79 @@ class Chart(Struct, frozen=True, kw_only=True):
         for name in ("name", "title", "says", "empty"):
             del needed[name]
         return needed
+
+
+class Window(Struct, frozen=True):
+    """The time that the pictures show; in Unix seconds."""
+
+    begin: float
+    now: float
+    end: float
+
+    def place(self, at: float) -> float:
+        """Where a time is, from 0 to WIDTH; what is outside is at the edge."""
+        inside = min(max(at, self.begin), self.end)
+        return round(WIDTH * (inside - self.begin) / (self.end - self.begin), 1)
+
+    @property
+    def now_place(self) -> float:
+        """Where the present is."""
+        return self.place(self.now)
+
+
+class Block(Struct, frozen=True):
+    """A part of a row."""
+
+    kind: str
+    left: float
+    width: float
+
+
+class Stripe(Struct, frozen=True, kw_only=True):
+    """The picture of one row.
+
+    Attributes:
+        blocks: what the job did and will do.
+        range: from where to where the end, or the start of a waiting job, may be.
+        asked: where the requested end is; None outside the picture.
+    """
+
+    blocks: Sequence[Block]
+    range: tuple[float, float] | None
+    asked: float | None
+
+
+def window_of(jobs: Iterable[LiveJobAnswer], now: float) -> Window:
+    """The time in which most of the jobs end."""
+    ends = sorted(job.end_time - now for job in jobs if job.end_time is not None)
+    wanted = ends[int(MOST_ENDS * (len(ends) - 1))] * 1.15 if ends else SHORTEST
+    ahead = min(max(wanted, SHORTEST), LONGEST)
+    return Window(now - PAST * ahead, now, now + ahead)
+
+
+def stripe_of(job: LiveJobAnswer, window: Window) -> Stripe:
+    """The picture of a job."""
+    if job.start_time is None:
+        return Stripe(blocks=(), range=None, asked=None)
+    end = job.end_time if job.end_time is not None else job.start_time + job.requested_walltime
+    if job.state == "running":
+        blocks = [
+            block("ran", job.start_time, window.now, window),
+            block("ahead", window.now, end, window),
+        ]
+        span = job.end_interval
+    else:
+        blocks = [block("wait", job.start_time, end, window)]
+        span = job.start_interval
+    asked = job.start_time + job.requested_walltime
+    return Stripe(
+        blocks=[each for each in blocks if each.width > 0],
+        range=(window.place(span.lower), window.place(span.upper)) if span else None,
+        asked=window.place(asked) if asked < window.end else None,
+    )
+
+
+def block(kind: str, begin: float, end: float, window: Window) -> Block:
+    """A part of a row, as far as it is within the picture."""
+    left = window.place(begin)
+    return Block(kind, left, round(window.place(end) - left, 1))

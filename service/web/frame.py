@@ -1,11 +1,22 @@
-"""What stands around every page: who looks at it, of which cluster, and where else to go."""
+"""The frame around every page, its scripts and styles, and turning templates into HTML."""
 
-from collections.abc import Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
+from pydantic import BaseModel, Field
 
 from service.auth import Caller, Scope
+from service.web import wording
+from simulator.reports import palette
+
+KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+PLACE = "/static"
 
 READERS = (Scope.READ, Scope.SELF)
 """Scopes of which a token needs one to be logged in with."""
@@ -33,38 +44,124 @@ class Visitor(Struct, frozen=True):
         return self.caller.only is None
 
 
-class Page(Struct, frozen=True):
-    """A page in the list of pages."""
+Name = Annotated[str, Field(max_length=256)]
+
+
+class PageQuery(BaseModel):
+    """The query of a page; what it does not name is ignored."""
+
+    cluster: Name | None = None
+
+
+class Entry(Struct, frozen=True):
+    """A page in the menu."""
 
     path: str
     title: str
 
 
-PAGES = (
-    Page("/", "Now"),
-    Page("/accuracy", "Accuracy"),
-    Page("/queue", "Queue"),
-    Page("/users", "Users"),
-    Page("/rounds", "Rounds"),
+MENU = (
+    Entry("/", "Now"),
+    Entry("/accuracy", "Accuracy"),
+    Entry("/queue", "Queue"),
+    Entry("/users", "Users"),
+    Entry("/rounds", "Rounds"),
 )
 
-OWN_PAGES = tuple(Page("/users", "My jobs") if page.path == "/users" else page for page in PAGES)
+OWN_MENU = tuple(Entry("/users", "My jobs") if each.path == "/users" else each for each in MENU)
 
 
 class Frame(Struct, frozen=True):
-    """The frame of one page."""
+    """The frame of one page.
+
+    Attributes:
+        visitor: who looks at it.
+        path: of the page's entry in the menu.
+        cluster: that the page is about.
+        clusters: that may be chosen.
+        url: address of the service as the visitor reaches it.
+    """
 
     visitor: Visitor
     path: str
     cluster: str
-    clusters: Sequence[str]
+    clusters: tuple[str, ...]
+    url: str
 
     @property
-    def pages(self) -> Sequence[Page]:
+    def pages(self) -> tuple[Entry, ...]:
         """The pages that this visitor is shown."""
-        return PAGES if self.visitor.caller.only is None else OWN_PAGES
+        return MENU if self.visitor.sees_everybody else OWN_MENU
 
     @property
     def query(self) -> str:
         """What the links to other pages end with, so that the cluster stays."""
         return "?" + urlencode({"cluster": self.cluster}) if len(self.clusters) > 1 else ""
+
+
+class Asset(Struct, frozen=True):
+    """A file as it is answered."""
+
+    content: bytes
+    kind: str
+    tag: str
+
+
+class Assets:
+    """All assets, in memory. Their addresses change with their content."""
+
+    def __init__(self) -> None:
+        folder = files("service.web") / "static"
+        found = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        found["palette.css"] = palette.css().encode()
+        self._assets = {
+            name: Asset(content, f"{kind}; charset=utf-8", sha256(content).hexdigest()[:16])
+            for name, content in found.items()
+            if (kind := KINDS.get(name.rpartition(".")[2]))
+        }
+
+    def address(self, name: str) -> str:
+        """Where a browser finds an asset."""
+        return f"{PLACE}/{self._assets[name].tag}/{name}"
+
+    def find(self, tag: str, name: str) -> Asset | None:
+        """The asset at an address; None if there is none, or not any more."""
+        asset = self._assets.get(name)
+        return asset if asset is not None and asset.tag == tag else None
+
+
+class Renderer:
+    """Renders templates of this package.
+
+    Args:
+        assets: what pages link to.
+    """
+
+    def __init__(self, assets: Assets) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("service.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {
+            "clock": wording.clock,
+            "count": wording.count,
+            "date": wording.date,
+            "duration": wording.duration,
+            "in_words": wording.in_words,
+            "measured": wording.measured,
+            "moment": wording.moment,
+            "share": wording.share,
+        }
+        self._environment.globals |= {
+            "asset": assets.address,
+            "release": version("walltimed"),
+            "frame": None,
+            "refresh": None,
+        }
+
+    def render(self, template: str, **shown: Any) -> str:
+        """A page; its template is compiled when it is asked for first."""
+        return self._environment.get_template(f"{template}.html").render(shown)

@@ -4,8 +4,8 @@ import asyncio
 import pickle
 
 from service.store import open_store
-from service.web.page_maker import PageMaker
-from service.web.page_process import PageProcess
+from service.web.pages import PageMaker, PageProcess
+from service.web.sources import Sources
 
 
 class PagesHere(PageProcess):
@@ -14,12 +14,11 @@ class PagesHere(PageProcess):
     def __init__(self, settings):
         super().__init__(settings)
         self._store = open_store(settings.database_url.get_secret_value())
-        self._maker = PageMaker(settings, self._store)
+        self._maker = PageMaker(Sources(settings, self._store))
 
-    async def run(self, _function, page, told):
+    async def run(self, _function, *arguments):
         async with self._turn:
-            told = pickle.loads(pickle.dumps(told))
-            return await asyncio.to_thread(self._maker.make, page, told)
+            return await asyncio.to_thread(self._maker.make, *pickle.loads(pickle.dumps(arguments)))
 
     def close(self):
         self._store.close()

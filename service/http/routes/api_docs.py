@@ -2,20 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from service.auth import EVERYBODY
+from service.http.bytes_route import to_json
 from service.http.gate import needs
 from service.http.routes.pages import HEADERS, add_assets, html, own_address
-from service.web.api_page import ApiPage
-from service.web.assets import Assets
-from service.web.frame import Visitor
-from service.web.rendering import Renderer
+from service.web import api_page
+from service.web.frame import Assets, Renderer
 
 HIDDEN: dict[str, Any] = {"include_in_schema": False, "openapi_extra": needs()}
 """Any valid token, as for the document that the page shows: there is no form to log in with."""
@@ -26,16 +23,13 @@ def add(router: APIRouter, document: Callable[[], Mapping[str, Any]]) -> None:
     assets = Assets()
     add_assets(router, assets)
 
-    @cache
-    def page() -> ApiPage:
-        return ApiPage(Renderer(assets), document())
+    def page(url: str) -> bytes:
+        view = api_page.contents(to_json(document()))
+        return Renderer(assets).render("api", title="API", url=url, view=view).encode()
 
     @router.get("/docs", **HIDDEN)
     async def api(request: Request) -> Response:
-        visitor, url = Visitor(EVERYBODY), own_address(request)
-        shown = await asyncio.to_thread(page)
-        text = await asyncio.to_thread(shown.show, visitor, url)
-        return html(text.encode())
+        return html(await asyncio.to_thread(page, own_address(request)))
 
     @router.get("/", **HIDDEN)
     async def door() -> Response:

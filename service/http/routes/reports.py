@@ -1,5 +1,6 @@
 """Calls about how requests compared with runtimes."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -10,7 +11,7 @@ from service.contract.report_bodies import RequestsQuery, UsersQuery
 from service.http.callers import Asking
 from service.http.gate import needs
 from service.http.openapi import refusals
-from service.operations.requests import ReportingRequests
+from service.operations.reports import ReportingRequests
 
 
 def add(router: APIRouter, reporting: ReportingRequests) -> None:
@@ -25,7 +26,7 @@ def add(router: APIRouter, reporting: ReportingRequests) -> None:
 
         A caller with scope self is told of their own runs, and the totals of all.
         """
-        return await reporting.by_job(query, caller)
+        return await asyncio.to_thread(reporting.by_job, query, caller)
 
     @router.get("/v1/reports/users", tags=["reports"], responses=responses, openapi_extra=extra)
     async def users(query: Annotated[UsersQuery, Query()], caller: Asking) -> UsersReportAnswer:
@@ -33,4 +34,4 @@ def add(router: APIRouter, reporting: ReportingRequests) -> None:
 
         A caller with scope self is told of their own runs, and the totals of all.
         """
-        return await reporting.by_user(query, caller)
+        return await asyncio.to_thread(reporting.by_user, query, caller)

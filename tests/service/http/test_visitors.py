@@ -9,7 +9,8 @@ from starlette.requests import Request
 from service.auth import Caller, Scope
 from service.http import visitors
 from service.http.visitors import COOKIE, Visitors
-from service.web.remembered import Remembered
+from service.store import StoreUnavailableError
+from service.web.sources import Recent
 
 CALLER = Caller(frozenset({Scope.READ}))
 
@@ -37,7 +38,7 @@ class House:
 @pytest.fixture
 def house(monkeypatch):
     house = None
-    monkeypatch.setattr(visitors, "Remembered", lambda: Remembered(lambda: house.now))
+    monkeypatch.setattr(visitors, "Recent", lambda: Recent(lambda: house.now))
     house = House()
     return house
 
@@ -58,3 +59,21 @@ def test_who_has_no_session_or_one_that_is_over_is_nobody(house):
 @pytest.mark.parametrize(("name", "shown"), [("page", "page"), (None, "t1"), ("", "t1")])
 def test_a_visitor_is_shown_the_name_of_their_token_or_its_number(name, shown):
     assert House(name).look().name == shown
+
+
+def test_unknown_cookies_take_no_memory_while_the_store_is_away(house):
+    def away(*_):
+        raise StoreUnavailableError("away")
+
+    house.visitors._store.sessions = SimpleNamespace(token_of=away)
+    for number in range(5):
+        with pytest.raises(StoreUnavailableError):
+            house.look(f"stranger{number}")
+    assert vars(house.visitors._recent)["_kept"] == {}
+
+
+def test_what_is_kept_of_cookies_has_a_bound():
+    recent = Recent(most=10)
+    for number in range(1000):
+        recent.get(number, 60.0, lambda: None)
+    assert len(recent._kept) <= 10

@@ -10,12 +10,12 @@ from running_service import eventually
 from service.auth import EVERYBODY
 from service.errors import PagesBusyError, PageTooLongError
 from service.settings import Settings
-from service.web import page_process
-from service.web.frame import Frame, Visitor
-from service.web.page_process import PageProcess
+from service.web.frame import Frame, PageQuery, Visitor
+from service.web.pages import MOST_WAITING, PageProcess
 from service.worker.processes import LOWEST_PRIORITY
 
-FRAME = Frame(Visitor(EVERYBODY), "/rounds", "default", ["default"])
+FRAME = Frame(Visitor(EVERYBODY), "/rounds", "default", ("default",), "http://localhost")
+ROUNDS = ("rounds", FRAME, PageQuery())
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def process(settings):
 
 def test_pages_are_made_in_another_process_that_lets_others_go_first(process):
     async def asked() -> tuple[bytes, int, int]:
-        page = await process.make("rounds", frame=FRAME, url="http://localhost")
+        page = await process.make(*ROUNDS)
         return page, await process.run(os.getpid), await process.run(os.nice, 0)
 
     page, child, niceness = asyncio.run(asked())
@@ -53,7 +53,7 @@ def test_a_page_is_made_all_the_same_if_the_process_was_killed(process):
     async def after_a_death() -> tuple[int, bytes]:
         victim = await process.run(os.getpid)
         os.kill(victim, 9)
-        return victim, await process.make("rounds", frame=FRAME, url="http://localhost")
+        return victim, await process.make(*ROUNDS)
 
     victim, page = asyncio.run(after_a_death())
     assert page.startswith(b"<!doctype html>")
@@ -61,9 +61,9 @@ def test_a_page_is_made_all_the_same_if_the_process_was_killed(process):
 
 
 def test_more_pages_than_can_wait_are_refused(process, monkeypatch):
-    monkeypatch.setattr(process, "waiting", page_process.MOST_WAITING)
+    monkeypatch.setattr(process, "waiting", MOST_WAITING)
     with pytest.raises(PagesBusyError, match="100 pages are being made already"):
-        asyncio.run(process.make("rounds"))
+        asyncio.run(process.make(*ROUNDS))
 
 
 def test_no_process_is_there_before_a_page_is_asked_for_or_after_its_end(settings):

@@ -1,6 +1,6 @@
 """What the page about users adds up."""
 
-import asyncio
+from types import SimpleNamespace
 
 from service.auth import EVERYBODY
 from service.contract.report_answers import (
@@ -8,9 +8,9 @@ from service.contract.report_answers import (
     UserReportAnswer,
     UsersReportAnswer,
 )
-from service.web.frame import Visitor
-from service.web.remembered import Remembered
-from service.web.users_page import UsersPage
+from service.web import users
+from service.web.frame import Frame, PageQuery, Visitor
+from service.web.sources import Recent
 
 
 class Reporting:
@@ -19,7 +19,7 @@ class Reporting:
     def __init__(self, users):
         self._users = users
 
-    async def by_user(self, query, _caller):
+    def by_user(self, query, _caller):
         sums = {"requested_hours": 10.0, "used_hours": 5.0, "wait_hours": 0.0}
         each = UserReportAnswer(**sums, runs=1, excess_wait_hours=None, user="ada", gain_hours=1.0)
         return UsersReportAnswer(
@@ -34,7 +34,8 @@ class Reporting:
 
 
 def test_what_better_requests_would_spare_is_that_of_all_users():
-    page = UsersPage(Reporting(3000), Remembered())
-    shown = asyncio.run(page.show("hill", Visitor(EVERYBODY), []))
-    assert "would have asked for 3,000 hours less" in shown.sentence
-    assert len(shown.gaining) == 25
+    sources = SimpleNamespace(reports=Reporting(3000), recent=Recent())
+    frame = Frame(Visitor(EVERYBODY), "/users", "hill", ("hill",), "http://localhost")
+    view = users.view(sources, frame, PageQuery(), [])
+    assert "would have asked for 3,000 hours less" in view["sentence"]
+    assert len(view["gaining"]) == 25

@@ -1,14 +1,21 @@
-"""What an administrator should look at, worst first, each with what to do about it."""
+"""The page Now: what the service knows and does at this moment, and what wants attention."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.store import ClusterHistory, MethodScore
+from service.web.frame import Frame, PageQuery
+from service.web.sources import Sources
 from service.web.wording import DAY, count, duration, share
+
+FRESH_SECONDS = 10.0
+"""How old the counts of the page may be."""
+
+SCORED_DAYS = 7
 
 ENOUGH = 200
 """Scored jobs from which on a share says something."""
@@ -21,6 +28,28 @@ COVERAGE_OFF = 0.05
 
 LARGE_LAG = 1000
 """Completions."""
+
+
+class Card(Struct, frozen=True):
+    """One large figure."""
+
+    name: str
+    figure: str
+    note: str
+
+
+class ClusterRow(Struct, frozen=True, kw_only=True):
+    """One cluster in the table."""
+
+    name: str
+    runs: int
+    last_end: float
+    method: str
+    error: float | None
+    underestimated: float | None
+    coverage: float | None
+    adopted_at: float | None
+    queue: QueueHeadAnswer | None
 
 
 class Notice(Struct, frozen=True):
@@ -61,6 +90,92 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
     asks_for_tokens: bool
     is_loopback: bool
     dropped: int
+
+
+class ServiceNow(Struct, frozen=True, kw_only=True):
+    """What only the service itself can tell.
+
+    Attributes:
+        facts: how it does.
+        queues: the live queues, without their jobs.
+    """
+
+    facts: ServiceFacts
+    queues: Sequence[QueueHeadAnswer]
+
+
+def view(sources: Sources, _frame: Frame, _query: PageQuery, service: ServiceNow) -> dict[str, Any]:
+    """Return what the service knows at this moment, of all clusters."""
+    histories = sources.recent.get("sizes", FRESH_SECONDS, sources.store.sizes)
+    queues = {queue.cluster: queue for queue in service.queues}
+    facts, rows = [], []
+    for history in histories:
+        score = score_of(sources, history.cluster)
+        rounds = sources.rounds(history.cluster)
+        queue = queues.get(history.cluster)
+        failed = rounds[0].error if rounds and rounds[0].state == "failed" else None
+        facts.append(
+            ClusterFacts(history=history, answering=score, queue=queue, last_round_failed=failed)
+        )
+        rows.append(
+            ClusterRow(
+                name=history.cluster,
+                runs=history.runs,
+                last_end=history.last_end,
+                method=sources.settings.method,
+                error=score.mean_absolute_error if score else None,
+                underestimated=score.underestimation_rate if score else None,
+                coverage=score.coverage if score else None,
+                adopted_at=next((each.finished_at for each in rounds if each.adopted), None),
+                queue=queue,
+            )
+        )
+    return {
+        "title": "Now",
+        "sentence": sentence(histories, rows),
+        "notices": notices(service.facts, facts, sources.clock()),
+        "cards": cards(histories, service.facts),
+        "clusters": rows,
+    }
+
+
+def score_of(sources: Sources, cluster: str) -> MethodScore | None:
+    """Return the score of the method that answers, over the last days together."""
+    scores = sources.scores(cluster, "all", days=SCORED_DAYS, fresh=FRESH_SECONDS)
+    method = sources.settings.method
+    return next((score for score in scores if score.method == method), None)
+
+
+def sentence(histories: Sequence[ClusterHistory], rows: Sequence[ClusterRow]) -> str:
+    """The page in one sentence."""
+    if not histories:
+        return "The service runs, and has no history yet: its predictions are the requests."
+    runs = count(sum(history.runs for history in histories))
+    known = f"The service has learned from {runs} jobs"
+    where = f"of {clusters_in_words(len(rows))}"
+    scored = [row for row in rows if row.error is not None]
+    if not scored:
+        return f"{known} {where}; none of its predictions has been scored in the last week."
+    best = scored[0]
+    return (
+        f"{known} {where}. In the last days its predictions for {best.name} were off by "
+        f"{duration(best.error)} a job."
+    )
+
+
+def clusters_in_words(number: int) -> str:
+    """How many clusters."""
+    return "one cluster" if number == 1 else f"{count(number)} clusters"
+
+
+def cards(histories: Sequence[ClusterHistory], service: ServiceFacts) -> list[Card]:
+    """The large figures."""
+    runs = sum(history.runs for history in histories)
+    return [
+        Card("State", service.health.status, service.health.detail or "all parts work"),
+        Card("Jobs learned", count(runs), clusters_in_words(len(histories))),
+        Card("Lag", count(service.health.lag), "jobs ended and not learned yet"),
+    ]
 
 
 def notices(service: ServiceFacts, clusters: Sequence[ClusterFacts], now: float) -> list[Notice]:

@@ -1,7 +1,7 @@
 """The form that asks when a job would start, and its answer."""
 
 import re
-from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 from pydantic import ValidationError
@@ -12,7 +12,8 @@ from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
 from service.operations.queues.what_if import WhatIf
-from service.web.frame import Visitor
+from service.web.frame import Frame, Name, PageQuery
+from service.web.sources import Sources
 from service.web.wording import duration, share
 
 OBSTACLES = {
@@ -22,20 +23,15 @@ OBSTACLES = {
 }
 
 
-class WhatIfForm(Struct, frozen=True, kw_only=True):
+class WhatIfForm(PageQuery):
     """The fields as the visitor has filled them in."""
 
-    walltime: str = ""
-    processors: str = "1"
-    queue: str = ""
-    application: str = ""
-    user: str = ""
-    others: str = ""
-
-    @property
-    def is_filled_in(self) -> bool:
-        """Whether there is something to ask."""
-        return bool(self.walltime.strip())
+    walltime: Name = ""
+    processors: Name = "1"
+    queue: Name = ""
+    application: Name = ""
+    user: Name = ""
+    others: Name = ""
 
 
 class RequestRow(Struct, frozen=True):
@@ -46,35 +42,38 @@ class RequestRow(Struct, frozen=True):
     obstacle: str | None
 
 
-class WhatIfShown(Struct, frozen=True, kw_only=True):
-    """What the page shows: the form, and an answer or why there is none."""
+class Asked(Struct, frozen=True, kw_only=True):
+    """An answer, or why there is none; neither before the form is filled in."""
 
-    form: WhatIfForm
     trouble: str | None = None
     answer: WhatIfAnswer | None = None
-    rows: Sequence[RequestRow] = ()
 
 
-class WhatIfPage:
-    """Asks for the visitor."""
-
-    def __init__(self, what_if: WhatIf) -> None:
-        self._what_if = what_if
-
-    async def show(self, cluster: str, visitor: Visitor, form: WhatIfForm) -> WhatIfShown:
-        """The answer to a form."""
-        if not form.is_filled_in:
-            return WhatIfShown(form=form)
-        try:
-            answer = await self._what_if.ask(cluster, request_of(form, visitor), visitor.caller)
-        except ValidationError as error:
-            return WhatIfShown(form=form, trouble=str(refusal(error)))
-        except (RequestError, ValueError) as error:
-            return WhatIfShown(form=form, trouble=str(error))
-        return WhatIfShown(form=form, answer=answer, rows=rows(answer))
+async def ask(what_if: WhatIf, frame: Frame, form: WhatIfForm) -> Asked:
+    """Ask the operation for the visitor; this is for the process that serves."""
+    if not form.walltime.strip():
+        return Asked()
+    caller = frame.visitor.caller
+    try:
+        return Asked(answer=await what_if.ask(frame.cluster, request_of(form, frame), caller))
+    except ValidationError as error:
+        return Asked(trouble=str(refusal(error)))
+    except (RequestError, ValueError) as error:
+        return Asked(trouble=str(error))
 
 
-def request_of(form: WhatIfForm, visitor: Visitor) -> WhatIfRequest:
+def view(_sources: Sources, _frame: Frame, form: WhatIfForm, asked: Asked) -> dict[str, Any]:
+    """Return the form and its answer."""
+    return {
+        "title": "What if",
+        "form": form,
+        "trouble": asked.trouble,
+        "answer": asked.answer,
+        "rows": rows(asked.answer) if asked.answer else [],
+    }
+
+
+def request_of(form: WhatIfForm, frame: Frame) -> WhatIfRequest:
     """The form as the API takes it.
 
     Raises:
@@ -86,7 +85,7 @@ def request_of(form: WhatIfForm, visitor: Visitor) -> WhatIfRequest:
         "requested_processors": _whole(form.processors),
         "queue": form.queue.strip() or None,
         "application": form.application.strip() or None,
-        "user": (form.user.strip() or None) if visitor.caller.only is None else None,
+        "user": (form.user.strip() or None) if frame.visitor.sees_everybody else None,
     }
     return WhatIfRequest.model_validate(
         {

@@ -3,14 +3,14 @@
 import pytest
 
 from predictors.jobs import Status
-from service.queues.request import rounded_up, suggested_request
-from service.reports.comparison import (
+from service.operations.reports import (
     Waits,
     application_reports,
     by_application,
     enough_for,
     total,
 )
+from service.queues.request import rounded_up, suggested_request
 from service.store import PastRun
 
 HOUR = 3600.0

@@ -1,12 +1,13 @@
 """The page Rounds: what background rounds proposed, adopted and dropped, with their figures."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from service.contract.answers import ChangeAnswer, TuningAnswer, VerdictAnswer
-from service.operations.tuning import TellingRounds
+from service.web.frame import Frame, PageQuery
+from service.web.sources import Sources
 from service.web.wording import in_words
 
 ORIGINS = {
@@ -63,23 +64,14 @@ class RoundShown(Struct, frozen=True, kw_only=True):
         return ended - began if ended is not None and began is not None else None
 
 
-class RoundsShown(Struct, frozen=True):
-    """What the page shows."""
-
-    sentence: str
-    rounds: Sequence[RoundShown]
-
-
-class RoundsPage:
-    """Gathers what the page shows."""
-
-    def __init__(self, rounds: TellingRounds) -> None:
-        self._rounds = rounds
-
-    async def show(self, cluster: str) -> RoundsShown:
-        """Return the latest rounds of a cluster."""
-        found = (await self._rounds.of_cluster(cluster)).tunings
-        return RoundsShown(sentence(found), [shown(each) for each in found])
+def view(sources: Sources, frame: Frame, _query: PageQuery, _facts: None) -> dict[str, Any]:
+    """Return the latest rounds of a cluster."""
+    found = sources.rounds(frame.cluster)
+    return {
+        "title": "Rounds",
+        "sentence": sentence(found),
+        "rounds": [shown(each) for each in found],
+    }
 
 
 def sentence(rounds: Sequence[TuningAnswer]) -> str:

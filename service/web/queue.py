@@ -1,8 +1,10 @@
 """The page Queue, and one job's page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
+from pydantic import Field
 
 from service.contract.answers import PastRunAnswer
 from service.contract.queue_answers import (
@@ -13,10 +15,9 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownQueueError
-from service.operations.queues.showing import ShowingQueue
-from service.web.charts import Chart, Line
-from service.web.frame import Visitor
-from service.web.timeline import Stripe, Window, stripe_of, window_of
+from service.web.charts import Chart, Line, Stripe, stripe_of, window_of
+from service.web.frame import Frame, Name, PageQuery
+from service.web.sources import Sources
 from service.web.wording import count, duration
 
 ROWS = 50
@@ -29,28 +30,6 @@ class JobRow(Struct, frozen=True):
     stripe: Stripe
 
 
-class QueueShown(Struct, frozen=True, kw_only=True):
-    """What the page shows; without a queue, its ``queue`` is None."""
-
-    sentence: str
-    queue: QueueAnswer | None
-    window: Window | None
-    rows: Sequence[JobRow]
-    query: QueueQuery
-    age: float
-
-    @property
-    def before(self) -> int | None:
-        """Where the page before begins."""
-        return max(0, self.query.offset - ROWS) if self.query.offset else None
-
-    @property
-    def after(self) -> int | None:
-        """Where the next page begins."""
-        next_one = self.query.offset + ROWS
-        return next_one if self.queue and next_one < self.queue.found else None
-
-
 class ReasonRow(Struct, frozen=True):
     """A past run that a prediction rests on."""
 
@@ -58,58 +37,72 @@ class ReasonRow(Struct, frozen=True):
     share_of_longest: float
 
 
-class JobShown(Struct, frozen=True, kw_only=True):
-    """What the page of one job shows."""
+class QueuePageQuery(PageQuery):
+    """The jobs to show; empty texts stand for all."""
 
-    sentence: str
-    detail: LiveJobDetailAnswer
-    reasons: Sequence[ReasonRow]
-    chart: Chart
-
-
-class QueuePage:
-    """Gathers what the page of the queue shows."""
-
-    def __init__(self, queues: ShowingQueue, clock: Callable[[], float]) -> None:
-        self._queues = queues
-        self._clock = clock
-
-    def state(self, cluster: str) -> tuple[float | str | None, ...]:
-        """What a queue is known by: another one, or another forecast of it, has another state."""
-        try:
-            queue = self._queues.known(cluster)
-        except UnknownQueueError:
-            return ()
-        return queue.snapshot.taken_at, queue.received_at, queue.forecast_at, queue.trouble
-
-    def show(self, cluster: str, visitor: Visitor, query: QueueQuery) -> QueueShown:
-        """A part of a cluster's queue."""
-        try:
-            queue = self._queues.queue(cluster, query, visitor.caller)
-        except UnknownQueueError:
-            return QueueShown(sentence="", queue=None, window=None, rows=(), query=query, age=0.0)
-        now = self._clock()
-        window = window_of(queue.jobs, now)
-        return QueueShown(
-            sentence=sentence(queue),
-            queue=queue,
-            window=window,
-            rows=[JobRow(job, stripe_of(job, window)) for job in queue.jobs],
-            query=query,
-            age=now - queue.taken_at,
-        )
+    user: Name = ""
+    queue: Name = ""
+    state: Literal["", "running", "waiting", "held"] = ""
+    offset: int = Field(0, ge=0, le=100_000)
 
 
-def job_shown(detail: LiveJobDetailAnswer) -> JobShown:
-    """What the page of one job shows."""
+class JobQuery(PageQuery):
+    """The job to show."""
+
+    id: Name
+
+
+def view(sources: Sources, frame: Frame, query: QueuePageQuery, _facts: None) -> dict[str, Any]:
+    """Return a part of a cluster's queue; without a queue, ``queue`` is None."""
+    wanted = QueueQuery(
+        user=query.user or None,
+        queue=query.queue or None,
+        state=query.state or None,
+        limit=ROWS,
+        offset=query.offset,
+    )
+    try:
+        queue = sources.queues.queue(frame.cluster, wanted, frame.visitor.caller)
+    except UnknownQueueError:
+        return {"title": "Queue", "queue": None}
+    now = sources.clock()
+    window = window_of(queue.jobs, now)
+    next_offset = query.offset + ROWS
+    return {
+        "title": "Queue",
+        "sentence": sentence(queue),
+        "queue": queue,
+        "window": window,
+        "rows": [JobRow(job, stripe_of(job, window)) for job in queue.jobs],
+        "query": wanted,
+        "age": now - queue.taken_at,
+        "before": max(0, query.offset - ROWS) if query.offset else None,
+        "after": next_offset if next_offset < queue.found else None,
+    }
+
+
+def state_of(sources: Sources, cluster: str) -> tuple[float | str | None, ...]:
+    """Return what changes whenever the page of a queue does, but for the time that passes."""
+    try:
+        queue = sources.queues.known(cluster)
+    except UnknownQueueError:
+        return ()
+    return queue.snapshot.taken_at, queue.received_at, queue.forecast_at, queue.trouble
+
+
+def job_view(
+    _sources: Sources, _frame: Frame, query: JobQuery, detail: LiveJobDetailAnswer
+) -> dict[str, Any]:
+    """Return one job with its forecasts and the runs that its prediction rests on."""
     runs = detail.explanation or []
     longest = max((run.runtime for run in runs), default=1.0) or 1.0
-    return JobShown(
-        sentence=why(detail),
-        detail=detail,
-        reasons=[ReasonRow(run, run.runtime / longest) for run in runs],
-        chart=moves(detail.forecasts, detail.job.state == "running"),
-    )
+    return {
+        "title": f"Job {query.id}",
+        "sentence": why(detail),
+        "detail": detail,
+        "reasons": [ReasonRow(run, run.runtime / longest) for run in runs],
+        "chart": moves(detail.forecasts, detail.job.state == "running"),
+    }
 
 
 def sentence(queue: QueueAnswer) -> str:

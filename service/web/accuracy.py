@@ -1,20 +1,19 @@
 """The page Accuracy: how far off each method was, day by day, and for which jobs."""
 
-import asyncio
 from collections.abc import Sequence
 from math import fsum
 from operator import mul
+from typing import Any
 
 from msgspec import Struct
+from pydantic import Field
 
 from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
-from service.operations.tuning import TellingRounds
-from service.settings import Settings
-from service.store import MethodScore, Side, Store
+from service.store import MethodScore, Side
 from service.web.charts import Chart, Line
-from service.web.frame import Visitor
-from service.web.remembered import Remembered
+from service.web.frame import Frame, PageQuery
+from service.web.sources import Sources
 from service.web.wording import DAY, duration, share
 
 FRESH_SECONDS = 20.0
@@ -64,75 +63,47 @@ class RoundRow(Struct, frozen=True, kw_only=True):
     after_underestimated: float | None
 
 
-class AccuracyShown(Struct, frozen=True, kw_only=True):
-    """What the page shows."""
+class AccuracyQuery(PageQuery):
+    """The days to look at, and the property of jobs to group them by."""
 
-    sentence: str
-    in_force: str
-    days: int
-    periods: Sequence[int]
-    side: str
-    sides: Sequence[str]
-    charts: Sequence[Chart]
-    methods: Sequence[MethodScore]
-    are_same_jobs: bool
-    largest: float
-    kinds: Sequence[KindRow]
-    rounds: Sequence[RoundRow]
+    days: int | None = Field(None, ge=1, le=3660)
+    by: str | None = Field(None, max_length=16)
 
 
-class AccuracyPage:
-    """Gathers what the page shows."""
+def view(sources: Sources, frame: Frame, query: AccuracyQuery, _facts: None) -> dict[str, Any]:
+    """Return the scores of a cluster over some days, grouped by one property of jobs."""
+    sides = KINDS if frame.visitor.sees_everybody else NAMELESS_KINDS
+    period = query.days if query.days in PERIODS else PERIODS[1]
+    side = next((each for each in sides if each == query.by), sides[0])
+    daily, methods, kinds = (
+        sources.scores(frame.cluster, each, days=period, fresh=FRESH_SECONDS)
+        for each in ("day", "all", side)
+    )
+    answering = answering_of(methods, sources.settings.method)
+    adopted = rounds_in(daily, sources.rounds(frame.cluster))
+    return {
+        "title": "Accuracy",
+        "sentence": sentence(methods, answering, period),
+        "in_force": answering,
+        "days": period,
+        "periods": PERIODS,
+        "side": side,
+        "sides": sides,
+        "charts": charts(daily, answering, [row.at for row in adopted]),
+        "methods": sorted(methods, key=lambda score: score.mean_absolute_error),
+        "are_same_jobs": len({score.jobs for score in methods}) < 2,
+        "largest": max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
+        "kinds": kind_rows(kinds, answering),
+        "rounds": adopted,
+    }
 
-    def __init__(
-        self, settings: Settings, *, store: Store, rounds: TellingRounds, remembered: Remembered
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._rounds = rounds
-        self._remembered = remembered
 
-    async def show(
-        self, cluster: str, visitor: Visitor, *, days: int | None, by: str | None
-    ) -> AccuracyShown:
-        """The scores of a cluster over some days, told apart by one kind of jobs."""
-        sides = KINDS if visitor.sees_everybody else NAMELESS_KINDS
-        period = days if days in PERIODS else PERIODS[1]
-        side = next((each for each in sides if each == by), sides[0])
-        daily = await self._scores(cluster, "day", period)
-        methods = await self._scores(cluster, "all", period)
-        kinds = await self._scores(cluster, side, period)
-        rounds = (await self._rounds.of_cluster(cluster)).tunings
-        in_force = self._in_force(methods)
-        adopted = rounds_in(daily, rounds)
-        return AccuracyShown(
-            sentence=sentence(methods, in_force, period),
-            in_force=in_force,
-            days=period,
-            periods=PERIODS,
-            side=side,
-            sides=sides,
-            charts=charts(daily, in_force, [row.at for row in adopted]),
-            methods=sorted(methods, key=lambda score: score.mean_absolute_error),
-            are_same_jobs=len({score.jobs for score in methods}) < 2,
-            largest=max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
-            kinds=kind_rows(kinds, in_force),
-            rounds=adopted,
-        )
-
-    async def _scores(self, cluster: str, side: Side, days: int) -> list[MethodScore]:
-        return await self._remembered.get(
-            ("scores", cluster, side, days),
-            FRESH_SECONDS,
-            lambda: asyncio.to_thread(self._store.scores.daily, cluster, side, days=days),
-        )
-
-    def _in_force(self, methods: Sequence[MethodScore]) -> str:
-        """The method that answers, or the one that has most scores if that has none."""
-        names = {score.method: score.jobs for score in methods}
-        if self._settings.method in names or not names:
-            return self._settings.method
-        return max(names, key=lambda name: names[name])
+def answering_of(methods: Sequence[MethodScore], method: str) -> str:
+    """Return the method of the settings, or the one that has most scores if that has none."""
+    jobs = {score.method: score.jobs for score in methods}
+    if method in jobs or not jobs:
+        return method
+    return max(jobs, key=lambda name: jobs[name])
 
 
 def sentence(methods: Sequence[MethodScore], in_force: str, days: int) -> str:

@@ -1,1 +1,0 @@
-"""Reports on past runs: how requests compared with runtimes, and what waiting it cost."""

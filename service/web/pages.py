@@ -1,0 +1,269 @@
+"""All pages: one table of them, the process that makes them, and what it is told of the service.
+
+A page is made in a process of its own, so that no prediction waits for one; and it serves one page
+after the other. A view reads the store there. What only the serving process knows comes along.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from predictors.jobs import DEFAULT_CLUSTER
+from service import logs
+from service.errors import PagesBusyError, PageTooLongError
+from service.operations.queues.showing import ShowingQueues
+from service.operations.queues.what_if import WhatIf
+from service.operations.ranking import Ranking
+from service.settings import Settings
+from service.store import open_store
+from service.web import accuracy, api_page, now, queue, rounds, users, what_if
+from service.web.frame import Assets, Frame, PageQuery, Renderer, Visitor
+from service.web.sources import Recent, Sources
+from service.worker.child_process import ChildProcess
+from service.worker.priority import come_second
+from service.worker.worker import Worker
+
+View = Callable[[Sources, Frame, Any, Any], Mapping[str, Any]]
+"""Returns what the template shows, from the sources, the query and facts of the service."""
+
+LIMIT_SECONDS = 30.0
+"""How long a page may take; the first one waits for the process to start."""
+
+MOST_WAITING = 100
+"""Pages that are being made or wait for that; more are refused."""
+
+SAME_SECONDS, MOST_RENDERED = 1.0, 50
+"""How long a page of the queue is good for all who would see the same, and how many are kept."""
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """A page.
+
+    Attributes:
+        path: its address.
+        menu: path of its entry in the menu.
+        view: what it shows.
+        query: its parameters.
+        refresh: seconds after which its script asks for it again; None for never.
+        state: what changes with its content, where it may be shown to several visitors.
+    """
+
+    path: str
+    menu: str
+    view: View
+    query: type[PageQuery] = PageQuery
+    refresh: int | None = None
+    state: Callable[[Sources, str], Hashable] | None = None
+
+
+PAGES = {
+    "now": Page(path="/", menu="/", view=now.view, refresh=5),
+    "accuracy": Page(
+        path="/accuracy",
+        menu="/accuracy",
+        view=accuracy.view,
+        query=accuracy.AccuracyQuery,
+        refresh=30,
+    ),
+    "queue": Page(
+        path="/queue",
+        menu="/queue",
+        view=queue.view,
+        query=queue.QueuePageQuery,
+        refresh=5,
+        state=queue.state_of,
+    ),
+    "job": Page(path="/job", menu="/queue", view=queue.job_view, query=queue.JobQuery, refresh=5),
+    "what_if": Page(path="/what-if", menu="/queue", view=what_if.view, query=what_if.WhatIfForm),
+    "users": Page(path="/users", menu="/users", view=users.view, query=users.UserQuery),
+    "user": Page(path="/user", menu="/users", view=users.user_view, query=users.UserQuery),
+    "rounds": Page(path="/rounds", menu="/rounds", view=rounds.view),
+    "api": Page(path="/docs", menu="/docs", view=api_page.view),
+}
+"""By the name of the template."""
+
+
+class PageMaker:
+    """Makes every page, from its sources and what is told with each question."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._renderer = Renderer(Assets())
+        self._rendered = Recent(most=MOST_RENDERED)
+
+    def make(self, name: str, frame: Frame, query: PageQuery, facts: Any = None) -> bytes:
+        """Return a page in UTF-8; ``facts`` are those that only the service knows."""
+        page = PAGES[name]
+        if page.state is None:
+            return self._render(name, frame, query, facts)
+        state = page.state(self._sources, frame.cluster)
+        key = (frame, query.model_dump_json(), state)
+        return self._rendered.get(
+            key, SAME_SECONDS, lambda: self._render(name, frame, query, facts)
+        )
+
+    def _render(self, name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
+        page = PAGES[name]
+        view = page.view(self._sources, frame, query, facts)
+        return self._renderer.render(
+            name,
+            title=view["title"],
+            frame=frame,
+            refresh=page.refresh,
+            url=frame.url,
+            view=view,
+        ).encode()
+
+
+class PageProcess(ChildProcess):
+    """Makes pages. It starts with the first page that is asked for.
+
+    Args:
+        settings: of the service.
+        limit: seconds from asking for a page to its bytes.
+    """
+
+    def __init__(self, settings: Settings, *, limit: float = LIMIT_SECONDS) -> None:
+        super().__init__(limit, prepare=partial(prepare, settings), most_waiting=MOST_WAITING)
+
+    async def make(self, name: str, frame: Frame, query: PageQuery, facts: Any = None) -> bytes:
+        """Return the bytes of a page.
+
+        Raises:
+            PagesBusyError: too many pages wait already.
+            PageTooLongError: it took too long.
+        """
+        return await self.run(made, name, frame, query, facts)
+
+    def busy(self) -> PagesBusyError:
+        """Return the error for a call while too many wait."""
+        return PagesBusyError(f"{self.most_waiting} pages are being made already.")
+
+    def too_long(self) -> PageTooLongError:
+        """Return the error for a call that exceeded the time limit."""
+        return PageTooLongError(f"The page could not be made within {self.limit:g} s.")
+
+
+makers: list[PageMaker] = []
+"""In the process: the one that makes its pages."""
+
+
+def prepare(settings: Settings) -> None:
+    """In the process: leave the processor to predictions, and be ready to make pages."""
+    come_second()
+    logs.configure(settings)
+    store = open_store(
+        settings.database_url.get_secret_value(), sqlite_synchronous=settings.sqlite_synchronous
+    )
+    makers.append(PageMaker(Sources(settings, store)))
+
+
+def made(name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
+    """In the process: return a page."""
+    return makers[-1].make(name, frame, query, facts)
+
+
+class Site:
+    """The pages, as the serving process has them made.
+
+    Args:
+        worker: whose state is shown.
+        process: makes the pages.
+        queues: shows live queues.
+        what_if: tells when a job would start.
+        ranking: knows the accuracy of users' requests.
+        document: writes the OpenAPI document.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a part of the service, named where it is handed over
+        self,
+        worker: Worker,
+        *,
+        process: PageProcess,
+        queues: ShowingQueues,
+        what_if: WhatIf,
+        ranking: Ranking,
+        document: Callable[[], bytes],
+    ) -> None:
+        self._worker = worker
+        self._process = process
+        self._queues = queues
+        self._what_if = what_if
+        self._ranking = ranking
+        self._document = document
+        self.assets = Assets()
+        self._renderer = Renderer(self.assets)
+
+    async def page(self, name: str, visitor: Visitor, url: str, query: PageQuery) -> bytes:
+        """Return a page; visitors who may see no other user see their own instead of all.
+
+        Args:
+            name: in the table of pages.
+            visitor: who looks.
+            url: address of the service as the visitor reaches it.
+            query: of the type that the table says.
+
+        Raises:
+            UnknownQueueError: there is no such job, or it is not the visitor's to see.
+        """
+        if name == "users" and not visitor.sees_everybody:
+            name = "user"
+        frame = self._frame(visitor, PAGES[name].menu, query.cluster, url)
+        return await self._process.make(name, frame, query, await self._facts(name, frame, query))
+
+    async def _facts(self, name: str, frame: Frame, query: Any) -> Any:  # noqa: PLR0911 - a table
+        """Return what only this process knows; None for a page from the store alone."""
+        caller = frame.visitor.caller
+        match name:
+            case "now":
+                return self._service()
+            case "job":
+                return self._queues.job(frame.cluster, query.id, caller)
+            case "what_if":
+                return await what_if.ask(self._what_if, frame, query)
+            case "users":
+                return self._ranking.groups(frame.cluster).groups
+            case "user":
+                return self._ranking.accuracy_of(caller.only or query.name, frame.cluster)
+            case "api":
+                return await asyncio.to_thread(self._document)
+        return None
+
+    async def login(self, *, to: str, refused: str | None) -> bytes:
+        """Return the form that asks for a token.
+
+        Args:
+            to: the page to go to afterwards.
+            refused: why the last attempt failed.
+        """
+        return await self._rendered("login", title="Log in", to=to, refused=refused)
+
+    async def problem(self, title: str, detail: str) -> bytes:
+        """Return a page in the place of one that cannot be shown."""
+        return await self._rendered("problem", title=title, detail=detail)
+
+    async def _rendered(self, template: str, **shown: Any) -> bytes:
+        text = await asyncio.to_thread(self._renderer.render, template, **shown)
+        return text.encode()
+
+    def _frame(self, visitor: Visitor, path: str, cluster: str | None, url: str) -> Frame:
+        # Those with a history and those with a queue, the usual one first.
+        named = {*self._worker.live.names, *self._queues.clusters}
+        clusters = sorted(named, key=lambda name: (name != DEFAULT_CLUSTER, name))
+        chosen = cluster or (clusters[0] if clusters else DEFAULT_CLUSTER)
+        return Frame(visitor, path, chosen, tuple(clusters), url)
+
+    def _service(self) -> now.ServiceNow:
+        worker = self._worker
+        return now.ServiceNow(
+            facts=now.ServiceFacts(
+                health=worker.health(),
+                asks_for_tokens=not worker.guard.is_open,
+                is_loopback=worker.settings.is_loopback,
+                dropped=worker.writer.dropped_predictions,
+            ),
+            queues=self._queues.queues().queues,
+        )

@@ -1,0 +1,86 @@
+"""The sources of pages, in the process that makes them: the store, and what was read lately."""
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from service.contract.answers import TuningAnswer
+from service.operations.queues.showing import ShowingQueue
+from service.operations.reports import ReportingRequests
+from service.operations.tuning import answer_of
+from service.pseudonyms import read_pseudonyms
+from service.settings import Settings
+from service.store import MethodScore, Side, Store
+from service.worker.queues.stored_queues import StoredQueues
+
+T = TypeVar("T")
+
+MOST = 1000
+"""Answers that are kept; then all are forgotten."""
+
+
+class Recent:
+    """Answers that are kept for some seconds: ten open pages cost as much as one."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
+        self._clock = clock
+        self._most = most
+        self._kept: dict[Hashable, tuple[float, Any]] = {}
+
+    def get(self, key: Hashable, seconds: float, read: Callable[[], T]) -> T:
+        """Return what ``read`` returned, not older than ``seconds``."""
+        kept = self._kept.get(key)
+        if kept is None or self._clock() - kept[0] >= seconds:
+            value = read()
+            if len(self._kept) >= self._most:
+                self._kept.clear()
+            self._kept[key] = kept = (self._clock(), value)
+        found: T = kept[1]
+        return found
+
+    def forget(self, key: Hashable) -> None:
+        """Read it again at the next time."""
+        self._kept.pop(key, None)
+
+
+class Sources:
+    """What the views of pages read.
+
+    Args:
+        settings: of the service.
+        store: that nobody else in this process uses.
+        clock: Unix seconds.
+
+    Attributes:
+        settings: of the service.
+        store: the history.
+        clock: Unix seconds.
+        recent: what was read lately.
+        queues: shows live queues.
+        reports: compares requests with runtimes.
+    """
+
+    def __init__(
+        self, settings: Settings, store: Store, clock: Callable[[], float] = time.time
+    ) -> None:
+        pseudonyms = read_pseudonyms(settings.pseudonym_key_file)
+        self.settings = settings
+        self.store = store
+        self.clock = clock
+        self.recent = Recent()
+        self.queues = ShowingQueue(
+            settings, queue_of=StoredQueues(store.queues).of, pseudonyms=pseudonyms, clock=clock
+        )
+        self.reports = ReportingRequests(store, pseudonyms=pseudonyms, clock=clock)
+
+    def scores(self, cluster: str, side: Side, *, days: int, fresh: float) -> list[MethodScore]:
+        """Return daily scores of a cluster, not older than ``fresh`` seconds."""
+        return self.recent.get(
+            ("scores", cluster, side, days),
+            fresh,
+            lambda: self.store.scores.daily(cluster, side, days=days),
+        )
+
+    def rounds(self, cluster: str) -> Sequence[TuningAnswer]:
+        """Return the latest rounds of tuning of a cluster, newest first."""
+        return [answer_of(each) for each in self.store.tunings.of_cluster(cluster)]

@@ -1,0 +1,105 @@
+"""The page Users, and one user's page: whose requests are far off, and what would do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from predictors.accuracy_groups import UserAccuracy
+from service.contract.answers import GroupAnswer
+from service.contract.report_answers import (
+    RequestsReportAnswer,
+    UsersReportAnswer,
+)
+from service.contract.report_bodies import MOST_ROWS, RequestsQuery, UsersQuery
+from service.web.frame import Frame, Name, PageQuery
+from service.web.sources import Sources
+from service.web.wording import count, duration, share
+
+FRESH_SECONDS = 300.0
+"""A report reads many runs; it changes slowly."""
+
+SHOWN_USERS = 25
+
+
+class UserQuery(PageQuery):
+    """The user to show."""
+
+    name: Name = ""
+
+
+def view(
+    sources: Sources, frame: Frame, _query: PageQuery, groups: Sequence[GroupAnswer]
+) -> dict[str, Any]:
+    """Return all users of a cluster and their accuracy groups, to visitors who see their names."""
+    query = UsersQuery(cluster=frame.cluster, limit=MOST_ROWS)
+    report = sources.recent.get(
+        ("users", frame.cluster),
+        FRESH_SECONDS,
+        lambda: sources.reports.by_user(query, frame.visitor.caller),
+    )
+    return {
+        "title": "Users",
+        "sentence": sentence(groups, report),
+        "groups": groups,
+        "most": max((group.users for group in groups), default=0) or 1,
+        "report": report,
+        "gaining": [user for user in report.users if user.gain_hours > 0][:SHOWN_USERS],
+    }
+
+
+def user_view(
+    sources: Sources, frame: Frame, query: UserQuery, accuracy: UserAccuracy | None
+) -> dict[str, Any]:
+    """Return how the requests of one user compared with runtimes.
+
+    A visitor who may see no other user sees their own, whatever the query names.
+    """
+    caller = frame.visitor.caller
+    name = caller.only or query.name
+    wanted = RequestsQuery(cluster=frame.cluster, user=name)
+    report = sources.recent.get(
+        ("user", frame.cluster, name, caller.only),
+        FRESH_SECONDS / 5,
+        lambda: sources.reports.by_job(wanted, caller),
+    )
+    return {
+        "title": name,
+        "name": name,
+        "sentence": of_one(report, accuracy),
+        "accuracy": accuracy,
+        "report": report,
+        "is_own": caller.only is not None,
+    }
+
+
+def sentence(groups: Sequence[GroupAnswer], report: UsersReportAnswer) -> str:
+    """The page in a sentence."""
+    users = sum(group.users for group in groups)
+    everybody = report.everybody
+    if not everybody.requested_hours:
+        return f"{count(users)} users are known; no job has ended in the last 30 days."
+    used = everybody.used_hours / everybody.requested_hours
+    gain = sum(user.gain_hours for user in report.users)
+    return (
+        f"{count(users)} users are known. In the last 30 days they used {share(used)} of the "
+        "processor hours they asked for; better requests would have asked for "
+        f"{count(round(gain))} hours less."
+    )
+
+
+def of_one(report: RequestsReportAnswer, accuracy: UserAccuracy | None) -> str:
+    """The page of one user in a sentence."""
+    own = report.own
+    if not own.runs:
+        return "No job of this user has ended in the last 30 days."
+    used = own.used_hours / own.requested_hours if own.requested_hours else 0.0
+    told = (
+        f"{count(own.runs)} jobs in the last 30 days used {share(used)} of the processor hours "
+        "they asked for"
+    )
+    if own.excess_wait_hours and own.excess_wait_hours > 0:
+        told += (
+            f", and waited {duration(own.excess_wait_hours * 3600)} longer than tighter requests"
+        )
+    if accuracy is not None:
+        told += f". Accuracy group {accuracy.group}"
+    return told + "."
