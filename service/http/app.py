@@ -42,10 +42,10 @@ from service.operations.queues.wait_scoring import ScoringWaits
 from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
-from service.operations.reports import ReportingRequests
+from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.settings import Settings
-from service.web.pages import PageProcess, Site
+from service.web.site import PageProcess, Site
 from service.worker.worker import Worker
 
 SECONDS_PER_HOUR = 3600.0

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from service.contract.answers import TuningAnswer
 from service.operations.queues.showing import ShowingQueue
-from service.operations.reports import ReportingRequests
+from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import answer_of
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings

@@ -4,7 +4,7 @@ import asyncio
 import pickle
 
 from service.store import open_store
-from service.web.pages import PageMaker, PageProcess
+from service.web.site import PageMaker, PageProcess
 from service.web.sources import Sources
 
 

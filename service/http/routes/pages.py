@@ -15,7 +15,7 @@ from service.http.gate import open_to_all
 from service.http.page_forms import own_path, read_form
 from service.http.visitors import Visitors, check_own_page
 from service.web.frame import PLACE, Assets, PageQuery
-from service.web.pages import PAGES, Site
+from service.web.site import PAGES, Site
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

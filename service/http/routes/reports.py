@@ -11,7 +11,7 @@ from service.contract.report_bodies import RequestsQuery, UsersQuery
 from service.http.callers import Asking
 from service.http.gate import needs
 from service.http.openapi import refusals
-from service.operations.reports import ReportingRequests
+from service.operations.request_reports import ReportingRequests
 
 
 def add(router: APIRouter, reporting: ReportingRequests) -> None:

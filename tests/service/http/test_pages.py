@@ -20,9 +20,9 @@ from predictors.tuning.plan import TuningPlan
 from service.http.visitors import COOKIE, session_in
 from service.queues.outlook import LiveQueue, Outlook, Point
 from service.queues.snapshot import JobState, LiveJob, Pool, QueueSnapshot, Rules
-from service.web import pages, queue
+from service.web import queue_page, site
 from service.web.frame import Assets
-from service.web.queue import why
+from service.web.queue_page import why
 from service.worker.queues.merging import packed
 
 PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if", "/docs")
@@ -306,9 +306,11 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
 
 def test_viewers_who_would_see_the_same_queue_cost_one_rendering(serve, sqlite_url, monkeypatch):
     shown = []
-    window_of = queue.window_of
-    monkeypatch.setattr(queue, "window_of", lambda *jobs: shown.append(jobs) or window_of(*jobs))
-    monkeypatch.setattr(pages, "SAME_SECONDS", 600.0)
+    window_of = queue_page.window_of
+    monkeypatch.setattr(
+        queue_page, "window_of", lambda *jobs: shown.append(jobs) or window_of(*jobs)
+    )
+    monkeypatch.setattr(site, "SAME_SECONDS", 600.0)
     service = serve(sqlite_url)
     store_queue(service, "1001", version=1)
     texts = [service.get("/queue").text for _ in range(3)]

@@ -11,7 +11,7 @@ from service.auth import EVERYBODY
 from service.errors import PagesBusyError, PageTooLongError
 from service.settings import Settings
 from service.web.frame import Frame, PageQuery, Visitor
-from service.web.pages import MOST_WAITING, PageProcess
+from service.web.site import MOST_WAITING, PageProcess
 from service.worker.processes import LOWEST_PRIORITY
 
 FRAME = Frame(Visitor(EVERYBODY), "/rounds", "default", ("default",), "http://localhost")

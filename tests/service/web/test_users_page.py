@@ -8,7 +8,7 @@ from service.contract.report_answers import (
     UserReportAnswer,
     UsersReportAnswer,
 )
-from service.web import users
+from service.web import users_page
 from service.web.frame import Frame, PageQuery, Visitor
 from service.web.sources import Recent
 
@@ -36,6 +36,6 @@ class Reporting:
 def test_what_better_requests_would_spare_is_that_of_all_users():
     sources = SimpleNamespace(reports=Reporting(3000), recent=Recent())
     frame = Frame(Visitor(EVERYBODY), "/users", "hill", ("hill",), "http://localhost")
-    view = users.view(sources, frame, PageQuery(), [])
+    view = users_page.view(sources, frame, PageQuery(), [])
     assert "would have asked for 3,000 hours less" in view["sentence"]
     assert len(view["gaining"]) == 25

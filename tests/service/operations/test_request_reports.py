@@ -3,7 +3,7 @@
 import pytest
 
 from predictors.jobs import Status
-from service.operations.reports import (
+from service.operations.request_reports import (
     Waits,
     application_reports,
     by_application,

@@ -19,11 +19,18 @@ from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
 from service.settings import Settings
 from service.store import open_store
-from service.web import accuracy, api_page, now, queue, rounds, users, what_if
+from service.web import (
+    accuracy_page,
+    api_page,
+    now_page,
+    queue_page,
+    rounds_page,
+    users_page,
+    what_if_page,
+)
 from service.web.frame import Assets, Frame, PageQuery, Renderer, Visitor
 from service.web.sources import Recent, Sources
-from service.worker.child_process import ChildProcess
-from service.worker.priority import come_second
+from service.worker.processes import ChildProcess, come_second
 from service.worker.worker import Worker
 
 View = Callable[[Sources, Frame, Any, Any], Mapping[str, Any]]
@@ -60,27 +67,33 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 PAGES = {
-    "now": Page(path="/", menu="/", view=now.view, refresh=5),
+    "now": Page(path="/", menu="/", view=now_page.view, refresh=5),
     "accuracy": Page(
         path="/accuracy",
         menu="/accuracy",
-        view=accuracy.view,
-        query=accuracy.AccuracyQuery,
+        view=accuracy_page.view,
+        query=accuracy_page.AccuracyQuery,
         refresh=30,
     ),
     "queue": Page(
         path="/queue",
         menu="/queue",
-        view=queue.view,
-        query=queue.QueuePageQuery,
+        view=queue_page.view,
+        query=queue_page.QueuePageQuery,
         refresh=5,
-        state=queue.state_of,
+        state=queue_page.state_of,
     ),
-    "job": Page(path="/job", menu="/queue", view=queue.job_view, query=queue.JobQuery, refresh=5),
-    "what_if": Page(path="/what-if", menu="/queue", view=what_if.view, query=what_if.WhatIfForm),
-    "users": Page(path="/users", menu="/users", view=users.view, query=users.UserQuery),
-    "user": Page(path="/user", menu="/users", view=users.user_view, query=users.UserQuery),
-    "rounds": Page(path="/rounds", menu="/rounds", view=rounds.view),
+    "job": Page(
+        path="/job", menu="/queue", view=queue_page.job_view, query=queue_page.JobQuery, refresh=5
+    ),
+    "what_if": Page(
+        path="/what-if", menu="/queue", view=what_if_page.view, query=what_if_page.WhatIfForm
+    ),
+    "users": Page(path="/users", menu="/users", view=users_page.view, query=users_page.UserQuery),
+    "user": Page(
+        path="/user", menu="/users", view=users_page.user_view, query=users_page.UserQuery
+    ),
+    "rounds": Page(path="/rounds", menu="/rounds", view=rounds_page.view),
     "api": Page(path="/docs", menu="/docs", view=api_page.view),
 }
 """By the name of the template."""
@@ -223,7 +236,7 @@ class Site:
             case "job":
                 return self._queues.job(frame.cluster, query.id, caller)
             case "what_if":
-                return await what_if.ask(self._what_if, frame, query)
+                return await what_if_page.ask(self._what_if, frame, query)
             case "users":
                 return self._ranking.groups(frame.cluster).groups
             case "user":
@@ -256,10 +269,10 @@ class Site:
         chosen = cluster or (clusters[0] if clusters else DEFAULT_CLUSTER)
         return Frame(visitor, path, chosen, tuple(clusters), url)
 
-    def _service(self) -> now.ServiceNow:
+    def _service(self) -> now_page.ServiceNow:
         worker = self._worker
-        return now.ServiceNow(
-            facts=now.ServiceFacts(
+        return now_page.ServiceNow(
+            facts=now_page.ServiceFacts(
                 health=worker.health(),
                 asks_for_tokens=not worker.guard.is_open,
                 is_loopback=worker.settings.is_loopback,
