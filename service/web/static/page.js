@@ -18,14 +18,16 @@ function localise(root) {
   }
 }
 
+// The same words as `duration` of simulator/reports/words.py.
 function duration(seconds) {
-  const s = Math.abs(seconds), sign = seconds < 0 ? "−" : "";
-  if (s === 0) return "0";
-  if (s < 1) return `${sign}${+(s * 1000).toPrecision(2)} ms`;
-  if (s < 60) return `${sign}${+s.toPrecision(3)} s`;
-  if (s < 3600) return `${sign}${+(s / 60).toFixed(1)} min`;
-  if (s < 172800) return `${sign}${+(s / 3600).toFixed(1)} h`;
-  return `${sign}${+(s / 86400).toFixed(1)} d`;
+  const s = Math.abs(seconds);
+  const say = (unit, digits, name) => {
+    const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+    return `${(seconds / unit).toLocaleString("en", options)} ${name}`;
+  };
+  if (s < 59.5) return say(1, 0, "s");
+  if (s < 89.5 * 60) return say(60, 0, "min");
+  return s < 99.5 * 3600 ? say(3600, 1, "h") : say(86400, 1, "days");
 }
 
 const UNITS = {
@@ -37,7 +39,7 @@ const UNITS = {
 
 // Ticks that people would choose, in seconds; uPlot's own are powers of ten, and two of them in a minute would read alike.
 const MINUTES = [60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800];
-const BELOW = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5, 15];
+const BELOW = [1, 5, 15];
 const STEPS = { duration: [...BELOW, ...MINUTES], moment: MINUTES };
 
 const AXIS = { day: { day: "numeric", month: "short", timeZone: "UTC" }, moment: { hour: "2-digit", minute: "2-digit" } };
