@@ -42,14 +42,6 @@ class Memory(Struct, frozen=True, kw_only=True):
         )
 
 
-class LearnsLess(Protocol):
-    """A predictor that learns less of a run that is not among the ``latest_jobs`` of its memory."""
-
-    def observe_old(self, completion: Completion) -> None:
-        """Learn from a run that ended before the cluster's latest; so long histories are read."""
-        ...
-
-
 @runtime_checkable
 class Predictor(Protocol):
     """Predicts how long a job will run from the observed completions of one cluster.

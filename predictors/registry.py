@@ -32,11 +32,8 @@ AUTO = Auto.name
 METHODS = (*PREDICTORS, AUTO)
 """All that can be asked for by name."""
 
-UNCERTAIN = frozenset({Percentile.name, Knn.name, LeastCost.name, Attention.name})
+UNCERTAIN = frozenset({LeastCost.name, Attention.name})
 """Those that know how sure they are: each is an ``UncertainPredictor``."""
-
-LEARN_LESS = frozenset({Percentile.name})
-"""Those that learn less of old runs: each is a ``LearnsLess``."""
 
 
 class UnknownMethodError(ValueError):

@@ -1,13 +1,12 @@
 """Answers about a job from weighed past runs and the corrected levels of their distribution."""
 
 from collections.abc import Callable, Sequence
-from typing import Self
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question, limited, request_of
+from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question, request_of
 from predictors.compiled import compiled
 from predictors.distribution import cheapest, left, levels_at, passed, quantile_at
 from predictors.jobs import Basis, Interval, PastRun, Prediction, Submission
@@ -20,9 +19,6 @@ EXPLAINED = 10
 
 YOUNG = "young-cluster"
 """The reason of an answer while too few runs have ended to say how sure it is."""
-
-NO_PRICE = -1.0
-"""In the place of a price: the prediction is made elsewhere, unless it is for a rate."""
 
 _NOT_RUNNING = -1.0
 _NO_RATE = -1.0
@@ -59,23 +55,6 @@ class Weighed(Struct, frozen=True, kw_only=True):
     runs: Callable[[float], Sequence[tuple[PastRun, float]]]
     price: float = 0.0
 
-    @classmethod
-    def equally(
-        cls,
-        values: Floats,
-        rows: Floats,
-        counts: Counts,
-        runs_of: Callable[[Floats], Sequence[tuple[PastRun, float]]],
-    ) -> Self:
-        """Runs that weigh the same, of a method that has no price, found by their rows."""
-        return cls(
-            values=values,
-            weights=np.ones(len(values)),
-            basis=Basis(jobs=len(values), reason="history"),
-            counts=counts,
-            runs=lambda elapsed: runs_of(rows[values > elapsed]),
-        )
-
 
 def basis_of(own: int, others: int) -> Basis:
     """What a prediction rests on: runs of the user, else those of others alone."""
@@ -103,40 +82,6 @@ def answered(
     if not question.explain:
         return prediction
     return replace(prediction, explanation=heaviest(weighed, asked[0]))
-
-
-def answered_as(
-    prediction: Prediction,
-    weighed: Weighed | None,
-    submission: Submission,
-    question: Question,
-    estimate: Callable[[Floats], float],
-) -> Prediction:
-    """The same for a method whose estimate is not that of least expected cost.
-
-    Args:
-        prediction: of the method, before anything else was asked.
-        weighed: what past runs say of the job; None if none does.
-        submission: the job.
-        question: what is asked.
-        estimate: of the method, in seconds, from the runtimes of those past runs, in ascending
-            order, that took longer than the job has been running.
-    """
-    if weighed is None:
-        answer = unknown(submission, question, method=prediction.method)
-        answer = replace(answer, basis=prediction.basis)
-    else:
-        weighed = replace(weighed, basis=prediction.basis)
-        answer = answered(weighed, submission, question, method=prediction.method)
-    if question.underestimation_rate is not None:
-        return answer
-    if question.elapsed is None:
-        return replace(answer, predicted_walltime=prediction.predicted_walltime)
-    seconds = request = submission.requested_walltime
-    if weighed is not None and weighed.values[-1] > question.elapsed:
-        seconds = estimate(weighed.values[weighed.values > question.elapsed])
-    seconds = min(request, max(SHORTEST_ESTIMATE, question.elapsed, seconds))
-    return replace(answer, predicted_walltime=seconds)
 
 
 def wanted(question: Question) -> Wanted:
@@ -182,13 +127,6 @@ def told(
         interval=Interval(lower=lower, upper=upper, coverage=question.coverage),
         median=median,
     )
-
-
-def predicting(seconds: float, submission: Submission, found: Bounds) -> Bounds:
-    """The same bounds beside a prediction of ``seconds``, brought into its limits."""
-    _, lower, median, upper, is_corrected = found
-    seconds = limited(seconds, submission.requested_walltime)
-    return seconds, lower, median, upper, is_corrected
 
 
 def heaviest(weighed: Weighed, elapsed: float) -> tuple[PastRun, ...]:
@@ -257,7 +195,7 @@ def bounds(
     Args:
         values: runtimes in ascending order.
         weights: theirs.
-        job: request, and price of an underestimate in seconds, or NO_PRICE.
+        job: request, and price of an underestimate in seconds.
         counts: of the calibration.
         asked: about it.
     """
@@ -287,7 +225,7 @@ def bounds(
     median = min(upper, max(lower, median))
     if lower <= SHORTEST_ESTIMATE:  # no method tells runs of a second from those of none
         lower = max(0.0, elapsed)
-    if rate < 0 and price >= 0:
+    if rate < 0:
         if elapsed >= 0:
             values, weights = values.copy(), weights.copy()
             count = left(values, weights, count, elapsed)

@@ -16,10 +16,8 @@ from predictors.memory.columns import (
     PREVIOUS,
     REQUEST,
     RUNTIME,
-    USER,
     Columns,
     Features,
-    Floats,
     Ids,
 )
 
@@ -156,15 +154,8 @@ class JobTable:
             applications, submission.application
         )
 
-    def group_of(self, name: str | None) -> int:
-        """The id of a group; unknown ones are alike, new ones differ."""
-        return _id_or_new(self._interned[1], name)
-
-    def add(self, completion: Completion, *, project_as_group: bool = False) -> None:
-        """Keep a job that has ended, unless the table is full of jobs that ended later.
-
-        A table may keep projects in the place of groups.
-        """
+    def add(self, completion: Completion) -> None:
+        """Keep a job that has ended, unless the table is full of jobs that ended later."""
         if len(self) == self.kept:
             if completion.end_time < self._numbers[END, self._first]:
                 return
@@ -175,7 +166,7 @@ class JobTable:
         users, groups, queues, applications = self._interned
         ids = (
             users.acquire(submission.user),
-            groups.acquire(submission.project if project_as_group else submission.group),
+            groups.acquire(submission.group),
             queues.acquire(submission.queue),
             applications.acquire(submission.application),
         )
@@ -198,11 +189,6 @@ class JobTable:
         """The row of the job that ended first."""
         return self._first
 
-    def end_before(self, count: int) -> float:
-        """When the last job before the latest ``count`` ended; without such a job, -inf."""
-        row = self._stop - count - 1
-        return float(self._numbers[END, row]) if row >= self._first else -math.inf
-
     def run_at(self, row: int) -> PastRun:
         """The run of a row, as it is told to its user; nothing is said of its weight."""
         number = self._numbers[:, row].tolist()
@@ -213,16 +199,6 @@ class JobTable:
             end_time=number[END],
             weight=0.0,
         )
-
-    def runs_of(self, user: str | None, rows: Floats) -> list[tuple[PastRun, float]]:
-        """Those of the rows that are runs of a user, each with the same weight."""
-        owner = self._interned[0].find(user)
-        numbers = (int(row) for row in rows.tolist())
-        return [
-            (self.run_at(row), 1.0)
-            for row in numbers
-            if owner != UNKNOWN and self._attributes[USER, row] == owner
-        ]
 
     def matching(
         self, submission: Submission, template: tuple[int, ...]

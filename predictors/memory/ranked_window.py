@@ -29,11 +29,6 @@ class RankedWindow:
     def __len__(self) -> int:
         return len(self._times)
 
-    @property
-    def earliest(self) -> float:
-        """The time of the first number of the last window, which has one."""
-        return self._times[self._first]
-
     def add(self, time: float, value: float) -> None:
         """Add ``value`` behind the numbers of the same ``time``."""
         place = bisect_right(self._times, time)

@@ -3,11 +3,7 @@
 from bisect import bisect_right
 from math import inf
 
-import numpy as np
-from numpy.typing import NDArray
-
 from predictors.base import Memory
-from predictors.compiled import compiled
 
 SLACK = 16
 """Runs kept per user beyond those a prediction needs.
@@ -32,10 +28,6 @@ class UserRuns:
         self.memory = Memory(jobs_per_user=window + SLACK)
         self._window = window
         self._users: dict[str | None, tuple[list[float], list[float]]] = {}
-
-    def __len__(self) -> int:
-        """How many users have runs."""
-        return len(self._users)
 
     def add(self, user: str | None, end_time: float, value: float) -> None:
         """Remember ``value`` for a run of ``user`` that ended at ``end_time``."""
@@ -62,48 +54,3 @@ class UserRuns:
             return values[-self._window :]
         stop = bisect_right(ends, time)
         return values[max(0, stop - self._window) : stop]
-
-
-RunColumns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
-"""The same for users that are numbers, in machine code: end times and values by user, and how many
-each has."""
-
-
-def run_columns(users: int, window: int) -> RunColumns:
-    """Room for the last runs of each user."""
-    shape = (users, window + SLACK)
-    return np.zeros(shape), np.zeros(shape), np.zeros(users, np.int64)
-
-
-@compiled
-def add_run(runs: RunColumns, user: int, end_time: float, value: float) -> None:
-    """What ``UserRuns.add`` does."""
-    if user < 0:
-        return
-    ends, values, counts = runs
-    place = count = counts[user]
-    while place > 0 and ends[user, place - 1] > end_time:
-        place -= 1
-    if count < ends.shape[1]:
-        counts[user] += 1
-        for index in range(count, place, -1):
-            ends[user, index], values[user, index] = ends[user, index - 1], values[user, index - 1]
-    elif place > 0:
-        place -= 1
-        for index in range(place):
-            ends[user, index], values[user, index] = ends[user, index + 1], values[user, index + 1]
-    else:
-        return
-    ends[user, place], values[user, place] = end_time, value
-
-
-@compiled
-def runs_before(runs: RunColumns, user: int, time: float, window: int) -> tuple[int, int]:
-    """What ``UserRuns.before`` answers, as places among the values of a user."""
-    if user < 0:
-        return 0, 0
-    ends, _, counts = runs
-    stop = counts[user]
-    while stop > 0 and ends[user, stop - 1] > time:
-        stop -= 1
-    return max(0, stop - window), stop

@@ -15,9 +15,7 @@ from predictors.jobs import Completion, PastRun, Prediction, Submission
 from predictors.memory.calibration import Calibration, rows_kept
 from predictors.memory.columns import USER, Floats
 from predictors.memory.hindsight import LOOKED_BACK
-from predictors.memory.job_columns import ColumnForm, JobColumns
 from predictors.memory.job_table import NEW, UNKNOWN, JobTable
-from predictors.memory.table_columns import table_columns
 from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
@@ -160,14 +158,6 @@ class Attention:
             completion = replace(completion, submission=submission)
         self._recent.add(completion)
         self._calibration.observed()
-
-    def by_columns(self, jobs: JobColumns) -> ColumnForm | None:
-        """The same in machine code, as long as nothing has been learned."""
-        if len(self._recent):
-            return None
-        settings = (float(self._price), self._history, self._recent.kept, self._weights.model)
-        table = table_columns(jobs, self._recent.kept)
-        return ColumnForm(play=attention_search.play, method=(settings, table))
 
     def estimates(self, submission: Submission, prices: Floats) -> Floats:
         """What would be answered at each of several prices, in seconds."""

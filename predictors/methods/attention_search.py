@@ -25,8 +25,6 @@ from predictors.memory.columns import (
     width,
     within,
 )
-from predictors.memory.job_columns import Log, Turn, asked_of
-from predictors.memory.table_columns import Table, keep, window_of
 from predictors.methods.attention_atoms import ATOMS, RECENT, gather
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import (
@@ -93,29 +91,6 @@ def least_cost(
         return 0, 0, 0.0
     values, weights, _ = weighed((columns, window, history, job), atoms, count, model)
     return own, others, cheapest(values, weights, len(values), job[1][0], price * scale)
-
-
-@compiled
-def play(
-    method: tuple[tuple[float, int, int, Model], Table], log: Log, turn: Turn, seconds: Floats
-) -> None:
-    """Observe the jobs that have ended, then predict those that are asked about."""
-    (price, history, kept, model), table = method
-    numbers, ids = log[0]
-    for place in range(turn[0], turn[1]):
-        keep(table, kept, log, place)
-    for job in range(turn[2], turn[3]):
-        user, request, submitted = asked_of(log[0], job)
-        seconds[job] = request
-        if user < 0:
-            continue
-        names = (user, ids[GROUP, job], ids[QUEUE, job], ids[APPLICATION, job])
-        question = (request, width(numbers, job), numbers[MEMORY, job], submitted)
-        own, others, found = least_cost(
-            table[0], window_of(table, log, job), (price, history), (names, question), model
-        )
-        if own + others > 0:
-            seconds[job] = within(found, request)
 
 
 @compiled

@@ -1,28 +1,16 @@
 """Mean runtime of the most similar of the most recent jobs."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from predictors.base import COLD_START, Memory, Question, capped, request_of
+from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.calibration import Calibration, rows_kept
-from predictors.memory.columns import ATTRIBUTES, Floats
-from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, JobTable, features_of
+from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, JobTable, features_of
 from predictors.methods import knn_search
 from predictors.parameters import choice, number, whole_number
-from predictors.uncertainty import (
-    Weighed,
-    answered_as,
-    predicting,
-    quantiles_of,
-    told,
-    unknown,
-    wanted,
-)
 
 LONGEST_HISTORY = 5_000
 """Fewest jobs that are kept, so that tuning can change N without reading the history again."""
@@ -131,11 +119,8 @@ class Knn:
     distance 0, so this rule decides many answers.
 
     The search sees only the jobs that are kept. So it finds fewer than N for a submission that is
-    more than 10000 completions in the past. An average of runtimes underestimates about half
+    more than 2000 completions in the past. An average of runtimes underestimates about half
     of the jobs; alpha and beta lower that share.
-
-    Median and interval are quantiles of the neighbours' runtimes, which weigh the same, at levels
-    that are corrected as those of least-cost are. The paper has neither.
 
     Args:
         parameters: the fields of KnnParameters, by name.
@@ -152,8 +137,7 @@ class Knn:
         given = parameters | {name: tuple(parameters.get(name, lists[name])) for name in lists}
         self._take(KnnParameters(**given))
         needed = max(self.given.history, self.given.scaling, LONGEST_HISTORY)
-        self._recent = JobTable(rows_kept(needed), names_jobs=True)
-        self._calibration = Calibration(self._recent, self._rank)
+        self._recent = JobTable(needed + 2 * LATE_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -180,48 +164,9 @@ class Knn:
             basis=Basis(jobs=count, reason="history"),
         )
 
-    def ask(self, submission: Submission, question: Question) -> Prediction:
-        """The same with median and interval of the neighbours' runtimes.
-
-        The prediction of a running job is made of those neighbours that ran longer.
-        """
-        if question.explain or question.elapsed is not None:
-            return self._answered(submission, question)
-        # first: whoever asks has runs ranked as they end
-        bins = self._calibration.bins(self._recent.window(submission))
-        about = self._about(submission)
-        if about is None:
-            return unknown(submission, question, method=self.name)
-        levels = bins, self._calibration.history
-        count, mean, deviation, found = knn_search.certain(about, levels, wanted(question))
-        if not count:
-            return unknown(submission, question, method=self.name)
-        if question.underestimation_rate is None:
-            estimate = self.given.estimate(mean, deviation, submission.requested_walltime)
-            found = predicting(estimate, submission, found)
-        basis = Basis(jobs=count, reason="history")
-        return told(found, submission, question, method=self.name, basis=basis)
-
-    def _answered(self, submission: Submission, question: Question) -> Prediction:
-        """What ``ask`` answers, put together from the prediction and the distribution."""
-        request = submission.requested_walltime
-
-        def estimate(longer: Floats) -> float:
-            return self.given.estimate(float(longer.mean()), float(longer.std()), request)
-
-        plain = self.predict(submission)
-        return answered_as(plain, self._weighed(submission), submission, question, estimate)
-
-    def quantiles(
-        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
-    ) -> list[float] | None:
-        """The runtimes that shares of jobs like this one do not exceed."""
-        return quantiles_of(self._weighed(submission), submission, shares, elapsed)
-
     def observe(self, completion: Completion) -> None:
         """Keep the run among the recent ones."""
         self._recent.add(completion)
-        self._calibration.observed()
 
     def retuned(self, parameters: KnnParameters) -> "Knn":
         """A predictor with other parameters that shares what this one has learned and will learn.
@@ -231,38 +176,13 @@ class Knn:
         Raises:
             ValueError: the parameters look further back than jobs are kept.
         """
-        longest = self._calibration.history
+        longest = self._recent.kept - 2 * LATE_JOBS
         if max(parameters.history, parameters.scaling) > longest:
             raise ValueError(f"history must be at most {longest}")
         other = Knn.__new__(Knn)
         other._take(parameters)  # noqa: SLF001 - another instance of this class
         other._recent = self._recent  # noqa: SLF001
-        other._calibration = Calibration(self._recent, other._rank)  # noqa: SLF001
         return other
-
-    def _weighed(self, submission: Submission) -> Weighed | None:
-        """The neighbours of a job, which weigh the same; None if there are none."""
-        counts = self._calibration.at(submission)
-        about = self._about(submission)
-        if about is None:
-            return None
-        values, rows = knn_search.distribution(*about)
-        if not len(values):
-            return None
-        return Weighed.equally(values, rows, counts, partial(self._recent.runs_of, submission.user))
-
-    def _about(self, submission: Submission) -> knn_search.About | None:
-        return _sought(self._recent, submission, self._columns, self._sizes, self._metric)
-
-    def _rank(self, begin: int, end: int) -> None:
-        one, two, three, four = (column in self._columns for column in range(ATTRIBUTES))
-        knn_search.rank(
-            self._recent.columns,
-            (self._recent.first, begin, end),
-            max(self._sizes[0], self._sizes[2]),
-            self._sizes,
-            ((one, two, three, four), self._metric),
-        )
 
     def _take(self, parameters: KnnParameters) -> None:
         self.given = parameters

@@ -5,25 +5,13 @@
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.memory import calibration
-from predictors.memory.calibration import Bins
 from predictors.memory.columns import (
     ANY,
-    APPLICATION,
     BLOCK,
     END,
     FEATURES,
-    GROUP,
-    LEVEL,
-    MEMORY,
     PREVIOUS,
-    PROCESSORS,
-    QUEUE,
-    REQUEST,
     RUNTIME,
-    SPREAD,
-    SUBMIT,
-    USER,
     Columns,
     Features,
     Floats,
@@ -32,7 +20,6 @@ from predictors.memory.columns import (
     admit,
     rows_until,
 )
-from predictors.uncertainty import NO_PRICE, Bounds, Wanted, bounds, rank_row
 
 Metric = tuple[bool, Features]
 """Whether differences count as they are or squared, and the weight of each feature."""
@@ -193,30 +180,6 @@ def nearest(
 
 
 @compiled
-def certain(
-    about: About, levels: tuple[Bins, int], asked: Wanted
-) -> tuple[int, float, float, Bounds]:
-    """What ``nearest`` answers, and ``bounds`` whose prediction is for a rate only.
-
-    Args:
-        about: the arguments of ``nearest``.
-        levels: bins of the calibration, and how many rows tell how much is known of a user.
-        asked: as ``bounds`` takes it.
-    """
-    columns, window, sizes, ids, compared = about
-    first, stop, time, newest = window
-    stop = rows_until(columns[0][END], first, stop, time)
-    rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
-    request = compared[0][REQUEST]
-    values, _ = in_order(columns[0], rows, request)
-    known = calibration.known_at(columns, window, levels[1])
-    weights = np.ones(len(values))
-    found = bounds(values, weights, (request, NO_PRICE), (levels[0], known), asked)
-    count, mean, deviation = summarised(columns[0], rows)
-    return count, mean, deviation, found
-
-
-@compiled
 def neighbours(
     columns: Columns,
     rows: tuple[int, int, int],
@@ -246,84 +209,3 @@ def neighbours(
     else:
         found = admit_linked(columns, searched, job, kept, newest)
     return kept[1][:found]
-
-
-@compiled
-def distribution(
-    columns: Columns,
-    window: Window,
-    sizes: Sizes,
-    ids: tuple[int, int, int, int],
-    compared: tuple[Features, Metric],
-) -> tuple[Floats, Floats]:
-    """The neighbours' runtimes in order, up to the job's request, and their rows.
-
-    Takes what ``nearest`` takes.
-    """
-    first, stop, time, newest = window
-    stop = rows_until(columns[0][END], first, stop, time)
-    rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
-    return in_order(columns[0], rows, compared[0][REQUEST])
-
-
-@compiled
-def in_order(numbers: Floats, rows: Floats, request: float) -> tuple[Floats, Floats]:
-    """Runtimes of rows in ascending order, up to the request, with their rows."""
-    values, sources = np.empty(len(rows)), np.empty(len(rows))
-    for found in range(len(rows)):
-        runtime = min(numbers[RUNTIME, int(rows[found])], request)
-        admit(values, sources, found, (runtime, rows[found]))
-    return values, sources
-
-
-@compiled
-def rank(
-    columns: Columns,
-    rows: tuple[int, int, int],
-    history: int,
-    sizes: Sizes,
-    likeness: tuple[tuple[bool, bool, bool, bool], Metric],
-) -> None:
-    """Rank each of the rows among the neighbours that it had at its submission.
-
-    Args:
-        columns: the runs.
-        rows: the first of all, and those to rank: from one on and before another.
-        history: how many rows before a row are looked at.
-        sizes: as ``nearest`` takes them.
-        likeness: of which attributes the template consists, and how features are compared.
-    """
-    oldest, begin, end = rows
-    template, metric = likeness
-    numbers, attributes, _ = columns
-    for row in range(begin, end):
-        numbers[LEVEL, row] = numbers[SPREAD, row] = -1.0
-        ids, is_known = wanted_of(attributes, row, template)
-        if not is_known:
-            continue
-        first = max(oldest, row - history)
-        stop = rows_until(numbers[END], first, row, numbers[SUBMIT, row])
-        features = (numbers[PROCESSORS, row], numbers[REQUEST, row], numbers[MEMORY, row])
-        before = (first, stop, attributes[PREVIOUS, row])
-        found = neighbours(columns, before, sizes, ids, (features, metric))
-        if len(found):
-            values, _ = in_order(numbers, found, numbers[REQUEST, row])
-            rank_row(numbers, row, values, np.ones(len(values)))
-
-
-@compiled
-def wanted_of(
-    attributes: Ids, row: int, template: tuple[bool, bool, bool, bool]
-) -> tuple[tuple[int, int, int, int], bool]:
-    """The ids that the neighbours of a row must have, and whether the row has them all."""
-    user = attributes[USER, row] if template[0] else ANY
-    group = attributes[GROUP, row] if template[1] else ANY
-    queue = attributes[QUEUE, row] if template[2] else ANY
-    application = attributes[APPLICATION, row] if template[3] else ANY
-    is_known = (
-        (not template[0] or user >= 0)
-        and (not template[1] or group >= 0)
-        and (not template[2] or queue >= 0)
-        and (not template[3] or application >= 0)
-    )
-    return (user, group, queue, application), is_known

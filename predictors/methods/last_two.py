@@ -3,19 +3,8 @@
 from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
-from predictors.compiled import compiled
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.columns import RUNTIME, USER, Floats, within
-from predictors.memory.job_columns import (
-    ColumnForm,
-    JobColumns,
-    Log,
-    Turn,
-    asked_of,
-    end_of,
-    users_of,
-)
-from predictors.memory.user_runs import RunColumns, UserRuns, add_run, run_columns, runs_before
+from predictors.memory.user_runs import UserRuns
 
 _TOO_FEW = Basis(jobs=1, reason="too-few-jobs")
 _HISTORY = Basis(jobs=2, reason="history")
@@ -58,25 +47,3 @@ class LastTwo:
     def observe(self, completion: Completion) -> None:
         """Remember the runtime for the user."""
         self._runtimes.add(completion.submission.user, completion.end_time, completion.runtime)
-
-    def by_columns(self, jobs: JobColumns) -> ColumnForm | None:
-        """The same in machine code, as long as nothing has been learned."""
-        if len(self._runtimes):
-            return None
-        return ColumnForm(play=play, method=((), run_columns(users_of(jobs), 2)))
-
-
-@compiled
-def play(method: tuple[tuple[()], RunColumns], log: Log, turn: Turn, seconds: Floats) -> None:
-    """Observe the jobs that have ended, then predict those that are asked about."""
-    _, runs = method
-    numbers, ids = log[0]
-    for place in range(turn[0], turn[1]):
-        job, end = end_of(log, place)
-        add_run(runs, ids[USER, job], end, numbers[RUNTIME, job])
-    for job in range(turn[2], turn[3]):
-        user, request, time = asked_of(log[0], job)
-        first, stop = runs_before(runs, user, time, 2)
-        seconds[job] = request
-        if stop - first == 2:
-            seconds[job] = within((runs[1][user, first] + runs[1][user, first + 1]) / 2, request)

@@ -7,9 +7,7 @@ from typing import Any
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Completion, PastRun, Prediction, Submission
 from predictors.memory.calibration import Calibration, rows_kept
-from predictors.memory.job_columns import ColumnForm, JobColumns
 from predictors.memory.job_table import JobTable
-from predictors.memory.table_columns import table_columns
 from predictors.methods import least_cost_search
 from predictors.parameters import number, whole_number
 from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
@@ -136,14 +134,6 @@ class LeastCost:
         """Keep the run among the recent ones."""
         self._recent.add(completion)
         self._calibration.observed()
-
-    def by_columns(self, jobs: JobColumns) -> ColumnForm | None:
-        """The same in machine code, as long as nothing has been learned."""
-        if len(self._recent):
-            return None
-        settings = (float(self._price), self._window, self._history, self._recent.kept)
-        table = table_columns(jobs, self._recent.kept)
-        return ColumnForm(play=least_cost_search.play, method=(settings, table))
 
     def _answered(self, submission: Submission, question: Question) -> Prediction:
         """What ``ask`` says in one call, from the weighed runs, which can be explained."""

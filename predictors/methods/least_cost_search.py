@@ -26,10 +26,7 @@ from predictors.memory.columns import (
     rows_until,
     usage,
     width,
-    within,
 )
-from predictors.memory.job_columns import Log, Turn, asked_of
-from predictors.memory.table_columns import Table, keep, window_of
 from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 SCALING = 1000
@@ -73,29 +70,6 @@ def least_cost(
     own, others = weigh(columns, (first, stop, row), alike, job, (most, room))
     scale = mean_seconds(columns[0], max(first, stop - SCALING), stop)
     return own, others, cheapest(room[0], room[1], own + others, job[0], price * scale)
-
-
-@compiled
-def play(
-    method: tuple[tuple[float, int, int, int], Table], log: Log, turn: Turn, seconds: Floats
-) -> None:
-    """Observe the jobs that have ended, then predict those that are asked about."""
-    (price, most, history, kept), table = method
-    numbers, ids = log[0]
-    for place in range(turn[0], turn[1]):
-        keep(table, kept, log, place)
-    for job in range(turn[2], turn[3]):
-        user, request, _ = asked_of(log[0], job)
-        seconds[job] = request
-        if user < 0:
-            continue
-        alike = (ids[QUEUE, job], ids[APPLICATION, job])
-        asked = (request, width(numbers, job))
-        settings = (price, most, history)
-        window = window_of(table, log, job)
-        own, others, found = least_cost(table[0], window, alike, asked, settings)
-        if own + others > 0:
-            seconds[job] = within(found, request)
 
 
 @compiled

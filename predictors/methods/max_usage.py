@@ -3,19 +3,8 @@
 from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
-from predictors.compiled import compiled
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.columns import REQUEST, RUNTIME, USER, Floats, usage, within
-from predictors.memory.job_columns import (
-    ColumnForm,
-    JobColumns,
-    Log,
-    Turn,
-    asked_of,
-    end_of,
-    users_of,
-)
-from predictors.memory.user_runs import RunColumns, UserRuns, add_run, run_columns, runs_before
+from predictors.memory.user_runs import UserRuns
 from predictors.parameters import number, whole_number
 
 
@@ -72,29 +61,3 @@ class MaxUsage:
     def observe(self, completion: Completion) -> None:
         """Remember the usage (Formula 1) for the user."""
         self._usages.add(completion.submission.user, completion.end_time, completion.usage)
-
-    def by_columns(self, jobs: JobColumns) -> ColumnForm | None:
-        """The same in machine code, as long as nothing has been learned."""
-        if len(self._usages):
-            return None
-        settings = (self._window, float(self._margin), float(self._factor))
-        return ColumnForm(play=play, method=(settings, run_columns(users_of(jobs), self._window)))
-
-
-@compiled
-def play(
-    method: tuple[tuple[int, float, float], RunColumns], log: Log, turn: Turn, seconds: Floats
-) -> None:
-    """Observe the jobs that have ended, then predict those that are asked about."""
-    (window, margin, factor), runs = method
-    numbers, ids = log[0]
-    for place in range(turn[0], turn[1]):
-        job, end = end_of(log, place)
-        add_run(runs, ids[USER, job], end, usage(numbers[RUNTIME, job], numbers[REQUEST, job]))
-    for job in range(turn[2], turn[3]):
-        user, request, time = asked_of(log[0], job)
-        first, stop = runs_before(runs, user, time, window)
-        seconds[job] = request
-        if first < stop:
-            most = runs[1][user, first:stop].max()
-            seconds[job] = within(request * most * factor + margin, request)

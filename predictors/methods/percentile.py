@@ -2,33 +2,16 @@
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from fractions import Fraction
-from functools import partial
 from math import inf
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-from msgspec.structs import replace
-
-from predictors.base import COLD_START, Memory, Question, capped, request_of
+from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.calibration import MUCH, Calibration, rows_kept
-from predictors.memory.columns import Floats, Window
-from predictors.memory.job_table import JobTable
 from predictors.memory.ranked_window import RankedWindow
-from predictors.methods import percentile_search
 from predictors.parameters import choice, number, whole_number
-from predictors.uncertainty import (
-    Weighed,
-    answered_as,
-    predicting,
-    quantiles_of,
-    told,
-    unknown,
-    wanted,
-)
 
 DAY = 86400.0
 
@@ -51,9 +34,6 @@ MOST_JOBS = 50_000
 GRACE_SECONDS = DAY
 """Seconds that runs are kept beyond the window, for predictions at a moment in the past."""
 
-HISTORY = 10_000
-"""Among how many of the cluster's last runs those are sought whose usages make a distribution."""
-
 _BATCH = 63
 """Number of completions whose median end time moves the clock of the log."""
 
@@ -75,10 +55,6 @@ class Percentile:
     up to a day before the newest completions of the log; older runs are dropped. The log itself
     tells their age: the clock is the median end time of every 63 completions, so a few completions
     with an absurd end time drop nothing.
-
-    Median and interval are those of a distribution: the usages of the latest 256 eligible runs,
-    times the request, which weigh the same, at levels that are corrected as those of least-cost
-    are. They are sought among the cluster's last 10000 runs. The paper has neither.
 
     Args:
         key: ``user``, ``project``, ``user+project`` (or ``double``), ``user+walltime``,
@@ -116,10 +92,6 @@ class Percentile:
         self._share = share_of(self._percentile)
         self._lower_bound = number("lower_bound", lower_bound, 0, 1)
         self._min_jobs = whole_number("min_jobs", min_jobs, 1, MOST_JOBS)
-        self._fewest = min(self._min_jobs, percentile_search.MOST)
-        self._parts = _parts_of(self._key_name)
-        self._recent = JobTable(rows_kept(HISTORY), names_jobs=True)
-        self._calibration = Calibration(self._recent, self._rank)
         self._groups: OrderedDict[Hashable, RankedWindow] = OrderedDict()
         self._latest_ends: list[float] = []
         self._horizon = -inf
@@ -137,9 +109,8 @@ class Percentile:
 
     @property
     def memory(self) -> Memory:
-        """The time window and the grace after it, and the latest runs of the cluster."""
-        seconds = self._window + GRACE_SECONDS
-        return Memory(window_seconds=seconds, latest_jobs=self._recent.kept)
+        """The time window and the grace after it."""
+        return Memory(window_seconds=self._window + GRACE_SECONDS)
 
     def predict(self, submission: Submission) -> Prediction:
         """Equation 2 with the percentile of the jobs that are eligible now."""
@@ -150,68 +121,10 @@ class Percentile:
         basis = Basis(jobs=jobs, reason="history")
         return capped(self._estimate(submission, usages), submission, method=self.name, basis=basis)
 
-    def ask(self, submission: Submission, question: Question) -> Prediction:
-        """The same with median and interval of the runs that are eligible now.
-
-        The prediction of a running job is the percentile of those that ran longer.
-        """
-        if question.explain or question.elapsed is not None:
-            return self._answered(submission, question)
-        window = self._recent.window(submission)
-        bins = self._calibration.bins(window)  # first: whoever asks has runs ranked as they end
-        usages = self.eligible(submission)
-        jobs = len(usages)
-        if jobs < self._fewest:
-            return replace(unknown(submission, question, method=self.name), basis=_too_few(jobs))
-        if self._are_all(submission, jobs):
-            request = float(submission.requested_walltime)
-            values = np.frombuffer(usages)
-            found = percentile_search.certain_of(values, request, bins, wanted(question))
-        else:
-            levels = bins, self._calibration.history
-            about = self._about(submission, window)
-            count, found = percentile_search.certain(about, levels, wanted(question))
-            if min(count, jobs) < self._min_jobs:
-                return self._answered(submission, question)
-        if question.underestimation_rate is None:
-            found = predicting(self._estimate(submission, usages), submission, found)
-        basis = Basis(jobs=jobs, reason="history")
-        return told(found, submission, question, method=self.name, basis=basis)
-
     def _estimate(self, submission: Submission, usages: "array[float]") -> float:
         """Seconds, of a job for which enough usages are eligible."""
         usage = usages[rank(len(usages), *self._share) - 1]
         return submission.requested_walltime * max(self._lower_bound, usage)
-
-    def _are_all(self, submission: Submission, jobs: int) -> bool:
-        """Whether the eligible jobs are those that make the distribution, and many of one user.
-
-        Eligible are jobs of a key; the distribution is sought among the last rows of the cluster.
-        They are the same unless jobs of the key were dropped, lie further back, or are too many.
-        """
-        fewest = max(MUCH, self._min_jobs)
-        if not self._parts[0] or not fewest <= jobs <= percentile_search.MOST:
-            return False
-        if submission.submit_time - self._window < self._horizon:
-            return False
-        group = self._groups[self._key(submission)]
-        return group.earliest > self._recent.end_before(HISTORY)
-
-    def _answered(self, submission: Submission, question: Question) -> Prediction:
-        """What ``ask`` answers, put together from the prediction and the distribution."""
-        least = self._lower_bound * submission.requested_walltime
-
-        def estimate(longer: Floats) -> float:
-            return max(least, float(longer[rank(len(longer), *self._share) - 1]))
-
-        plain = self.predict(submission)
-        return answered_as(plain, self._weighed(submission), submission, question, estimate)
-
-    def quantiles(
-        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
-    ) -> list[float] | None:
-        """The runtimes that shares of jobs like this one do not exceed."""
-        return quantiles_of(self._weighed(submission), submission, shares, elapsed)
 
     def eligible(self, submission: Submission) -> "array[float]":
         """The usages of the jobs that are eligible for a submission, by size.
@@ -225,17 +138,7 @@ class Percentile:
         return group.between(time - self._window, time, MOST_JOBS)
 
     def observe(self, completion: Completion) -> None:
-        """Remember the run, and its usage (Equation 1) for the key of the job."""
-        self._recent.add(completion, project_as_group=True)
-        self._calibration.observed()
-        self.observe_old(completion)
-
-    def observe_old(self, completion: Completion) -> None:
-        """Remember only the usage: that is all that matters of a run that is not among the latest.
-
-        Who reads a long history calls it for runs that ended before the last
-        ``memory.latest_jobs``.
-        """
+        """Remember the usage of the run (Equation 1) for the key of the job."""
         key = self._key(completion.submission)
         if key is None:
             return
@@ -247,40 +150,6 @@ class Percentile:
             group.forget(len(group) - MOST_JOBS)
         self._advance(completion.end_time)
         self._tidy()
-
-    def _weighed(self, submission: Submission) -> Weighed | None:
-        """The eligible runs, which weigh the same; None where they are too few."""
-        counts = self._calibration.at(submission)
-        if self._key(submission) is None:
-            return None
-        values, rows = percentile_search.distribution(
-            *self._about(submission, self._recent.window(submission))
-        )
-        if len(values) < self._fewest:
-            return None
-        return Weighed.equally(values, rows, counts, partial(self._recent.runs_of, submission.user))
-
-    def _about(self, submission: Submission, window: Window) -> percentile_search.About:
-        return (
-            self._recent.columns,
-            window,
-            HISTORY,
-            self._parts,
-            (
-                self._recent.group_of(submission.project),
-                float(submission.requested_walltime),
-                float(submission.submit_time) - self._window,
-            ),
-        )
-
-    def _rank(self, begin: int, end: int) -> None:
-        percentile_search.rank(
-            self._recent.columns,
-            (self._recent.first, begin, end),
-            (HISTORY, self._fewest),
-            self._parts,
-            self._window,
-        )
 
     def _advance(self, end_time: float) -> None:
         """Advance the clock of the log to the median of a batch of end times."""
@@ -313,12 +182,6 @@ def rank(jobs: int, numerator: int, denominator: int) -> int:
     Whole numbers decide, and no float.
     """
     return max(1, -(-jobs * numerator // denominator))
-
-
-def _parts_of(key: str) -> percentile_search.Key:
-    """Whether user, project and requested walltime belong to a key."""
-    attributes = KEYS[key]
-    return "user" in attributes, "project" in attributes, "requested_walltime" in attributes
 
 
 def _reader(first: str, *others: str) -> Callable[[Submission], Hashable]:

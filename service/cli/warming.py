@@ -111,22 +111,6 @@ def compile_simulator() -> None:
         compile_loop(Semantics(policy=policy))
 
 
-def compile_methods_in_the_simulator() -> None:
-    """Simulate made-up runs with each method that the simulator asks by columns."""
-    from predictors.memory.job_columns import ByColumns
-    from predictors.registry import PREDICTORS, create
-    from simulator.scheduling.estimates import Estimates
-    from simulator.scheduling.semantics import Semantics
-    from simulator.scheduling.simulate import simulate
-    from simulator.scheduling.workload import prepare
-    from simulator.traces.completions import trace_of
-
-    workload = prepare(trace_of(made_up_runs()).trace, processors=1)
-    for name in PREDICTORS:
-        if isinstance(create(name), ByColumns):
-            simulate(workload, Semantics(), Estimates.named(name))
-
-
 OTHER_METHODS: Mapping[str, Callable[[], None]] = {
     "knn and least-cost": compile_likeness,
     "the other methods": compile_ranking,
@@ -147,7 +131,6 @@ SERVING: Mapping[str, Callable[[], None]] = {
 EVERYTHING: Mapping[str, Callable[[], None]] = {
     "the simulator": compile_simulator,
     "attention and its rounds": compile_attention_and_rounds,
-    "methods in the simulator": compile_methods_in_the_simulator,
     "tuning": compile_tuning,
     **OTHER_METHODS,
 }

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from predictors.accuracy_groups import Accuracies
 from predictors.base import (
     USUAL,
-    LearnsLess,
     Memory,
     Predictor,
     Question,
@@ -27,11 +26,9 @@ from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
 from predictors.methods.least_cost import LeastCost
-from predictors.methods.percentile_search import MOST
 from predictors.methods.requested import Requested
 from predictors.registry import (
     AUTO,
-    LEARN_LESS,
     METHODS,
     PREDICTORS,
     UNCERTAIN,
@@ -50,8 +47,8 @@ ASKED_SELDOM = 7
 """One of this number of runs is asked about, where to ask takes as long as to learn from ten: a
 start and an import learn from many."""
 
-REHEARSED = MOST + 50
-"""Made-up runs of a user, so many that percentile takes its other way to a distribution as well."""
+REHEARSED = 300
+"""Made-up runs of a user, in a rehearsal."""
 
 _NO_CLUSTER: tuple[str | None, Iterable[Completion]] = (None, ())
 
@@ -184,21 +181,6 @@ class ClusterState:
         for method in methods:
             self._teach(method, self.predictors[method].observe, completion)
 
-    def learn_old(self, completion: Completion, methods: Collection[str]) -> None:
-        """The same of a run of which methods may learn less.
-
-        It ended before the cluster's latest runs, which are as many as any method remembers.
-        """
-        if self.resolved(self._answering) in methods:
-            self.learn(completion, methods)
-            return
-        for method in methods:
-            predictor = self.predictors[method]
-            if method in LEARN_LESS:
-                self._teach(method, cast("LearnsLess", predictor).observe_old, completion)
-            else:
-                self._teach(method, predictor.observe, completion)
-
     def _teach(
         self, method: str, observe: Callable[[Completion], None], completion: Completion
     ) -> None:
@@ -230,10 +212,9 @@ class ClusterState:
             recent: the cluster's last runs; older ones of some users may be among them.
         """
         ends = sorted(run.end_time for run in recent)
-        first, whole = (_end_of_newest(ends, each.latest_jobs) for each in self.memories)
+        first = _end_of_newest(ends, self.memories[0].latest_jobs)
         for run in chain(older, (run for run in recent if run.end_time >= first)):
-            learn = self.learn if run.end_time >= whole else self.learn_old
-            learn(run, self.windowed)
+            self.learn(run, self.windowed)
 
     def observe(
         self, completion: Completion, methods: Collection[str], *, is_judged: bool = True

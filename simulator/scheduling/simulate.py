@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from simulator.engine.loop import DONE, ESTIMATES_WANTED
 from simulator.engine.policies import run
 from simulator.engine.state import UNKNOWN, State, new_state
-from simulator.scheduling.column_feed import ColumnFeed, column_feed
 from simulator.scheduling.estimates import EstimateFeed, Estimates, Said, tell
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import EMPTY, Workload, WorkloadError
@@ -106,13 +105,11 @@ def simulate(
     began = perf_counter()
     state = empty_machine(workload, semantics)
     known = estimates.beforehand(workload)
-    feed: EstimateFeed | ColumnFeed | None
+    feed: EstimateFeed | None = None
     if known is None or semantics.needs_priorities:
-        feed = column_feed(state, workload, estimates, semantics)
-        feed = feed or EstimateFeed(state, workload, estimates, semantics)
+        feed = EstimateFeed(state, workload, estimates, semantics)
     else:
         tell(state.jobs, known)
-        feed = None
     for stopped in _stops(state, progress):
         if stopped == ESTIMATES_WANTED and feed:
             feed.give()

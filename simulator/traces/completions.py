@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
-from predictors.memory.columns import GIVEN, MEMORY, PROCESSORS, REQUEST, RUNTIME, SUBMIT
-from predictors.memory.job_columns import JobColumns
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Integers, Reals, Trace
 
 STATUSES: Mapping[int, Status] = {
@@ -95,26 +93,6 @@ def _submissions(trace: Trace, submits: list[float], cluster: str) -> Iterator[S
             requested_processors=asked or given,
             requested_memory=memory,
         )
-
-
-def job_columns(trace: Trace) -> JobColumns:
-    """The jobs of a trace that is in the order of submission, for the column form of a method."""
-    numbers = np.full((GIVEN, len(trace)), np.nan, order="F")
-    asked, given = trace.requested_processors, trace.allocated_processors
-    numbers[PROCESSORS] = np.where(asked > 0, asked, np.where(given > 0, given, np.nan))
-    numbers[REQUEST] = trace.requested_time
-    numbers[MEMORY] = np.where(trace.requested_memory > 0, trace.requested_memory, np.nan)
-    numbers[RUNTIME] = trace.run
-    numbers[SUBMIT] = trace.submit + trace.unix_start
-    names = (trace.user, trace.group, trace.queue, trace.executable)
-    return numbers, np.asfortranarray(np.array([_ids(each) for each in names], np.int32))
-
-
-def _ids(column: Integers) -> Integers:
-    """Small numbers for names; -1 for no name."""
-    _, places = np.unique(column, return_inverse=True)
-    ids: Integers = np.where(column >= 0, places, UNKNOWN)
-    return ids
 
 
 def _names(column: Integers) -> list[str | None]:

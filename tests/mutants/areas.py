@@ -20,7 +20,6 @@ AREAS = (
         (
             "tests/predictors",
             "tests/simulator/replay",
-            "tests/simulator/scheduling/test_column_feed.py",  # methods as simulations ask them
             "tests/service/contract",
         ),
     ),

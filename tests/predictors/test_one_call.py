@@ -7,7 +7,6 @@ import pytest
 from predictors.base import Question
 from predictors.jobs import Completion, Submission
 from predictors.memory.calibration import ENOUGH
-from predictors.methods import percentile
 from predictors.registry import create
 
 RUNS = 5 * ENOUGH
@@ -18,15 +17,8 @@ QUESTIONS = (
     Question(underestimation_rate=0.3),
 )
 CASES = [
-    ("knn", {}),
-    ("knn", {"template": (), "neighbours": 40, "history": 100, "alpha": 1.0}),
-    ("knn", {"template": ("user", "queue"), "distance": "manhattan", "scaling": 50}),
     ("least-cost", {"price": 3, "window": 4}),
     ("attention", {"price": 3}),
-    ("percentile", {}),
-    ("percentile", {"key": "user", "window_days": None, "min_jobs": 1}),
-    ("percentile", {"key": "project", "window_days": 1, "percentile": 40, "lower_bound": 0}),
-    ("percentile", {"key": "user", "min_jobs": 300}),
 ]
 
 
@@ -74,9 +66,4 @@ def same_answers(predictor, random: Random) -> int:
 @pytest.mark.parametrize("seed", range(3))
 def test_one_call_says_what_the_separate_ways_say(method, parameters, seed):
     told = same_answers(create(method, **parameters), Random(seed))
-    assert told > 0 or parameters.get("min_jobs") == 300
-
-
-def test_runs_that_are_eligible_but_too_far_back_are_left_out_of_the_distribution(monkeypatch):
-    monkeypatch.setattr(percentile, "HISTORY", 100)
-    assert same_answers(create("percentile", key="user", min_jobs=5), Random(1)) > 0
+    assert told > 0

@@ -49,9 +49,7 @@ def log(jobs: int, seed: int = 7) -> list[Completion]:
 
 METHODS = {
     "least-cost": {"history": 1000},
-    "knn": {"neighbours": 20},
     "attention": {"history": 1000},
-    "percentile": {"key": "user", "lower_bound": 0, "window_days": 5},
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 

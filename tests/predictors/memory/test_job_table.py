@@ -1,8 +1,5 @@
 """The table of recent jobs takes little room for few of them, and grows without a difference."""
 
-import math
-
-import numpy as np
 from runs import a_run
 
 from predictors.jobs import Submission
@@ -60,21 +57,3 @@ def test_every_row_keeps_the_number_of_its_job():
     nameless = JobTable(5)
     nameless.add(a_run("1"))
     assert nameless.run_at(nameless.first).job_id is None
-
-
-def test_when_the_last_job_before_the_latest_ended_is_told():
-    table = JobTable(3)
-    assert table.end_before(0) == -math.inf
-    for start in (10.0, 20.0, 30.0, 40.0):
-        table.add(a_run(str(start), start=start, runtime=1.0))
-    assert [table.end_before(count) for count in range(4)] == [41.0, 31.0, 21.0, -math.inf]
-
-
-def test_the_runs_of_a_user_are_told_of_the_rows_that_are_theirs():
-    table = JobTable(9)
-    for job, user in enumerate(("ann", "bob", "ann", None)):
-        table.add(a_run(str(job), start=100.0 * job, runtime=50.0 + job, user=user))
-    rows = np.arange(4.0)
-    assert [run.runtime for run, _ in table.runs_of("ann", rows)] == [50.0, 52.0]
-    assert {weight for _, weight in table.runs_of("ann", rows)} == {1.0}
-    assert table.runs_of(None, rows) == table.runs_of("eve", rows) == []

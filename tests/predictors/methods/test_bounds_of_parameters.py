@@ -55,7 +55,7 @@ DEFAULTS = {
             "lower_bound": 0.5,
             "min_jobs": 10,
         },
-        Memory(latest_jobs=20_000, window_seconds=31 * 86_400.0),
+        Memory(window_seconds=31 * 86_400.0),
     ),
     "last-two": ({}, Memory(jobs_per_user=2 + 16)),
     "knn": (
@@ -69,7 +69,7 @@ DEFAULTS = {
             "distance": "euclidean",
             "weights": [1.0, 1.0, 1.0],
         },
-        Memory(latest_jobs=15_000),
+        Memory(latest_jobs=7_000),
     ),
     "least-cost": (
         {"price": 1.0, "window": 128, "history": 20_000},

@@ -8,12 +8,10 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.base import Question
 from predictors.jobs import Completion, Submission
 from predictors.memory import job_table
 from predictors.memory.columns import FEATURES
 from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, Interned, JobTable
-from predictors.memory.rank_counts import LONGEST_WINDOW
 from predictors.methods.knn import Knn, KnnParameters, nearest
 from predictors.methods.knn_search import inverse_ranges
 
@@ -236,7 +234,7 @@ def test_a_job_that_had_not_ended_is_not_seen():
 def test_state_stays_bounded_and_forgotten_users_leave_no_trace():
     knn = told((completion(float(i), 10.0, user=f"u{i}") for i in range(20_000)), history=10)
     recent = knn._recent
-    assert len(recent) == recent.kept == 5_000 + LONGEST_WINDOW + 2 * LATE_JOBS
+    assert len(recent) == recent.kept == 5_000 + 2 * LATE_JOBS
     assert len(recent._interned[0]) == recent.kept
     assert len(recent._interned[0]._texts) <= recent.kept + 1
     assert recent._interned[0].find("u0") == job_table.UNKNOWN
@@ -267,47 +265,7 @@ def test_other_parameters_see_what_was_and_will_be_learned():
 def test_parameters_that_look_further_back_than_jobs_are_kept_are_refused():
     with pytest.raises(ValueError, match="history must be at most 5000"):
         Knn().retuned(KnnParameters(history=6000))
-    assert Knn(history=6000).memory.latest_jobs == 6000 + LONGEST_WINDOW + 2 * LATE_JOBS
-
-
-def test_the_neighbours_are_a_distribution_of_equal_weights():
-    runs = [completion(float(end), runtime) for end, runtime in ((10, 400.0), (20, 100.0))]
-    runs += [completion(30.0, 200.0), completion(40.0, 900.0, user="bob")]
-    knn = told(runs, neighbours=3)
-    answer = knn.ask(submission(), Question(explain=True))
-    assert answer.predicted_walltime == pytest.approx(700 / 3)
-    assert answer.median == pytest.approx(200)
-    assert sorted((run.runtime, run.weight) for run in answer.explanation) == [
-        (runtime, pytest.approx(1 / 3)) for runtime in (100, 200, 400)
-    ]
-    nearest_two = told(runs, neighbours=2).ask(submission(), Question(explain=True))
-    assert sorted(run.runtime for run in nearest_two.explanation) == [100, 200]
-
-
-def test_of_a_running_job_the_mean_is_that_of_the_neighbours_that_ran_longer():
-    runs = [completion(float(end), runtime) for end, runtime in ((1, 100.0), (2, 200.0))]
-    knn = told([*runs, completion(3.0, 400.0)], alpha=1.0)
-    answer = knn.ask(submission(), Question(elapsed=150.0))
-    assert answer.predicted_walltime == 300 + 100
-    assert answer.interval.lower >= 150
-    assert knn.ask(submission(), Question(elapsed=400.0)).predicted_walltime == 3600
-
-
-def test_an_explanation_of_runs_of_all_names_those_of_the_same_user_alone():
-    knn = told([completion(1.0, 100.0), completion(2.0, 300.0, user="bob")], template=())
-    answer = knn.ask(submission(), Question(explain=True))
-    assert [(run.runtime, run.weight) for run in answer.explanation] == [(100, 0.5)]
-
-
-def test_other_parameters_rank_runs_anew():
-    runs = [completion(float(end), float(1 + end % 50 * 60)) for end in range(600)]
-    job, wanted = submission(), KnnParameters(neighbours=40, beta=0.0)
-    retuned = told(runs)
-    retuned.ask(job, Question())
-    assert retuned.retuned(wanted).ask(job, Question()) == (
-        told(runs, neighbours=40).ask(job, Question())
-    )
-    assert retuned.retuned(wanted).ask(job, Question()) != retuned.ask(job, Question())
+    assert Knn(history=6000).memory.latest_jobs == 6000 + 2 * LATE_JOBS
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import pytest
 
 import predictors.methods.percentile
-from predictors.base import Question
 from predictors.methods.percentile import GRACE_SECONDS, Percentile
 
 DAY = 86400.0
@@ -170,89 +169,3 @@ def test_a_percentile_rests_on_the_latest_jobs_up_to_a_maximum(monkeypatch, subm
 def test_a_parameter_out_of_range_is_named(name, value):
     with pytest.raises(ValueError, match=name):
         Percentile(**{name: value})
-
-
-def test_the_eligible_runs_are_a_distribution_of_equal_weights(submitted, ended):
-    # usages 0.1, 0.5 and 0.9 of an hour: half of all weight is passed at half of the middle one
-    predictor = taught(Percentile(key="user", min_jobs=3), ended, (0.9, 0.1, 0.5))
-    job = submitted(at=1000, request=7200)
-    answer = predictor.ask(job, Question(explain=True))
-    assert answer.median == pytest.approx(3600)
-    assert answer.predicted_walltime == predictor.predict(job).predicted_walltime == 6480
-    assert [run.weight for run in answer.explanation] == pytest.approx([1 / 3] * 3)
-    assert sorted(run.runtime for run in answer.explanation) == [360, 1800, 3240]
-
-
-def test_of_a_running_job_the_percentile_is_that_of_the_runs_that_took_longer(submitted, ended):
-    predictor = taught(Percentile(key="user", min_jobs=3, percentile=50), ended, (0.9, 0.1, 0.5))
-    job = submitted(at=1000)
-    assert predictor.ask(job, Question(elapsed=100)).predicted_walltime == 1800
-    assert predictor.ask(job, Question(elapsed=1800)).predicted_walltime == 3240
-    assert predictor.ask(job, Question(elapsed=3300)).predicted_walltime == 3600
-
-
-def test_an_explanation_of_a_running_job_names_the_usages_that_are_longer(submitted, ended):
-    # of two hours, a usage of 0.1 is 720 s and one of 0.5 an hour, whatever the runs had asked for
-    predictor = Percentile(key="user", min_jobs=1)
-    taught(predictor, ended, [0.5])
-    for end in (120, 180):
-        predictor.observe(ended(end=end, runtime=3600, request=36000))
-    job = submitted(at=1000, request=7200)
-    (run,) = predictor.ask(job, Question(elapsed=1000, explain=True)).explanation
-    assert (run.runtime, run.weight) == (1800, 1)
-
-
-def test_too_few_runs_are_no_distribution(submitted, ended):
-    predictor = taught(Percentile(key="user", min_jobs=3), ended, (0.5, 0.5))
-    answer = predictor.ask(submitted(at=1000), Question())
-    assert answer.median is None
-    assert (answer.interval.lower, answer.interval.upper) == (0, 3600)
-    assert answer.basis.reason == "too-few-jobs"
-
-
-@pytest.mark.parametrize(
-    ("key", "runs"),
-    [
-        ("user", 5),
-        ("project", 3),
-        ("user+project", 2),
-        ("user+walltime", 4),
-        ("user+project+walltime", 1),
-    ],
-)
-def test_a_distribution_is_made_of_the_runs_of_its_key_alone(submitted, ended, key, runs):
-    predictor = Percentile(key=key, min_jobs=1)
-    taught(predictor, ended, [0.5], project="x")
-    taught(predictor, ended, [0.5], project="x", request=60)
-    taught(predictor, ended, [0.5, 0.5], project="y")
-    taught(predictor, ended, [0.5])
-    taught(predictor, ended, [0.5], user="bob", project="x")
-    answer = predictor.ask(submitted(at=1000, project="x"), Question(explain=True))
-    assert answer.basis.jobs == runs
-    own = runs - (key == "project")
-    assert [run.weight for run in answer.explanation] == pytest.approx([1 / runs] * own)
-
-
-def test_a_distribution_forgets_what_ended_before_the_window(submitted, ended):
-    predictor = taught(Percentile(key="user", min_jobs=1, window_days=1), ended, (0.1, 0.5))
-    answer = predictor.ask(submitted(at=120 + DAY), Question())
-    assert answer.median == pytest.approx(1800)
-    assert predictor.ask(submitted(at=121 + DAY), Question()).median is None
-
-
-def test_of_a_run_that_is_not_among_the_latest_the_usage_alone_is_enough(submitted, ended):
-    whole, warm = Percentile(key="user", min_jobs=3), Percentile(key="user", min_jobs=3)
-    latest = warm.memory.latest_jobs
-    log = [
-        ended(user=f"u{job % 7}", end=100.0 * job, runtime=float(job % 90 + 1))
-        for job in range(latest + 500)
-    ]
-    for run in log:
-        whole.observe(run)
-    for run in log[:-latest]:
-        warm.observe_old(run)
-    for run in log[-latest:]:
-        warm.observe(run)
-    for user in range(7):
-        job = submitted(user=f"u{user}", at=log[-1].end_time)
-        assert warm.ask(job, Question(coverage=0.8)) == whole.ask(job, Question(coverage=0.8))
