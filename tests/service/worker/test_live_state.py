@@ -88,7 +88,7 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
     state.remember(runs, (), {CLUSTER: standing(attention=Held(now=NOTHING_LEARNED))})
     state.settle()
     cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
-    for name in ("knn", "percentile", "least-cost", "attention"):
+    for name in ("least-cost", "attention"):
         ranks = cluster.predictors[name]._recent.columns[0][LEVEL, : len(runs)]
         assert not np.isnan(ranks).any(), f"a request would have to wait for {name}"
     assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
@@ -144,69 +144,19 @@ def test_at_a_start_a_method_learns_those_of_the_last_runs_that_it_asks_for():
     assert of_users.observed == more.observed == [run.submission.job_id for run in runs]
 
 
-class CountingLess(Counting):
-    """Keeps the names of the runs apart of which it may learn less."""
-
-    def __init__(self, **asked_for) -> None:
-        super().__init__(**asked_for)
-        self.old: list[str] = []
-
-    def observe_old(self, completion) -> None:
-        self.old.append(completion.submission.job_id)
-
-
 def six_runs(cluster: str = CLUSTER):
     return [a_run(str(n), start=1000.0 * n, runtime=60.0, cluster=cluster) for n in range(6)]
 
 
-def counting_state(monkeypatch, method: str, window: CountingLess):
-    """The state of a cluster in which only ``window`` learns; of 3 runs is the end remembered."""
-    monkeypatch.setattr(RecentErrors, "memory", Memory(latest_jobs=3))
-    live = LiveState(Settings(method=method), Metrics())
-    live.apply([a_run("first", start=-1e6)])
-    state = live.of(CLUSTER)
-    state.predictors |= {name: Counting() for name in state.predictors} | {"percentile": window}
-    return state
-
-
-@pytest.mark.parametrize(
-    ("latest", "old", "whole"),
-    [
-        (2, "0 1 2 3", "4 5"),
-        (3, "0 1 2", "3 4 5"),
-        (9, "", "0 1 2 3 4 5"),  # so many were not read: any may be among them
-        (0, "", "0 1 2 3 4 5"),
-    ],
-)
-def test_a_long_window_is_learned_once_and_in_full_only_of_the_latest_runs(
-    monkeypatch, latest, old, whole
-):
+def test_a_window_is_learned_once(monkeypatch):
     """The last runs are 3, 4 and 5; run 0 is among them as its user had no later one."""
-    window = CountingLess(window_seconds=1e9, latest_jobs=latest)
-    state, runs = counting_state(monkeypatch, "last-two", window), six_runs()
-    asked = len(state.errors.quantiles())
+    monkeypatch.setattr(RecentErrors, "memory", Memory(latest_jobs=3))
+    live = LiveState(Settings(method="last-two"), Metrics())
+    live.apply([a_run("first", start=-1e6)])
+    state, window, runs = live.of(CLUSTER), Counting(window_seconds=1e9), six_runs()
+    state.predictors |= {name: Counting() for name in state.predictors} | {"percentile": window}
     state.remember_window(runs[:3], [runs[0], *runs[3:]])
-    assert (window.old, window.observed) == (old.split(), whole.split())
-    assert len(state.errors.quantiles()) == asked, "another method answers"
-
-
-def test_the_method_that_answers_learns_all_in_full_and_is_asked_about_one_run_of_seven(
-    monkeypatch,
-):
-    """They end at 60, 1060, 2060 and so on: of these ends 4060 alone is a multiple of seven."""
-    window = CountingLess(window_seconds=1e9, latest_jobs=2)
-    state, runs = counting_state(monkeypatch, "percentile", window), six_runs()
-    state.remember_window(runs[:3], runs[3:])
-    assert (window.old, window.observed) == ([], [run.submission.job_id for run in runs])
-    assert len(state.errors.quantiles()) == 1
-
-
-def test_of_an_old_run_a_method_learns_less_only_if_it_knows_how(monkeypatch):
-    window, usual = CountingLess(), Counting()
-    state = counting_state(monkeypatch, "last-two", window)
-    state.predictors["max-usage"] = usual
-    state.learn_old(six_runs()[3], ["max-usage", "percentile"])
-    assert (window.old, window.observed, usual.observed) == (["3"], [], ["3"])
+    assert window.observed == [run.submission.job_id for run in runs]
 
 
 @pytest.mark.parametrize("with_older", [["a", "b", "c"], ["b"], ["a", "c"], ["c"], []])
@@ -217,7 +167,7 @@ def test_each_cluster_learns_the_older_part_that_is_its_own(with_older):
     live.apply([a_run("first", start=-1e6, cluster=name) for name in clusters])
     windows = {}
     for name in clusters:
-        windows[name] = CountingLess(window_seconds=1e9)
+        windows[name] = Counting(window_seconds=1e9)
         live.of(name).predictors["percentile"] = windows[name]
     live.remember(
         [runs[2] for runs in clusters.values()],
@@ -235,7 +185,7 @@ def test_a_cluster_too_many_learns_nothing_and_keeps_no_other_from_it():
     live.apply([*clusters["c"][:1], *clusters["a"][:1]])
     recent = [run for runs in clusters.values() for run in runs[3:]]
     older = [run for name in "bc" for run in clusters[name][1:3]]
-    window = live.of("c").predictors["percentile"] = CountingLess(window_seconds=1e9)
+    window = live.of("c").predictors["percentile"] = Counting(window_seconds=1e9)
     live.remember(recent, older)
     assert live.clusters == ["a", "c"]
     assert window.observed == ["1", "2", "3", "4", "5"]
