@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 import structlog
 from asgi_client import InProcess
-from command_line import walltimed  # noqa: F401 - a fixture
+from command_line import refused, walltimed  # noqa: F401 - fixtures
 
 
 @pytest.fixture

@@ -41,3 +41,15 @@ def walltimed(monkeypatch, capsys, tmp_path):
         return code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture
+def refused(walltimed):
+    """Runs a command line that is to be refused; gives what it complained of, in one line."""
+
+    def run(*arguments: object) -> str:
+        code, _, complaint = walltimed(*arguments)
+        assert code == 2, complaint
+        return " ".join(complaint.split())
+
+    return run

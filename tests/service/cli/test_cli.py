@@ -116,12 +116,11 @@ def test_a_password_is_never_printed(walltimed, monkeypatch, options, url):
     ],
 )
 def test_a_wrong_use_is_one_sentence_and_exit_code_2(
-    walltimed, monkeypatch, variables, arguments, complaint
+    refused, monkeypatch, variables, arguments, complaint
 ):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    code, _, complained = walltimed(*arguments)
-    assert code == 2
+    complained = refused(*arguments)
     assert complaint in complained
     assert "Traceback" not in complained
 
@@ -146,12 +145,10 @@ def test_the_empty_name_of_a_file_is_none(monkeypatch, name):
     assert getattr(Settings(), name) is None
 
 
-def test_a_settings_file_in_another_encoding_is_refused(walltimed, tmp_path):
+def test_a_settings_file_in_another_encoding_is_refused(refused, tmp_path):
     file = tmp_path / "walltimed.toml"
     file.write_bytes("# für alle\nport = 1\n".encode("latin-1"))
-    code, _, complained = walltimed("config", "--config", str(file))
-    assert code == 2
-    assert "not TOML, which is UTF-8" in complained
+    assert "not TOML, which is UTF-8" in refused("config", "--config", str(file))
 
 
 def test_a_settings_file_that_is_no_toml_or_has_unknown_names_is_refused(walltimed, tmp_path):

@@ -1,3 +1,3 @@
 """Commands of studies, called as the shell calls them."""
 
-from command_line import walltimed  # noqa: F401 - a fixture
+from command_line import refused, walltimed  # noqa: F401 - fixtures

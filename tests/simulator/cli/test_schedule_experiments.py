@@ -62,17 +62,17 @@ def test_every_simulation_is_printed_for_machines(walltimed, logs):
     assert all(each["wait"] >= 0 and each["semantics"] for each in simulations)
 
 
-def test_without_dask_its_option_says_what_to_install(walltimed, logs, monkeypatch):
+def test_without_dask_its_option_says_what_to_install(refused, logs, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    code, _, complaint = walltimed("experiment", "rocchetti", logs, "--dask", "tcp://head:8786")
-    assert code == 2
-    assert "needs the package distributed" in complaint
+    assert "needs the package distributed" in refused(
+        "experiment", "rocchetti", logs, "--dask", "tcp://head:8786"
+    )
 
 
-def test_a_missing_log_is_named(walltimed, logs):
-    code, _, complaint = walltimed("experiment", "klusacek", logs)
-    assert code == 2
-    assert "lacks CTC-SP2-1996-3.1-cln.swf.gz, SDSC-SP2-1998-4.2-cln.swf.gz" in complaint
+def test_a_missing_log_is_named(refused, logs):
+    assert "lacks CTC-SP2-1996-3.1-cln.swf.gz, SDSC-SP2-1998-4.2-cln.swf.gz" in refused(
+        "experiment", "klusacek", logs
+    )
 
 
 @pytest.mark.usefixtures("dask")
@@ -100,10 +100,10 @@ def test_one_table_of_a_paper_is_made_by_its_number(walltimed, logs, tmp_path):
     }
 
 
-def test_a_figure_that_cannot_be_made_is_named_with_those_that_can(walltimed, logs):
-    code, _, complaint = walltimed("experiment", "rocchetti", logs, "--figure", 2)
-    assert code == 2
-    assert "Figure 2 cannot be made; there are figure 1, figure 3" in complaint
+def test_a_figure_that_cannot_be_made_is_named_with_those_that_can(refused, logs):
+    assert "Figure 2 cannot be made; there are figure 1, figure 3" in refused(
+        "experiment", "rocchetti", logs, "--figure", 2
+    )
 
 
 def test_a_figure_whose_log_is_missing_says_which(walltimed, logs, tmp_path):
