@@ -1,6 +1,7 @@
 """Rows of sacct: each trap of the real ones by name."""
 
 from datetime import UTC, timedelta, timezone
+from operator import attrgetter
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -86,11 +87,6 @@ def test_unix_seconds_and_the_safe_separator_give_the_same_runs():
     assert outcomes(lines, zone=timezone(timedelta(hours=3))) == [only(ORDINARY)]
 
 
-def test_a_name_with_separators_is_put_together_again():
-    assert of("902").completion.submission.application == "a|b, `c`"
-    assert of("902").prediction_id == "0b7c-42"
-
-
 def test_separators_that_leave_more_than_one_reading_are_not_guessed_at():
     header = HEADER.replace("|JobName|", "|JobName|Comment|", 1).replace("|Comment|Admin", "|Admin")
     row = ORDINARY.replace("|relax|", "|relax|more||", 1).replace("run.sh||", "run.sh|")
@@ -102,26 +98,40 @@ def test_a_row_of_nothing_but_separators_is_given_up():
     assert only(ORDINARY.replace("relax|2031", "relax|" * 12 + "2031")) is Reason.MALFORMED
 
 
-def test_the_limit_is_the_one_asked_for_on_the_command_line():
-    assert of("903").completion.submission.requested_walltime == 3600
-    assert of("916").completion.submission.requested_walltime == 1800
+@pytest.mark.parametrize(
+    ("job_id", "fact", "expected"),
+    [
+        ("902", "completion.submission.application", "a|b, `c`"),
+        ("902", "prediction_id", "0b7c-42"),
+        ("903", "completion.submission.requested_walltime", 3600),  # as typed, later extended
+        ("916", "completion.submission.requested_walltime", 1800),
+        ("906", "completion.status", Status.CANCELLED),  # by somebody
+        ("910", "completion.submission.job_id", "910"),  # a task of an array
+        ("911", "completion.submission.job_id", "911"),  # a component of a het job
+        ("912", "completion.runtime", 687),  # longer than its limit
+        ("912", "completion.usage", 1.0),
+        ("913", "completion.submission.requested_memory", 2000 * 1024),  # for each core
+        ("914", "completion.submission.requested_memory", 16000 * 1024 / 8),  # for each node
+        ("918", "completion.runtime", 500),  # without the time suspended
+    ],
+)
+def test_each_trap_of_a_row_is_read_as_it_is_meant(job_id, fact, expected):
+    assert attrgetter(fact)(of(job_id)) == expected
 
 
-@pytest.mark.parametrize("job_id", ["904", "905"])
-def test_a_limit_that_is_a_word_is_no_limit(job_id):
-    assert of(job_id) is Reason.NO_LIMIT
-
-
-def test_cancelled_by_somebody_is_cancelled():
-    assert of("906").completion.status is Status.CANCELLED
-
-
-def test_a_row_without_an_end_is_skipped():
-    assert of("907") is Reason.UNKNOWN_END
-
-
-def test_a_job_that_never_ran_is_skipped():
-    assert of("908") is Reason.NEVER_RAN
+@pytest.mark.parametrize(
+    ("job_id", "reason"),
+    [
+        ("904", Reason.NO_LIMIT),
+        ("905", Reason.NO_LIMIT),
+        ("907", Reason.UNKNOWN_END),
+        ("908", Reason.NEVER_RAN),
+        ("912.batch", Reason.STEP),  # where -X was forgotten
+        ("917", Reason.ENDS_BEFORE_START),
+    ],
+)
+def test_a_row_that_tells_of_no_run_says_why(job_id, reason):
+    assert of(job_id) is reason
 
 
 def test_a_requeued_job_is_two_runs():
@@ -132,36 +142,9 @@ def test_a_requeued_job_is_two_runs():
     assert first.completion.start_time < second.completion.start_time
 
 
-def test_array_tasks_and_het_components_go_by_their_raw_id():
-    assert of("910").completion.submission.job_id == "910"
-    assert of("911").completion.submission.job_id == "911"
-
-
-def test_a_timeout_may_have_run_longer_than_its_limit():
-    assert of("912").completion.runtime == 687
-    assert of("912").completion.usage == 1.0
-
-
-def test_steps_are_skipped_where_x_was_forgotten():
-    assert of("912.batch") is Reason.STEP
-
-
-def test_old_memory_requests_count_per_core_or_per_node():
-    assert of("913").completion.submission.requested_memory == 2000 * 1024
-    assert of("914").completion.submission.requested_memory == 16000 * 1024 / 8
-
-
 def test_a_command_with_a_line_break_is_one_row():
     assert of("915").completion.submission.application == "relax"
     assert len(outcomes(NAMED)) == len(NAMED) - 2
-
-
-def test_a_run_that_ends_before_it_starts_is_skipped():
-    assert of("917") is Reason.ENDS_BEFORE_START
-
-
-def test_suspended_time_is_no_runtime():
-    assert of("918").completion.runtime == 500
 
 
 def test_rows_are_numbered_as_in_the_file():
