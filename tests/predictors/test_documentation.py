@@ -11,6 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "predictors.md").read_text("utf-8")
 
 def section(title: str) -> str:
     """The text under the heading ``title``."""
+    assert f"\n## {title}\n" in PAGE, f"docs/predictors.md needs a section: ## {title}"
     return PAGE.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
@@ -18,7 +19,8 @@ def section(title: str) -> str:
 def test_every_method_and_each_of_its_parameters_is_documented(name):
     text = section(name)
     for parameter in create(name).parameters:
-        assert f"| `{parameter}` |" in text
+        row = f"| `{parameter}` |"
+        assert row in text, f"docs/predictors.md, ## {name}, needs a row that begins: {row}"
 
 
 def test_every_correction_is_documented():

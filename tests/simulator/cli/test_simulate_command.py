@@ -259,7 +259,7 @@ def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--policy", "lottery"), "There is no policy 'lottery'; there are fcfs, easy"),
+        (("--policy", "lottery"), "There is no policy 'lottery'; there are fcfs"),
         (("--estimates", "oracle"), "There is no method 'oracle'"),
         (("--order", "random"), "There is no order 'random'"),
         (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
