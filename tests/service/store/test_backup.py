@@ -227,7 +227,7 @@ def older(copy: Path, revision: str) -> Path:
 def test_a_backup_of_an_older_release_is_brought_up_and_todays_tokens_stay(history, tmp_path):
     history.write([reported(a_run("1"))])
     history.back_up(tmp_path / "copy")
-    older(tmp_path / "copy", "2026_11_22_administration")  # tokens had no user yet
+    older(tmp_path / "copy", "2026_11_23_subjects")
     token, _ = history.tokens.issue("ada", ["self"], now=1.0, user="ada")
     restored(tmp_path / "copy", history, tmp_path)
     history.check()

@@ -1,12 +1,12 @@
 """A round of tuning has one process, which holds a lock; nobody has to say that it is alive.
 
-Revision: 2026_11_24_rounds, after 2026_11_23_subjects
+Revision: 2026_11_24_dropped, after 2026_11_23_subjects
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "2026_11_24_rounds"
+revision = "2026_11_24_dropped"
 down_revision = "2026_11_23_subjects"
 branch_labels = None
 depends_on = None
