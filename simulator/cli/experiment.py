@@ -80,8 +80,13 @@ class Common:
         return [path.resolve() if self.dask else path for path in paths]
 
 
-def command_of(experiment: Experiment) -> Callable[..., None]:
-    """The command that runs a study, with the study's own options and the common options."""
+def command_of(experiment: Experiment, study: "Study | None" = None) -> Callable[..., None]:
+    """Return the command that runs a study, with the study's own options and the common options.
+
+    Args:
+        experiment: help text, arguments and options.
+        study: the study itself; by default the one of that name in the package.
+    """
 
     def command(**given: Any) -> None:
         taken = given.pop("given", ())
@@ -91,7 +96,7 @@ def command_of(experiment: Experiment) -> Callable[..., None]:
         if figures or tables:
             make_exhibits(experiment.name, paths, (figures, tables), given, common)
         else:
-            run(experiment.name, paths, given, common)
+            run(experiment.name, study or _study(experiment.name), paths, given, common)
 
     command.__name__ = experiment.name.replace("-", "_")
     command.__doc__ = inspect.cleandoc(experiment.explanation)
@@ -113,14 +118,20 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     )
 
 
+def _study(name: str) -> "Study":
+    from simulator.studies import STUDIES
+
+    return STUDIES[name]
+
+
 def run(
     name: str,
+    study: "Study",
     paths: Sequence[Path],
     options: dict[str, Any],
     common: Common,
 ) -> None:
     """Run every part of a study, print the tables, and write tables and pictures."""
-    from simulator.studies import STUDIES
     from simulator.studies.study import (
         StudyError,
         Takes,
@@ -129,7 +140,6 @@ def run(
         require_machines,
     )
 
-    study = STUDIES[name]
     _refuse_missing(study, paths)
     check_directory(common.output)
     try:

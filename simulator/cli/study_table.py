@@ -49,25 +49,6 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment(
-        "boosted",
-        """Compare gradient-boosted trees and a random forest with least-cost and attention.
-
-        The trees (scikit-learn) are shown the job's fields and its user's last runs, are trained
-        again and again on the latest completions, and are asked for several quantiles. Compared
-        where they underestimate equally often, with what training and predicting cost. attention
-        has the shipped weights, in whose learning the public logs took part.
-
-        For example:
-
-            walltimed experiment boosted SDSC-SP2-1998-4.2-cln.swf.gz --limit 30000
-        """,
-        TRACES,
-        {
-            "every": option(int, default=2_000, min=1, help="Completions between trainings."),
-            "window": option(int, default=10_000, min=1, help="Completions that are trained on."),
-        },
-    ),
-    Experiment(
         "calibration",
         """Compare the coverage and the underestimates that are asked for with those that come.
 
@@ -123,44 +104,6 @@ EXPERIMENTS = (
             ),
         },
         has_exhibits=True,
-    ),
-    Experiment(
-        "least-cost",
-        """Compare least-cost with the methods of the papers at equal underestimation rates.
-
-        The price of an underestimate moves least-cost along its trade-off. Percentiles are those
-        of the user's usages within 30 days, without a lower bound. knn is not tuned here
-        (walltimed experiment xu tunes it). All jobs count, also those of new users.
-
-        For example:
-
-            walltimed experiment least-cost SDSC-SP2-1998-4.2-cln.swf.gz
-        """,
-        TRACES,
-    ),
-    Experiment(
-        "likeness",
-        """Play each log to attention with weights that were learned from the other logs.
-
-        Compares attention with least-cost and the methods of the papers where they underestimate
-        equally often. All jobs count, those of new users too; runtimes count up to the request.
-        Learning needs PyTorch (pip install torch), and all logs at once; with --weights nothing is
-        learned, and one log will do.
-
-        For example:
-
-            walltimed experiment likeness *.swf.gz
-            walltimed experiment likeness --weights shipped site.swf.gz
-        """,
-        TRACES,
-        {
-            "weights": option(
-                str | None, metavar="FILE", help="Play these; shipped: those of the package."
-            ),
-            "jobs": option(int, default=12_000, min=1, help="Drawn from each log."),
-            "passes": option(int, default=10, min=1, help="Over what was drawn."),
-            "seed": option(int, default=1, help="Of the draw and of learning."),
-        },
     ),
     Experiment(
         "rocchetti",

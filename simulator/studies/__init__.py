@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 
 from simulator.studies import (
-    boosted,
     calibration,
-    least_cost,
-    likeness,
     wait_prediction,
     xu_schedules,
 )
@@ -19,12 +16,9 @@ from simulator.studies.tang import tang_study
 from simulator.studies.xu import xu_study
 
 STUDIES: Mapping[str, Study] = {
-    "boosted": boosted.STUDY,
     "calibration": calibration.STUDY,
     "hanzich": hanzich_study.STUDY,
     "klusacek": klusacek_study.STUDY,
-    "least-cost": least_cost.STUDY,
-    "likeness": likeness.STUDY,
     "rocchetti": rocchetti_study.STUDY,
     "scheduling": scheduling_study.STUDY,
     "tang": tang_study.STUDY,

@@ -19,7 +19,7 @@ from simulator.studies import STUDIES
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
-SLOW = {"boosted", "likeness", "scheduling", "xu"}
+SLOW = {"scheduling", "xu"}
 """Studies that train for long or need PyTorch: checked where they are tested."""
 
 

@@ -123,7 +123,7 @@ def test_the_workers_of_a_real_dask_cluster_come_to_the_same_table(walltimed, lo
     assert there[1] == walltimed("experiment", "rocchetti", logs, "--processes", 1)[1]
 
 
-@pytest.mark.parametrize("study", ["boosted", "scheduling"])
+@pytest.mark.parametrize("study", ["calibration", "scheduling"])
 def test_a_log_without_a_job_to_use_is_refused_before_another_is_played(walltimed, tmp_path, study):
     header, job = "; MaxNodes: 4\n", "1 0 0 60 2 -1 -1 2 {} -1 1 7 1 1 1 1 -1 -1\n"
     usable, useless = tmp_path / "usable.swf", tmp_path / "useless.swf"

@@ -15,6 +15,9 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import typer
+from least_cost import published_methods
+from likeness_picture import draw
 from numpy.typing import NDArray
 
 from predictors.jobs import Completion
@@ -25,14 +28,14 @@ from predictors.methods.least_cost import LeastCost
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.simulated import SimulatedRounds
 from predictors.tuning.subjects import FIRST
+from simulator.cli.experiment import command_of
+from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.learning.examples import Examples, examples_of, together
 from simulator.learning.logs import name_of
 from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
-from simulator.studies.least_cost import published_methods
-from simulator.studies.likeness_picture import draw
 from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
 
 if TYPE_CHECKING:
@@ -446,3 +449,31 @@ STUDY = Study(
     records=records,
     write=write,
 )
+
+EXPERIMENT = Experiment(
+    "likeness",
+    """Play each log to attention with weights that were learned from the other logs.
+
+    Compares attention with least-cost and the methods of the papers where they underestimate
+    equally often. All jobs count, those of new users too; runtimes count up to the request.
+    Learning needs PyTorch (pip install torch), and all logs at once; with --weights nothing is
+    learned, and one log will do.
+
+    For example:
+
+        python research/likeness.py *.swf.gz
+        python research/likeness.py --weights shipped site.swf.gz
+    """,
+    TRACES,
+    {
+        "weights": option(
+            str | None, metavar="FILE", help="Play these; shipped: those of the package."
+        ),
+        "jobs": option(int, default=12_000, min=1, help="Drawn from each log."),
+        "passes": option(int, default=10, min=1, help="Over what was drawn."),
+        "seed": option(int, default=1, help="Of the draw and of learning."),
+    },
+)
+
+if __name__ == "__main__":
+    typer.run(command_of(EXPERIMENT, STUDY))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import typer
 
 from predictors.jobs import Completion
 from predictors.methods.knn import Knn
@@ -13,6 +14,8 @@ from predictors.methods.last_two import LastTwo
 from predictors.methods.least_cost import LeastCost
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
+from simulator.cli.experiment import command_of
+from simulator.cli.study_table import TRACES, Experiment
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
@@ -174,3 +177,21 @@ STUDY = Study(
     report=report,
     records=records,
 )
+
+EXPERIMENT = Experiment(
+    "least-cost",
+    """Compare least-cost with the methods of the papers at equal underestimation rates.
+
+    The price of an underestimate moves least-cost along its trade-off. Percentiles are those
+    of the user's usages within 30 days, without a lower bound. knn is not tuned here
+    (walltimed experiment xu tunes it). All jobs count, also those of new users.
+
+    For example:
+
+        python research/least_cost.py SDSC-SP2-1998-4.2-cln.swf.gz
+    """,
+    TRACES,
+)
+
+if __name__ == "__main__":
+    typer.run(command_of(EXPERIMENT, STUDY))

@@ -8,12 +8,15 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from predictors.jobs import Completion, Submission
 from predictors.measures import Seconds
 from predictors.methods.attention import Attention
 from predictors.methods.least_cost import LeastCost
+from simulator.cli.experiment import command_of
+from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
@@ -394,3 +397,26 @@ STUDY = Study(
     report=report,
     records=records,
 )
+
+EXPERIMENT = Experiment(
+    "boosted",
+    """Compare gradient-boosted trees and a random forest with least-cost and attention.
+
+    The trees (scikit-learn) are shown the job's fields and its user's last runs, are trained
+    again and again on the latest completions, and are asked for several quantiles. Compared
+    where they underestimate equally often, with what training and predicting cost. attention
+    has the shipped weights, in whose learning the public logs took part.
+
+    For example:
+
+        python research/boosted.py SDSC-SP2-1998-4.2-cln.swf.gz --limit 30000
+    """,
+    TRACES,
+    {
+        "every": option(int, default=2_000, min=1, help="Completions between trainings."),
+        "window": option(int, default=10_000, min=1, help="Completions that are trained on."),
+    },
+)
+
+if __name__ == "__main__":
+    typer.run(command_of(EXPERIMENT, STUDY))

@@ -1,0 +1,33 @@
+"""Scripts of research/ run beside the package as it is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RESEARCH = Path(__file__).parents[2] / "research"
+STUDIES = ("boosted.py", "least_cost.py", "likeness.py")
+
+
+@pytest.mark.parametrize("script", STUDIES)
+def test_a_script_says_what_it_asks_and_takes(script):
+    done = subprocess.run(
+        [sys.executable, RESEARCH / script, "--help"], capture_output=True, text=True, check=True
+    )
+    assert f"python research/{script}" in " ".join(done.stdout.split())
+
+
+def test_every_script_is_in_the_list():
+    listed = (RESEARCH / "README.md").read_text("utf-8")
+    scripts = {path.name for path in RESEARCH.glob("*.py")} - {"likeness_picture.py"}
+    assert {name for name in scripts if f"| `{name}` |" in listed} == scripts
+
+
+def test_least_cost_is_compared_on_a_log(tmp_path):
+    log = tmp_path / "a.swf"
+    made = [sys.executable, "-m", "service.cli", "synth", "--jobs", "300", "-o", log]
+    subprocess.run(made, capture_output=True, check=True)
+    words = [sys.executable, RESEARCH / "least_cost.py", log, "--processes", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "max-usage" in done.stdout
