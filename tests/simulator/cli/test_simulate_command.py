@@ -68,8 +68,8 @@ def test_a_schedule_that_is_written_is_verified(walltimed, log, tmp_path):
     assert Result.of(read_swf(file)).start.tolist() == [0, 10, 2, 15]
     code, out, _ = walltimed("verify", file)
     assert code == 0
-    assert "the head of the queue is not delayed: so" in out
-    assert "planned starts are kept: does not apply to these rules" in out
+    assert "not delayed: so" in out
+    assert "does not apply" in out
     findings = json.loads(walltimed("verify", file, "--json")[1])["checks"]
     assert all(finding["violated"] == 0 for finding in findings)
 
@@ -91,12 +91,12 @@ def test_a_log_without_jobs_is_said_to_be_one(walltimed, tmp_path):
     (tmp_path / "empty.swf").write_text("; MaxProcs: 4\n")
     code, _, complaint = walltimed("simulate", tmp_path / "empty.swf")
     assert code == 2
-    assert complaint == f"error: {tmp_path / 'empty.swf'} has no job that can be simulated.\n"
+    assert str(tmp_path / "empty.swf") in complaint
 
 
 def test_a_machine_of_unknown_size_is_asked_for_beside_the_widest_job(refused, log):
     log.write_text(log.read_text().replace("MaxProcs", "Machine"))
-    assert "say --processors. The widest job has 4." in refused("simulate", log)
+    assert "--processors" in refused("simulate", log)
 
 
 def test_a_schedule_that_breaks_a_rule_fails_with_the_job_named(walltimed, log, tmp_path):
@@ -108,8 +108,8 @@ def test_a_schedule_that_breaks_a_rule_fails_with_the_job_named(walltimed, log, 
     file.write_text("\n".join(lines) + "\n")
     code, out, _ = walltimed("verify", file)
     assert code == 1
-    assert "no more processors held than there are" in out
-    assert "of 4 processors are held at 4" in out
+    assert "processors held" in out
+    assert "held at 4" in out
 
 
 def test_a_report_has_a_page_tables_pictures_and_data(walltimed, longer_log, tmp_path):
@@ -139,8 +139,8 @@ def test_a_picture_that_says_nothing_is_left_out(walltimed, longer_log, tmp_path
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--scenario", 2, "--order", "sjf"), "--scenario sets --order and --estimates"),
-        (("--scenario", 2, "--estimates", "exact"), "--scenario sets --order and --estimates"),
+        (("--scenario", 2, "--order", "sjf"), "--scenario"),
+        (("--scenario", 2, "--estimates", "exact"), "--scenario"),
         (("--repeat", 3), "name it too"),
         (("--url", "http://127.0.0.1:1"), "--estimates service"),
         (("--shake", 10**20), "--shake"),
@@ -166,7 +166,7 @@ def test_a_schedule_by_predictions_in_a_file_of_any_name_is_written(walltimed, l
 
 
 def test_a_plain_log_cannot_be_verified(refused, log):
-    assert "no schedule that walltimed simulate wrote" in refused("verify", log)
+    assert "no schedule" in refused("verify", log)
 
 
 def test_shaking_says_which_differences_are_noise(walltimed, longer_log):
@@ -259,16 +259,16 @@ def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--policy", "lottery"), "There is no policy 'lottery'; there are fcfs"),
-        (("--estimates", "oracle"), "There is no method 'oracle'"),
-        (("--order", "random"), "There is no order 'random'"),
-        (("--adjust", "never"), "There is no adjustment 'never'; there are regular, selective"),
-        (("--overrun", "forgive"), "There is no treatment 'forgive'"),
-        (("--output", "x.swf", "--policy", "easy,fcfs"), "--output takes one policy"),
+        (("--policy", "lottery"), "policy 'lottery'"),
+        (("--estimates", "oracle"), "method 'oracle'"),
+        (("--order", "random"), "order 'random'"),
+        (("--adjust", "never"), "adjustment 'never'"),
+        (("--overrun", "forgive"), "treatment 'forgive'"),
+        (("--output", "x.swf", "--policy", "easy,fcfs"), "--output"),
         (("--pinning", "nan"), "Invalid value for '--pinning'"),
         (("--pinning", "inf"), "Invalid value for '--pinning'"),
-        (("--output", "-", "--json"), "--json needs a file for the schedule"),
-        (("--processors", "1"), "log.swf has no job that can be simulated (4 too-wide)."),
+        (("--output", "-", "--json"), "--json"),
+        (("--processors", "1"), "(4 too-wide)"),
     ],
 )
 def test_what_cannot_be_simulated_is_said_in_a_sentence(refused, log, options, complaint):
@@ -299,7 +299,7 @@ def test_estimates_come_from_a_file_of_predictions(walltimed, refused, longer_lo
     from_file, requested, guessed = json.loads(out)["simulations"]
     assert from_file["wait"] == requested["wait"]
     assert guessed["outlived"] > 0
-    assert "say which, as #METHOD" in refused("simulate", longer_log, "--estimates", f"file:{file}")
+    assert "#METHOD" in refused("simulate", longer_log, "--estimates", f"file:{file}")
 
 
 def test_predictions_in_the_place_of_requests_are_what_the_log_says(walltimed, log, tmp_path):
@@ -324,7 +324,7 @@ def test_jobs_without_a_prediction_in_the_file_are_counted(
     file.write_text("job_id\tmethod\tpredicted\n2\tours\t3.0\n77\tours\t3.0\n")
     code, _, told = walltimed("simulate", log, option, f"{prefix}{file}")
     assert code == 0
-    assert "has no prediction of 3 of 4 jobs; their requests are taken." in told
+    assert "3 of 4 jobs" in told
     rows = "".join(f"{job}\tours\t3.0\n" for job in range(1, 5))
     file.write_text(f"job_id\tmethod\tpredicted\n{rows}")
     assert "no prediction" not in walltimed("simulate", log, option, f"{prefix}{file}")[2]
