@@ -1,4 +1,6 @@
-"""Recorded predictions meet the ends of their jobs, once."""
+"""Recorded predictions meet the ends of their jobs once, and are scored."""
+
+from math import inf
 
 import numpy as np
 import pytest
@@ -7,8 +9,10 @@ from hypothesis import strategies as st
 from runs import a_run, between, predicted, read_all, reported
 
 from predictors import measures
-from service.store import Promise, open_store
+from service.store import Erasure, Promise, open_store, scores
 from service.store.scores import RECENT, Sums
+
+DAY = scores.DAY_SECONDS
 
 RUN = a_run("7", runtime=600.0, application="lammps", queue="batch")
 
@@ -134,13 +138,6 @@ def test_a_run_of_no_time_at_all_is_scored(store):
     assert (score.mean_absolute_error, score.accuracy) == (400.0, 0.0)
 
 
-def test_a_completion_sent_twice_is_scored_once(store):
-    store.write([], [predicted("p", RUN), predicted("q", RUN, recorded_at=1e6)])
-    store.write([reported(RUN, RUN), reported(RUN)])
-    store.write([reported(RUN)])
-    assert scored(store) == 1
-
-
 def test_a_prediction_recorded_twice_is_scored_once(store):
     store.write([], [predicted("p", RUN)])
     store.write([reported(RUN)])
@@ -183,18 +180,6 @@ def test_the_prediction_id_comes_before_the_job_id(store):
     assert score.mean_absolute_error == 500.0
 
 
-def test_a_prediction_id_of_another_cluster_is_not_believed(store):
-    store.write([], [predicted("named", RUN, cluster="south")])
-    store.write([reported(RUN, prediction_id="named")])
-    assert scored(store) == scored(store, "south") == 0
-
-
-def test_an_unknown_prediction_id_falls_back_on_the_job_id(store):
-    store.write([], [predicted("p", RUN, job_id="7", user="somebody else")])
-    store.write([reported(RUN, prediction_id="never heard of")])
-    assert scored(store) == 1
-
-
 def test_the_job_id_comes_before_the_submission(store):
     by_submission = predicted("older", RUN, 100.0, recorded_at=1.0)
     store.write([], [by_submission, predicted("p", RUN, 900.0, job_id="7", recorded_at=2.0)])
@@ -202,33 +187,81 @@ def test_the_job_id_comes_before_the_submission(store):
     assert store.scores.of_methods("default")[0].mean_absolute_error == 300.0
 
 
+LATER = a_run("7", start=90_000.0)
+TWINS = [a_run(job, application="a") for job in "12"]
+AT_START = [predicted(f"{job}'", TWINS[0], job_id=job) for job in "12"]
+
+
+@pytest.mark.parametrize(
+    ("predictions", "reports", "met", "left"),
+    [
+        pytest.param(predictions, reports, met, left, id=case)
+        for case, predictions, reports, met, left in [
+            ("a run that is sent twice", [predicted("p", RUN)], [reported(RUN, RUN)] * 2, 1, 0),
+            ("the id of another cluster's prediction", [predicted("p", RUN, cluster="south")],
+             [reported(RUN, prediction_id="p")], 0, 1),
+            ("an unknown prediction id", [predicted("p", RUN, job_id="7", user="bob")],
+             [reported(RUN, prediction_id="q")], 1, 0),
+            ("unknown users are not the same", [predicted("p", RUN, user=None)],
+             [reported(a_run("7", user=None, application="lammps", queue="batch"))], 0, 1),
+            ("a job's other predictions", [predicted(name, RUN, job_id="7") for name in "abc"],
+             [reported(RUN), reported(a_run("7", start=5000.0))], 1, 0),
+            ("only the one named as replaced",
+             [predicted("a", RUN), predicted("b", RUN), predicted("second", RUN, job_id="7")],
+             [reported(RUN, prediction_id="second", replaced_id="b")], 1, 1),
+            ("a replaced one of another cluster",
+             [predicted("b", RUN, job_id="7"), predicted("a", RUN, cluster="south")],
+             [reported(RUN, prediction_id="b", replaced_id="a")], 1, 1),
+            ("a job that names its prediction leaves others alone",
+             [predicted("a", RUN), predicted("b", RUN, job_id="7")],
+             [reported(RUN, prediction_id="b")], 1, 1),
+            ("one of two twins", [predicted(name, TWINS[0]) for name in "ab"] + AT_START,
+             [reported(TWINS[0])], 1, 2),
+            ("twins one after the other",
+             [predicted(name, TWINS[0]) for name in "ab"] + AT_START,
+             [reported(TWINS[0]), reported(TWINS[1])], 2, 0),
+            ("twins in one report: the third is another job's",
+             [predicted(name, TWINS[0]) for name in "abc"] + AT_START,
+             [reported(*TWINS)], 2, 1),
+            ("a later job with the same id",
+             [predicted("p", RUN, job_id="7"), predicted("q", LATER, job_id="7")],
+             [reported(RUN)], 1, 1),
+            ("two jobs with the same id",
+             [predicted("p", RUN, job_id="7"), predicted("q", LATER, job_id="7")],
+             [reported(RUN), reported(LATER)], 2, 0),
+            ("a prediction made after the run", [predicted("p", LATER, job_id="7")],
+             [reported(RUN)], 0, 1),
+            ("two clocks differ by two seconds",
+             [predicted("p", RUN, job_id="7", submit_time=RUN.end_time + 2.0)],
+             [reported(RUN)], 1, 0),
+            ("two clocks differ by more",
+             [predicted("p", RUN, job_id="7", submit_time=RUN.end_time + 2.1)],
+             [reported(RUN)], 0, 1),
+        ]
+    ],
+)  # fmt: skip
+def test_a_run_meets_its_prediction_once(store, predictions, reports, met, left):
+    store.write([], predictions)
+    for report in reports:
+        store.write([report])
+    assert scored(store) == met
+    assert scored(store, "south") == 0
+    assert store.drop_stale_predictions(1e12) == left
+
+
 @pytest.mark.parametrize(
     ("different", "expected"),
     [
-        ({}, 1),
-        ({"submit_time": 938.0}, 1),
-        ({"submit_time": 942.0}, 1),
-        ({"submit_time": 937.9}, 0),
-        ({"submit_time": 942.1}, 0),
-        ({"user": "bob"}, 0),
-        ({"application": "gromacs"}, 0),
-        ({"application": None}, 0),
-        ({"queue": "debug"}, 0),
-        ({"cluster": "south"}, 0),
-        ({"job_id": "8"}, 0),
+        *(({}, 1), ({"submit_time": 938.0}, 1), ({"submit_time": 942.0}, 1)),
+        *(({"submit_time": 937.9}, 0), ({"submit_time": 942.1}, 0), ({"user": "bob"}, 0)),
+        *(({"application": "gromacs"}, 0), ({"application": None}, 0), ({"queue": "debug"}, 0)),
+        *(({"cluster": "south"}, 0), ({"job_id": "8"}, 0)),
     ],
 )
 def test_without_ids_user_application_queue_and_submit_time_must_fit(store, different, expected):
     store.write([], [predicted("p", RUN, **different)])
     store.write([reported(RUN)])
     assert scored(store) == expected
-
-
-def test_unknown_users_are_not_the_same_user(store):
-    run = a_run("7", user=None)
-    store.write([], [predicted("p", run)])
-    store.write([reported(run)])
-    assert scored(store) == 0
 
 
 def test_the_oldest_prediction_is_met_first(store):
@@ -241,14 +274,6 @@ def test_the_oldest_prediction_is_met_first(store):
     assert (score.jobs, score.mean_absolute_error) == (2, 0.0)
 
 
-def test_a_jobs_other_predictions_are_closed_unscored(store):
-    store.write([], [predicted(name, RUN, job_id="7") for name in "abc"])
-    store.write([reported(RUN)])
-    store.write([reported(a_run("7", start=5000.0))])
-    assert scored(store) == 1
-    assert store.drop_stale_predictions(1e12) == 0
-
-
 @pytest.mark.parametrize("named", [{"prediction_id": "second", "replaced_id": "first"}, {}])
 def test_the_prediction_at_submission_is_closed_when_a_second_one_was_made_at_the_start(
     store, named
@@ -259,76 +284,6 @@ def test_the_prediction_at_submission_is_closed_when_a_second_one_was_made_at_th
     (score,) = store.scores.of_methods("default")
     assert (score.jobs, score.mean_absolute_error) == (1, 300.0)
     assert store.drop_stale_predictions(1e12) == 0, "none is left open"
-
-
-def test_only_the_prediction_that_is_named_as_replaced_is_closed(store):
-    second = predicted("second", RUN, 900.0, job_id="7")
-    store.write([], [predicted("a", RUN), predicted("b", RUN), second])
-    store.write([reported(RUN, prediction_id="second", replaced_id="b")])
-    twin = a_run("8", application="lammps", queue="batch")
-    store.write([reported(twin, prediction_id="a")])
-    assert scored(store) == 2
-    assert store.drop_stale_predictions(1e12) == 0
-
-
-def test_a_job_that_names_its_prediction_leaves_others_of_its_second_alone(store):
-    store.write([], [predicted("a", RUN), predicted("b", RUN, job_id="7")])
-    store.write([reported(RUN, prediction_id="b")])
-    assert store.drop_stale_predictions(1e12) == 1
-
-
-def test_of_twins_without_names_each_closes_one_prediction_at_submission(store):
-    twins = [a_run("1", application="a"), a_run("2", application="a")]
-    firsts = [predicted(name, twins[0]) for name in "ab"]
-    seconds = [
-        predicted(f"{run.submission.job_id}'", run, job_id=run.submission.job_id) for run in twins
-    ]
-    store.write([], firsts + seconds)
-    store.write([reported(twins[0])])
-    assert scored(store) == 1
-    store.write([reported(twins[1])])
-    assert scored(store) == 2
-    assert store.drop_stale_predictions(1e12) == 0
-
-
-def test_twins_that_end_in_one_report_close_a_prediction_at_submission_each(store):
-    twins = [a_run(job, application="a") for job in "12"]
-    at_start = [predicted(f"{job}'", twins[0], job_id=job) for job in "12"]
-    store.write([], [*(predicted(name, twins[0]) for name in "abc"), *at_start])
-    store.write([reported(*twins)])
-    assert scored(store) == 2
-    assert store.drop_stale_predictions(1e12) == 1, "the third is another job's"
-
-
-def test_the_prediction_of_a_later_job_with_the_same_id_stays_open(store):
-    later = a_run("7", start=90_000.0)
-    store.write([], [predicted("p", RUN, job_id="7"), predicted("q", later, job_id="7")])
-    store.write([reported(RUN)])
-    store.write([reported(later)])
-    assert scored(store) == 2
-
-
-@pytest.mark.parametrize(("late", "expected"), [(2.0, 1), (2.1, 0)])
-def test_two_clocks_may_differ_by_two_seconds_at_the_end_of_a_run_too(store, late, expected):
-    end = RUN.end_time + late
-    store.write([], [predicted("p", RUN, job_id="7", submit_time=end)])
-    store.write([reported(RUN)])
-    assert scored(store) == expected
-
-
-def test_a_replaced_prediction_of_another_cluster_is_left_alone(store):
-    store.write([], [predicted("b", RUN, job_id="7"), predicted("a", RUN, cluster="south")])
-    store.write([reported(RUN, prediction_id="b", replaced_id="a")])
-    assert store.drop_stale_predictions(1e12) == 1
-
-
-def test_a_prediction_made_after_the_run_is_of_a_later_job_with_the_same_id(store):
-    later = a_run("7", start=90_000.0)
-    store.write([], [predicted("p", later, job_id="7")])
-    store.write([reported(RUN)])
-    assert scored(store) == 0
-    store.write([reported(later)])
-    assert scored(store) == 1
 
 
 def test_predictions_of_jobs_that_never_ended_are_forgotten(store):
@@ -363,3 +318,96 @@ def test_the_sums_of_scores_use_the_accuracy_that_all_measures_use(predicted, ru
     sums = Sums()
     sums.add(predicted, runtime)
     assert sums.accuracy == of_one[0]
+
+
+def end(store, job: str, *, day: int, runtime: float, predicted_seconds=900.0, **known) -> None:
+    """A job that is predicted, and ends on a day."""
+    interval = known.pop("interval", None)
+    run = a_run(job, start=day * DAY + 3600.0, runtime=runtime, **known)
+    store.write([reported(run)], [predicted(f"p{job}", run, predicted_seconds, interval=interval)])
+
+
+def test_a_day_has_the_jobs_that_ended_on_it(store):
+    end(store, "1", day=3, runtime=600.0)
+    end(store, "2", day=3, runtime=1200.0)
+    end(store, "3", day=5, runtime=900.0)
+    first, second = store.scores.daily("default", "day", days=10)
+    assert (first.label, first.method, first.jobs) == (3, "max-usage", 2)
+    assert first.mean_absolute_error == 300.0
+    assert first.underestimation_rate == 0.5
+    assert first.accuracy == pytest.approx((600 / 900 + 900 / 1200) / 2)
+    assert (second.label, second.mean_absolute_error) == (5, 0.0)
+    assert second.underestimation_rate == 0.0, "to the second is not too short"
+
+
+@pytest.mark.parametrize(("end", "day"), [(86_399.9, 0), (86_400.0, 1), (172_799.0, 1)])
+def test_a_day_ends_at_midnight(end, day):
+    assert scores.kind_of(a_run("1").submission, end).day == day
+
+
+def test_days_are_counted_back_from_the_newest(store):
+    for day in (3, 5, 9):
+        end(store, str(day), day=day, runtime=600.0)
+    assert [each.label for each in store.scores.daily("default", "day", days=5)] == [5, 9]
+    assert store.scores.daily("another", "day", days=5) == []
+
+
+def test_asked_coverage_stands_beside_the_share_that_held(store):
+    end(store, "1", day=3, runtime=600.0, interval=between(600.0, 700.0))
+    end(store, "2", day=3, runtime=600.0, interval=between(100.0, 200.0))
+    end(store, "3", day=3, runtime=600.0)
+    (score,) = store.scores.daily("default", "day", days=1)
+    assert (score.jobs, score.intervals, score.coverage) == (3, 2, 0.5)
+    assert score.asked_coverage == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("side", "labels"),
+    [("queue", ["", "long", "short"]), ("group", ["", "physics"]), ("size", ["", "1", "33-128"])],
+)
+def test_jobs_are_told_apart_by_what_they_were(store, side, labels):
+    end(store, "1", day=3, runtime=600.0, queue="long", group="physics", requested_processors=64)
+    end(store, "2", day=3, runtime=600.0, queue="short", group="physics", requested_processors=1)
+    end(store, "3", day=4, runtime=600.0)
+    found = store.scores.daily("default", side, days=9)
+    assert [each.label for each in found] == labels
+    assert sum(each.jobs for each in found) == 3
+
+
+def test_the_days_add_up_to_the_scores_of_all_time(store):
+    for job in range(40):
+        end(store, str(job), day=job % 7, runtime=100.0 * job, queue=f"q{job % 3}")
+    (total,) = store.scores.of_methods("default")
+    days = store.scores.daily("default", "day", days=30)
+    assert sum(day.jobs for day in days) == total.jobs == 40
+    error = sum(day.mean_absolute_error * day.jobs for day in days)
+    assert error / 40 == pytest.approx(total.mean_absolute_error)
+
+
+def test_old_days_are_dropped_whole(store):
+    for day in (3, 4):
+        end(store, str(day), day=day, runtime=600.0)
+    assert store.scores.drop_daily(-inf) == 0
+    assert store.scores.drop_daily(5 * DAY - 1.0) == 1
+    assert [each.label for each in store.scores.daily("default", "day", days=9)] == [4]
+
+
+def test_what_is_erased_has_no_days(store):
+    for day in (3, 4, 5):
+        end(store, str(day), day=day, runtime=600.0)
+    store.erase(Erasure(before=5 * DAY), now=9 * DAY)
+    assert [each.label for each in store.scores.daily("default", "day", days=9)] == [5]
+    store.erase(Erasure(cluster="default"), now=9 * DAY)
+    assert store.scores.daily("default", "day", days=9) == []
+
+
+@pytest.mark.parametrize(
+    ("processors", "name"),
+    [
+        *((None, ""), (1, "1"), (2, "2-8"), (8, "2-8"), (9, "9-32"), (32, "9-32")),
+        *((33, "33-128"), (128, "33-128"), (129, "129-512"), (512, "129-512")),
+        (513, "513 or more"),
+    ],
+)
+def test_every_number_of_processors_has_a_class(processors, name):
+    assert scores.size_of(processors) == name
