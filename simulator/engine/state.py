@@ -133,7 +133,7 @@ RULES = _record(
 """The semantics as numbers."""
 
 
-def _records(size: int, kind: "np.dtype[Any]") -> Any:
+def records_of(size: int, kind: "np.dtype[Any]") -> Any:
     """Return an array of records, which have attributes in plain Python, too.
 
     Machine code reads attributes of any record; with NUMBA_DISABLE_JIT=1 NumPy has to.
@@ -176,7 +176,7 @@ def new_state(
         rules: a number for each field of ``RULES``.
         named_nodes: whether the policy plans on named nodes.
     """
-    jobs = _records(len(columns["submit"]), JOB)
+    jobs = records_of(len(columns["submit"]), JOB)
     for name, column in columns.items():
         jobs[name] = column
     for name in ("estimate", "start", "promise", "nodes_since"):
@@ -184,7 +184,7 @@ def new_state(
     jobs["first_node"] = np.cumsum(jobs["processors"]) - jobs["processors"]
     size = len(jobs)
     nodes = processors if named_nodes else 0
-    clock = _records(1, CLOCK)
+    clock = records_of(1, CLOCK)
     clock["free"] = processors
     clock["pause_at"] = size
     clock["steps"] = 1
@@ -192,21 +192,21 @@ def new_state(
     clock["rearmost"] = UNKNOWN
     state = State(
         jobs=jobs,
-        queue=_records(size, WAITING),
-        running=_records(size, RUNNING),
-        ends=_records(size, EVENT),
-        ending=_records(size, EVENT),
-        expiries=_records(size, EVENT),
+        queue=records_of(size, WAITING),
+        running=records_of(size, RUNNING),
+        ends=records_of(size, EVENT),
+        ending=records_of(size, EVENT),
+        expiries=records_of(size, EVENT),
         finished=np.zeros(size, np.int64),
-        profile=_records(4 * size + 4, STEP),  # a job begins and ends, before it moves and after
+        profile=records_of(4 * size + 4, STEP),  # a job begins and ends, before it moves and after
         places=np.zeros(size, np.int64),
-        sorting=_records(max(size, nodes), EVENT),
-        scratch=_records(1, WAITING),
-        nodes=_records(nodes, NODE),
+        sorting=records_of(max(size, nodes), EVENT),
+        scratch=records_of(1, WAITING),
+        nodes=records_of(nodes, NODE),
         node_lists=np.full(int(jobs["processors"].sum()) if nodes else 0, UNKNOWN),
-        groups=_records(nodes, EVENT),
+        groups=records_of(nodes, EVENT),
         clock=clock,
-        rules=_records(1, RULES),
+        rules=records_of(1, RULES),
     )
     for name, number in rules.items():
         state.rules[name] = number

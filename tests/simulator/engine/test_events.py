@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from simulator.engine import events
-from simulator.engine.state import EVENT
+from simulator.engine.state import EVENT, records_of
 
 
 @njit
@@ -26,7 +26,7 @@ def test_events_come_out_in_order_however_they_were_put_in(seed):
     chance = np.random.default_rng(seed)
     times, serials = chance.integers(0, 12, 60), chance.permutation(60)
     order = [job for *_, job in sorted(zip(times, serials, range(60), strict=True))]
-    heap, found = np.zeros(60, EVENT), np.zeros(30, np.int64)
+    heap, found = records_of(60, EVENT), np.zeros(30, np.int64)
     # Fifty of them at first, of which thirty are taken out again; then the others join.
     of_first = [job for job in order if job < 50]
     _push(heap, 0, times[:50], serials[:50], 0)

@@ -483,5 +483,6 @@ def test_a_kept_reservation_is_not_made_later_before_it_is_due():
 def test_no_two_loops_share_the_name_of_a_part():
     """Machine code of different processes is linked by name: one would run in place of another."""
     loops = {policy.run for policy in POLICIES.values()}
-    names = {loop.py_func.__globals__["_play"].py_func.__qualname__ for loop in loops}
+    parts = [getattr(loop, "py_func", loop).__globals__["_play"] for loop in loops]
+    names = {getattr(part, "py_func", part).__qualname__ for part in parts}
     assert len(names) == len(loops)
