@@ -51,10 +51,7 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
     Raises:
         SkippedError: the document tells of no run that ended.
     """
-    return _completion(decoded(body, _DECODER), cluster)
-
-
-def _completion(document: Document, cluster: str | None) -> ReportedCompletion:
+    document = decoded(body, _DECODER)
     status = status_of(document.state)
     if not count(document.total_nodes):
         raise SkippedError(Reason.NEVER_RAN)

@@ -68,7 +68,8 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
     if not isinstance(job.time, dict):  # squeue's jobs are in a list of the same name
         raise SkippedError(Reason.MALFORMED)
     time = job.time
-    _refuse_unrun(job, time)
+    if not count(job.allocation_nodes) and not number(time.get("elapsed")):
+        raise SkippedError(Reason.NEVER_RAN)
     minutes = number(time.get("limit"))
     requested = _requested(job.tres)
     return ended_run(
@@ -90,19 +91,9 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
         application=text(job.name),
         processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
         memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
-        cpu_time=_cpu_time(time),
+        cpu_time=number(_table(time.get("total")).get("seconds")),  # whole, as in rows
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
     )
-
-
-def _refuse_unrun(job: Job, time: dict[str, Any]) -> None:
-    if not count(job.allocation_nodes) and not number(time.get("elapsed")):
-        raise SkippedError(Reason.NEVER_RAN)
-
-
-def _cpu_time(time: dict[str, Any]) -> float | None:
-    """Whole seconds, as sacct's rows are read."""
-    return number(_table(time.get("total")).get("seconds"))
 
 
 def _table(value: Any) -> dict[str, Any]:

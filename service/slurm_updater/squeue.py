@@ -152,15 +152,18 @@ def _job(shown: Shown, cluster: str) -> QueuedJob | None:
     )
 
 
-def submission_of(shown: Shown, cluster: str) -> Submission | None:
-    """The submission of a job; None if it has no limit, or cannot be read."""
-    job_id, minutes = text(shown.job_id), number(shown.time_limit)
-    submitted = number(shown.submit_time)
-    if job_id is None or not minutes or not submitted:
+def submission_of(shown: Shown, cluster: str, *, otherwise: float = 0.0) -> Submission | None:
+    """Return the submission of a job; None if it has no limit, or cannot be read.
+
+    ``otherwise`` is the limit of a job that has none, in seconds; 0 is none either.
+    """
+    job_id, submitted = text(shown.job_id), number(shown.submit_time)
+    limit = (number(shown.time_limit) or 0.0) * MINUTE or otherwise
+    if job_id is None or not limit or not submitted:
         return None
     processors = count(shown.cpus)
     return Submission(
-        requested_walltime=minutes * MINUTE,
+        requested_walltime=limit,
         submit_time=submitted,
         cluster=cluster,
         job_id=job_id,
@@ -238,7 +241,7 @@ def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]
     running: list[dict[str, Any]] = []
     waiting: list[tuple[float, float, dict[str, Any]]] = []
     for shown in shown_jobs(body):
-        submission = _limited(shown, cluster)
+        submission = submission_of(shown, cluster, otherwise=NO_LIMIT)
         if submission is None:
             continue
         states = states_of(shown)
@@ -289,15 +292,6 @@ def _array_task(shown: Shown) -> str | None:
     """Return array and task of a task of an array, such as ``17_4``."""
     array, task = number(shown.array_job_id), number(shown.array_task_id)
     return f"{array:.0f}_{task:.0f}" if array and task is not None else None
-
-
-def _limited(shown: Shown, cluster: str) -> Submission | None:
-    """The submission; a job without a limit has a very long one."""
-    found = submission_of(shown, cluster)
-    if found is not None or number(shown.time_limit):
-        return found
-    minutes = NO_LIMIT / MINUTE
-    return submission_of(replace(shown, time_limit=minutes), cluster)
 
 
 def _waiting(shown: Shown, submission: Submission, *, is_held: bool) -> Iterator[dict[str, Any]]:
