@@ -44,8 +44,8 @@ from service.worker.complaints import Complaints
 log = structlog.get_logger()
 
 ASKED_SELDOM = 7
-"""One of this number of runs is asked about, where to ask takes as long as to learn from ten: a
-start and an import learn from many."""
+"""Uncertain methods are asked about one run in seven only: asking costs ten times as much as
+learning, and a start or an import learns from many."""
 
 REHEARSED = 300
 """Made-up runs of a user, in a rehearsal."""
@@ -226,10 +226,9 @@ class ClusterState:
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
-        """Which parts of the history can still change an answer.
+        """The memory requirements of the methods: without a time window, and with one.
 
-        The second is that of the methods that look at a time window, which may be long; the first
-        that of everybody else. What the first has of the latest runs is not read again for it.
+        The part of the history that the first asks for is not read again for the second.
         """
         recent = self.accuracies.memory | self.survivors.memory | self.errors.memory
         return (
@@ -277,7 +276,7 @@ class LiveState:
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
-        """Which parts of any cluster's history can still change an answer, for ``remember``."""
+        """The memory requirements of all methods, for ``remember``: without, with a time window."""
         return self._unknown.memories
 
     @property
@@ -327,7 +326,8 @@ class LiveState:
 
         Args:
             recent: the first part.
-            older: of the second what the first does not have, of the same clusters in their order.
+            older: runs of the time window that are not in ``recent``, grouped by cluster in the
+                same order.
             standing: what rounds have adopted, by cluster.
         """
         standing = standing or {}

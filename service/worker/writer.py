@@ -123,7 +123,7 @@ class Writer:
             self.unacknowledged -= len(group)
 
     def record(self, prediction: RecordedPrediction) -> None:
-        """Queue a prediction and return at once. Nobody is woken: its turn comes soon enough."""
+        """Queue a prediction and return at once; the next flush (at most 0.25 s away) takes it."""
         if len(self._predictions) >= PREDICTIONS_BUFFERED or self._closing:
             self.dropped_predictions += 1
         else:
@@ -241,7 +241,7 @@ class Writer:
             self._predictions.extendleft(reversed(predictions))
 
     def _drop_stale(self) -> None:
-        """Drop what is older than it is kept; nothing of this may end the thread that stores."""
+        """Delete expired rows; errors are logged, so that the writer's thread survives."""
         try:
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
             self._store.scores.drop_daily(self._clock() - self._score_retention_seconds)

@@ -1,6 +1,6 @@
 """What is in force for each cluster: what rounds adopted, else what the settings say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ Content = TypeVar("Content")
 
 
 def from_settings(settings: Settings) -> Standing:
-    """What is in force for clusters on which no round has adopted anything yet."""
+    """Return what is in force for clusters on which no round has adopted anything yet."""
     attention = Attention(**settings.predictors.get(Attention.name, {}))
     return Standing(
         knn=Held(now=Knn(**settings.predictors.get(Knn.name, {})).given),
@@ -33,33 +33,35 @@ def from_settings(settings: Settings) -> Standing:
 
 
 def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
-    """What is in force for clusters with rounds that have adopted something."""
-    usual = from_settings(settings)
+    """Return what is in force for clusters with rounds that have adopted something."""
+    defaults = from_settings(settings)
+
+    def of_subjects(cluster: str, adopted: Mapping[str, InForce]) -> dict[str, Held[Any]]:
+        return {
+            subject: held(adopted.get(subject), getattr(defaults, subject), read, cluster)
+            for subject, read in READERS.items()
+        }
+
     return {
-        cluster: Standing(
-            knn=held(adopted.get("knn"), usual.knn, parameters_of, cluster),
-            attention=held(adopted.get("attention"), usual.attention, weights_of, cluster),
-            price=held(adopted.get("price"), usual.price, price_of, cluster),
-            auto=held(adopted.get("auto"), usual.auto, method_of, cluster),
-        )
+        cluster: Standing(**of_subjects(cluster, adopted))
         for cluster, adopted in store.tunings.in_force().items()
     }
 
 
 def of_cluster(store: Store, settings: Settings, cluster: str) -> Standing:
-    """What is in force for one cluster."""
+    """Return what is in force for one cluster."""
     return from_store(store, settings).get(cluster) or from_settings(settings)
 
 
 def held(
     found: InForce | None,
-    usual: Held[Content],
+    default: Held[Content],
     read: Callable[[Adoption], Content],
     cluster: str,
 ) -> Held[Content]:
-    """What was adopted; what the settings say where nothing was, or nothing this release knows."""
+    """Return what was adopted, or the default where this release can use nothing of it."""
     if found is None or found.adoption.parameters is None:
-        return usual
+        return default
     try:
         now = read(found.adoption)
     except ValueError as error:
@@ -69,25 +71,27 @@ def held(
             subject=found.adoption.subject,
             reason=str(error),
         )
-        return usual
+        return default
     until = found.adoption.made_until
     if until is None:
         return Held(now=now)
     try:
         known = found.replaced is not None and found.replaced.parameters is not None
-        before = read(found.replaced) if known and found.replaced else usual.now
+        before = read(found.replaced) if known and found.replaced else default.now
     except ValueError:
-        before = usual.now
+        before = default.now
     return Held(now=now, before=before, since=until)
 
 
-def adoptions(found: ClusterRound, before: Standing, usual: Standing, now: float) -> list[Adoption]:
-    """What a round puts in force, as it is stored.
+def adoptions(
+    found: ClusterRound, before: Standing, defaults: Standing, now: float
+) -> list[Adoption]:
+    """Return what a round puts in force, as it is stored.
 
     Args:
         found: by the round.
         before: what was in force.
-        usual: what the settings say; who comes back to that is stored as nothing.
+        defaults: from the settings; a return to the default is stored as ``parameters=None``.
         now: Unix seconds. A run that ends later has a wrong end; with that, nothing would ever have
             ended since, and what was adopted would never be looked at again.
     """
@@ -97,7 +101,7 @@ def adoptions(found: ClusterRound, before: Standing, usual: Standing, now: float
         if chosen is getattr(before, subject):
             continue
         until = None if chosen.since == -inf else min(chosen.since, now)
-        if chosen.now == getattr(usual, subject).now:
+        if chosen.now == getattr(defaults, subject).now:
             rows.append(Adoption(subject=subject, parameters=None, made_until=until))
         else:
             parameters, content = write(chosen.now)
@@ -107,17 +111,8 @@ def adoptions(found: ClusterRound, before: Standing, usual: Standing, now: float
     return rows
 
 
-def parameters_of(adoption: Adoption) -> KnnParameters:
-    """Parameters of knn from their JSON.
-
-    Raises:
-        ValueError: the JSON holds no parameters.
-    """
-    return msgspec.convert(adoption.parameters, KnnParameters)
-
-
 def weights_of(adoption: Adoption) -> Weights:
-    """Weights from their file.
+    """Read weights from their file.
 
     Raises:
         ValueError: they are of another version of the network.
@@ -127,17 +122,8 @@ def weights_of(adoption: Adoption) -> Weights:
     return Weights.from_bytes(adoption.content)
 
 
-def price_of(adoption: Adoption) -> float:
-    """A price.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return msgspec.convert(adoption.parameters, float, strict=False)
-
-
 def method_of(adoption: Adoption) -> str:
-    """The method that auto answers with.
+    """Return the method that auto answers with.
 
     Raises:
         ValueError: this release does not let auto choose it.
@@ -146,6 +132,14 @@ def method_of(adoption: Adoption) -> str:
         raise ValueError(f"auto does not choose {adoption.parameters!r}.")
     return str(adoption.parameters)
 
+
+READERS: dict[str, Callable[[Adoption], Any]] = {
+    "knn": lambda adoption: msgspec.convert(adoption.parameters, KnnParameters),
+    "attention": weights_of,
+    "price": lambda adoption: msgspec.convert(adoption.parameters, float, strict=False),
+    "auto": method_of,
+}
+"""Each subject's content from what is stored; a ValueError says that it is none."""
 
 WRITERS: dict[str, Callable[[Any], tuple[Any, bytes | None]]] = {
     "knn": lambda content: (msgspec.to_builtins(content), None),
