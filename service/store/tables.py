@@ -148,19 +148,27 @@ predictions = Table(
     ),
 )
 
+
+def _score_columns(**asked_coverage: Any) -> list[Column[Any]]:
+    """Return the sums over the scored jobs of a method; ``asked_coverage`` has a default or not."""
+    return [
+        Column("jobs", BigInteger, nullable=False),
+        Column("absolute_error", Double, nullable=False),  # sum, seconds
+        Column("underestimated", BigInteger, nullable=False),
+        Column("accuracy", Double, nullable=False),  # sum over jobs
+        Column("intervals", BigInteger, nullable=False),
+        Column("covered", BigInteger, nullable=False),
+        Column("asked_coverage", Double, nullable=False, **asked_coverage),  # sum over intervals
+    ]
+
+
 # Running sums of how each method did, so that reading a score does not read its jobs.
 scores = Table(
     "scores",
     metadata,
     Column("cluster", Text),
     Column("method", Text),
-    Column("jobs", BigInteger, nullable=False),
-    Column("absolute_error", Double, nullable=False),  # sum, seconds
-    Column("underestimated", BigInteger, nullable=False),
-    Column("accuracy", Double, nullable=False),  # sum over jobs
-    Column("intervals", BigInteger, nullable=False),
-    Column("covered", BigInteger, nullable=False),
-    Column("asked_coverage", Double, nullable=False, server_default="0"),  # sum over intervals
+    *_score_columns(server_default="0"),
     PrimaryKeyConstraint("cluster", "method"),
 )
 
@@ -174,13 +182,7 @@ daily_scores = Table(
     Column("queue", Text),
     Column("group_name", Text),
     Column("size", Text),  # a class of processors
-    Column("jobs", BigInteger, nullable=False),
-    Column("absolute_error", Double, nullable=False),  # sum, seconds
-    Column("underestimated", BigInteger, nullable=False),
-    Column("accuracy", Double, nullable=False),  # sum over jobs
-    Column("intervals", BigInteger, nullable=False),
-    Column("covered", BigInteger, nullable=False),
-    Column("asked_coverage", Double, nullable=False),  # sum over intervals
+    *_score_columns(),
     PrimaryKeyConstraint("cluster", "day", "method", "queue", "group_name", "size"),
 )
 

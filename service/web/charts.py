@@ -57,7 +57,6 @@ class Chart(Struct, frozen=True, kw_only=True):
         by: what a place is.
         most: the upper end of the axis; None: what the values need.
         marks: Unix seconds of dotted lines across.
-        bands: pairs of places in ``series``, from 1, between which the space is tinted.
     """
 
     name: str
@@ -70,7 +69,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     by: Literal["day", "moment"] = "moment"
     most: float | None = None
     marks: Sequence[float] = ()
-    bands: Sequence[tuple[int, int]] = ()
 
     @property
     def heading(self) -> str:

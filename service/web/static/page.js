@@ -77,7 +77,6 @@ function draw(figure) {
       spanGaps: true, points: { show: chart.x.length < 40, size: 5 },
       fill: each.fill ? `${colour(each.colour)}22` : undefined,
     }))],
-    bands: chart.bands?.map(([upper, lower]) => ({ series: [upper, lower], fill: `${colour("method-max-usage")}22` })),
     hooks: {
       setCursor: [(u) => readouts.forEach((readout, place) => {
         const at = u.cursor.idx ?? chart.x.length - 1, value = chart.series[place]?.values[at];
