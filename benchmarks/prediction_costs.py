@@ -13,12 +13,6 @@ times the median after the shortest history the one after the longest is. (knn s
 median and interval, which take turns with those without. There every run is ranked when it is
 observed, because somebody has asked since the last one: so what a rank costs is in their columns
 of observations.
-
-percentile's interval cannot reach the limit that the others reach. Its prediction is a look-up in
-a sorted list and calls no machine code: 2.5 us, where an empty call with the same arguments takes
-0.7. The one call that its interval needs takes 1.3; to see whether the list is the distribution
-takes 1.1, and to hand over the list, the table's rows and the question, and to put the answer
-together, 1.8. With the call alone it would take 1.5 times as long as the prediction.
 """
 
 import argparse

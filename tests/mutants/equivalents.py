@@ -94,7 +94,7 @@ RULES = (
     Rule(r"fsync\(|write_through\(", "Seen only after a loss of power.", REMOVED),
     Rule(r"PRAGMA (?:cache_size|temp_store)", "Changes the speed of SQLite only.", REMOVED),
     Rule(r"tcp-nodelay", "Changes when a second packet leaves; most have one.", r"false|nothing"),
-    Rule(r"^warm_up\(\)$", "Compiles now instead of at the first call.", REMOVED),
+    Rule(r"^warm_up\(semantics\)$", "Compiles now instead of at the first call.", REMOVED),
     Rule(r"^aged_priority\(1\.0.*", "A call that compiles; its answer is not read."),
     # Places in the log
     Rule(r"after=\w* ?(?:or )?0\b|\bor 0[,)]|\(first, -1\)", "Places in the log begin at 1."),
@@ -109,7 +109,7 @@ RULES = (
     Rule(r"coverage or 0\.0", "Where there are bounds, there is a coverage."),
     Rule(r"last_run or 0\.0", "No prediction was recorded in the first second of 1970."),
     Rule(r"round\(seconds / 900\) \* 900", "The same quarter of an hour, up to 14 hours."),
-    Rule(r"return max\(0\.0, min\(predicted, runtime\)\)", "Neither of the two is negative."),
+    Rule(r"max\(0\.0, min\(predicted, runtime\)\)", "Neither of the two is negative."),
     Rule(r"np\.max\(priority, initial=0\.0\)", "A priority below 0 weighs nothing, as 0 does."),
     Rule(
         r"requested_walltime=1\.0, submit_time=0\.0|\b(?:start_time|end_time|runtime)=0\.0",
