@@ -127,7 +127,9 @@ def test_a_workload_that_changes_is_tuned_to_by_itself_and_the_live_error_falls(
             service.complete(job)
         return sum(errors) / len(errors)
 
-    service.complete(*history(0, JOBS, by_application))
+    service.complete(*history(0, JOBS - 1, by_application))
+    assert service.get("/v1/tunings").json() == {"tunings": []}
+    service.complete(*history(JOBS - 1, JOBS, by_application))
     service.wait_until(lambda: tuned_to("application"))
     changed = JOBS + PLAN["test"] - 50
     service.complete(*history(JOBS, changed, by_queue))
@@ -140,17 +142,6 @@ def test_a_workload_that_changes_is_tuned_to_by_itself_and_the_live_error_falls(
     assert service.score("knn")["jobs"] == 80
     origins = {each["origin"] for each in service.get("/v1/tunings").json()["tunings"]}
     assert origins == {"history"}
-
-
-def test_a_round_starts_by_itself_when_enough_jobs_have_ended(start):
-    service = start(tuning="automatic")
-    service.complete(*history(0, JOBS - 1, by_application))
-    assert service.get("/v1/tunings").json() == {"tunings": []}
-    service.complete(*history(JOBS - 1, JOBS, by_application))
-    service.wait_until(lambda: service.get("/v1/tunings").json()["tunings"])
-    (tuning,) = service.get("/v1/tunings").json()["tunings"]
-    assert tuning["origin"] == "history"
-    assert finished(service, tuning)["adopted"] is True
 
 
 def test_two_workers_asked_at_once_run_one_round_and_both_use_it(start_on_either):
