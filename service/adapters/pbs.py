@@ -164,6 +164,6 @@ def _size(place: str) -> int:
 
 
 def _prediction_ids(values: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Of the custom resource that the hook sets: the prediction, and the one that it replaced."""
+    """Return the ids of the prediction in the hook's resource, and of the one it replaced."""
     mark = _MARK.fullmatch(values.get("Resource_List.walltimed_prediction", ""))
     return (mark[1], mark[2]) if mark else (None, None)

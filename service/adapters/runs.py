@@ -1,4 +1,4 @@
-"""What an adapter makes of a record: a run that ended, or the reason why it is none."""
+"""The result of reading a record: a run that ended, or the reason why it is none."""
 
 import math
 from enum import StrEnum

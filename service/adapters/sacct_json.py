@@ -1,4 +1,4 @@
-"""What ``sacct --json`` prints: one meaning in three shapes (21.08-22.05, 23.02, 24.05 on)."""
+"""Read the output of ``sacct --json``: one meaning, three shapes (21.08-22.05, 23.02, 24.05 on)."""
 
 from collections.abc import Iterator
 from datetime import UTC
@@ -101,7 +101,7 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def _requested(tres: Any) -> dict[str, Any]:
-    """What was asked for by resource type: processors, MiB of memory, nodes."""
+    """Return the requested amounts by resource type: processors, MiB of memory, nodes."""
     entries = _table(tres).get("requested")
     tables = [_table(entry) for entry in entries] if isinstance(entries, list) else []
     return {kind: t.get("count") for t in tables if isinstance(kind := t.get("type"), str)}

@@ -60,7 +60,7 @@ def completion_of(
 
 
 def _span(row: Mapping[str, str], zone: tzinfo) -> tuple[float | None, float | None]:
-    """When a run began and ended.
+    """Return the start and the end of a run.
 
     An end that comes twice in autumn is the second one, if the run lasted for so long.
     """

@@ -1,4 +1,4 @@
-"""What ``sacct --parsable2`` prints, with a line of column names or without one.
+"""Read the output of ``sacct --parsable2``, with a line of column names or without one.
 
 Safe to read are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with the separator
 0x1f. Rows separated by ``|`` are read too, although job names and command lines may hold it.
@@ -30,7 +30,7 @@ OLD_XDMOD_COLUMNS = (
     "nnodes", "ncpus", "reqcpus", "reqmem", "reqgres", "reqtres", "alloctres", "timelimit",
     "nodelist", "jobname",
 )
-"""Those of older releases: as many, so that only what the cells hold tells them apart."""
+"""Columns of older releases: as many, so that only the cells tell the two apart."""
 # fmt: on
 
 MOST_EXTRA = 8
@@ -63,7 +63,7 @@ _FREE_TEXT = frozenset({"jobname", "workdir", "submitline", "comment", "constrai
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the rows of a file are laid out.
+    """The layout of the rows of a file.
 
     Attributes:
         columns: names in lower case; several readings where nothing names them, all as wide.
@@ -82,7 +82,7 @@ class _Layout:
 
     @property
     def id_column(self) -> int:
-        """Where the job's number is."""
+        """Index of the column with the job's number."""
         ids = [index for index, name in enumerate(self.columns[0]) if name in _IDS]
         return ids[0] if ids else 0
 
@@ -194,7 +194,7 @@ def _outcome(row: dict[str, str], zone: tzinfo, cluster: str | None) -> Reported
 
 
 def _only(readings: list[ReportedCompletion | Reason]) -> ReportedCompletion:
-    """What all readings of a row agree on."""
+    """Return the run that all readings of a row agree on."""
     if not readings:
         raise SkippedError(Reason.MALFORMED)
     first, *others = readings

@@ -1,4 +1,4 @@
-"""What Slurm's fields mean, shared by its documents and by sacct."""
+"""Read fields that Slurm's documents and sacct's rows share."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ KIBIBYTES_PER_MEBIBYTE = 1024
 
 
 class Jobs(Struct, gc=False):
-    """What ``--json`` prints; jobs stay undecoded, so that a broken one spoils no other."""
+    """The document of ``--json``; jobs stay undecoded, so that a broken one spoils no other."""
 
     jobs: list[Raw]
 

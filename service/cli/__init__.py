@@ -98,7 +98,7 @@ def walltimed(
 
 
 def installed_version() -> str:
-    """Of the distribution."""
+    """Return the version of the distribution."""
     from importlib.metadata import version
 
     return version("walltimed")

@@ -66,7 +66,7 @@ def ask(
 
 
 def read_script(script: Path | None) -> dict[str, Any]:
-    """What the script asks for.
+    """Return the fields of a submission that the script asks for.
 
     Raises:
         OSError: it cannot be read.
@@ -82,7 +82,7 @@ def read_script(script: Path | None) -> dict[str, Any]:
 def named(
     time: str | None, cpus: int | None, queue: str | None, account: str | None, name: str | None
 ) -> dict[str, Any]:
-    """What the options ask for.
+    """Return the fields of a submission that the options ask for.
 
     Raises:
         CommandError: the walltime is none.
@@ -153,7 +153,7 @@ def enough(answer: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def start_with(variant: dict[str, Any], now: float) -> str:
-    """When the job would start with a request."""
+    """Return the start of the job with a request, as text."""
     request = limit(variant["requested_walltime"])
     if variant["start_time"] is None:
         return f"with {request} {OBSTACLES.get(variant['obstacle'], 'not known')}"

@@ -1,4 +1,4 @@
-"""How commands of users reach the service, and how they keep silent when it is away."""
+"""Connect commands of users with the service, and keep silent when it is away."""
 
 import os
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from simulator.replay.remote import Client
 
 SOCKET = Path("/run/walltimed/users.sock")
-"""Where the service's socket for users is, if the machine has one."""
+"""The service's socket for users, if the machine has one."""
 
 ON_LOOPBACK = "http://127.0.0.1:8580"
 
 SECONDS = 10.0
-"""How long the service may take to answer."""
+"""Seconds that the service may take to answer."""
 
 Url = Annotated[
     str | None,
@@ -134,7 +134,7 @@ def token_of(file: Path) -> str:
 
 
 def asked(client: "Client", verb: str, path: str, body: Any = None) -> dict[str, Any]:
-    """What the service answers.
+    """Return the answer of the service.
 
     Raises:
         CommandError: something else answers.

@@ -120,7 +120,7 @@ def is_small(run: Completion) -> bool:
 
 
 def processors_of(run: Completion) -> int:
-    """How many a run takes, as far as the machine has them."""
+    """Return the processors of a run, at most those of the machine."""
     return min(run.submission.requested_processors or 1, PROCESSORS)
 
 
@@ -195,7 +195,7 @@ def hand_over(client: "Client", day: Day, now: float) -> None:
 
 
 def play_until(url: str, day: Day, stop: Event) -> None:
-    """The same in a thread of its own, which ends when the service does."""
+    """Run ``play_on`` in this thread, and end when the service does."""
     from simulator.replay.remote import Client, RemoteError
 
     try:

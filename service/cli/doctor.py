@@ -85,7 +85,7 @@ def doctor(
 
 
 def address_of(settings: "Settings") -> str:
-    """Where a service with these settings listens, as seen from its own machine."""
+    """Return the address of a service with these settings, for callers on its machine."""
     if settings.unix_socket is not None:
         return f"unix:{settings.unix_socket}"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
@@ -93,7 +93,7 @@ def address_of(settings: "Settings") -> str:
 
 
 def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "ServiceSigns":
-    """What the service says of itself."""
+    """Return the answers of the service about itself."""
     from service.operations.diagnosing import ServiceSigns
     from simulator.replay.remote import Client, ServiceUnavailableError, ServiceUnreachableError
 
@@ -165,7 +165,7 @@ def show(
 
 
 def account_of(cluster: "ClusterSigns", now: float) -> str:
-    """What came of a cluster, in a line."""
+    """Return a line about the predictions and runs of a cluster."""
     from simulator.reports.words import duration
 
     last = "no run has ever come"

@@ -68,7 +68,7 @@ def erasure_of(
     cluster: str | None,
     older_than_days: float | None,
 ) -> "Erasure":
-    """What the options ask to delete."""
+    """Return the erasure that the options ask for."""
     from service.store import Erasure
 
     if user is not None:

@@ -54,7 +54,7 @@ def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
 
 
 def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
-    """What sacct prints: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
+    """Output of sacct: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
     from service.adapters.sacct_json import read_sacct_json
     from service.adapters.sacct_text import read_sacct
     from simulator.traces.files import read_bytes
@@ -104,7 +104,7 @@ REMOVED_FORMATS = {
     "htcondor": "HTCondor's history is not imported any more: write the jobs that have a limit as "
     "SWF, and import that.",
 }
-"""What to use instead of formats that earlier releases read."""
+"""Sentences about formats that earlier releases read."""
 
 
 def read_history(path: str, format_: str, cluster: str | None, zone: tzinfo) -> HistoryFile:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from service.store import Store
 
 ACCEPTED, READABLE = "accepted", "readable"
-"""What becomes of the runs of a file: they are stored, or, in a dry run, only read."""
+"""Words for the runs of a file: they are stored, or, in a dry run, only read."""
 
 
 class FileCounts(Struct):
@@ -122,7 +122,7 @@ def finish(reports: "Sequence[FileCounts]", as_json: bool, done: str) -> None:  
 
 
 def checked(name: str, history: HistoryFile) -> "FileCounts":
-    """What an import of a file would find, beside what the store knows already."""
+    """Count the runs of a file, also those that the store has already."""
     return FileCounts(
         file=name,
         accepted=history.count,

@@ -1,4 +1,4 @@
-"""What a job script asks for, in its lines for Slurm or PBS."""
+"""Read the request of a job script, in its lines for Slurm or PBS."""
 
 import re
 import shlex

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 Command = Any
-"""Of the click that Typer carries within itself, whose types are private."""
+"""A command of the click that Typer carries within itself, whose types are private."""
 
 
 SHELL_OPTIONS = ("install_completion", "show_completion")
@@ -32,7 +32,7 @@ REMOVED_OPTIONS: Mapping[str, Mapping[str, str]] = {
         ),
     },
 }
-"""What to use instead of options that earlier releases had, by command."""
+"""Sentences about options that earlier releases had, by command."""
 
 
 class LazyCommand(NamedTuple):

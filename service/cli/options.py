@@ -25,10 +25,10 @@ DatabaseUrl = Annotated[
     ),
 ]
 LONGEST_SECONDS = 86_400.0
-"""Of options that say how long to wait: sockets and clocks take no infinite time."""
+"""The largest waiting time of an option: sockets and clocks take no infinite time."""
 
 MOST_DAYS = 36_525.0
-"""Of options that look back: a century, as no clock reaches back endlessly."""
+"""The longest period of an option that looks back: a century."""
 
 
 def load_settings(**options: Any) -> "Settings":
@@ -83,7 +83,7 @@ def refuse_misspelt(environment: "Iterable[str]", settings: "Iterable[str]") -> 
 
 
 CLIENTS = ("URL", "TOKEN", "TOKEN_FILE", "CLUSTER", "LIB")
-"""What the commands for users, the replay and Open OnDemand take from the environment."""
+"""Variables that commands for users, the replay and Open OnDemand read."""
 
 OTHER_VARIABLES = frozenset(
     f"{PREFIX}{name}" for name in (*CLIENTS, "PUBLISH", "DATABASE_PASSWORD", "SERVICE_HOST")

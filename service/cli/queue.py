@@ -115,7 +115,7 @@ def show(answer: dict[str, Any]) -> None:
 
 
 def cells(job: dict[str, Any], now: float) -> dict[str, str]:
-    """What is shown of a job."""
+    """Return the columns of a job as text."""
     return {
         "JOBID": job["job_id"],
         "USER": job["user"] or "-",
@@ -169,7 +169,7 @@ def at(seconds: float | None, interval: dict[str, float] | None, now: float) -> 
 
 
 def moves(job: dict[str, Any]) -> str:
-    """How the forecast moved."""
+    """Return how far the forecast moved, as text."""
     return (
         f"{moved(job['moved'])} since the last look, "
         f"{moved(job['moved_since_arrival'])} since the first"
@@ -177,7 +177,7 @@ def moves(job: dict[str, Any]) -> str:
 
 
 def moved(seconds: float | None) -> str:
-    """By how much, and where to."""
+    """Return a shift in words, such as ``5 min later``."""
     if seconds is None or abs(seconds) < 60:
         return "not"
     return f"{duration(abs(seconds))} {'later' if seconds > 0 else 'earlier'}"

@@ -43,7 +43,7 @@ COST = (
 
 
 class Form(StrEnum):
-    """How the report is written."""
+    """The forms of a report."""
 
     TEXT = "text"
     JSON = "json"
@@ -133,7 +133,7 @@ def as_table_file(answer: dict[str, Any]) -> str:
 
 
 def meaning(answer: dict[str, Any]) -> str:
-    """What the columns of a report mean."""
+    """Return the meaning of the columns of a report."""
     if "users" in answer:
         return f"{MEANING}, GAIN processor hours that shorter requests would not have asked for."
     enough = f"ENOUGH one that {answer['share']:.0%} of the runs kept, where that is shorter."
@@ -141,7 +141,7 @@ def meaning(answer: dict[str, Any]) -> str:
 
 
 def heading(answer: dict[str, Any]) -> str:
-    """What the report is about."""
+    """Return the heading of a report."""
     return "Users with most to gain" if "users" in answer else "Requests and runtimes"
 
 

@@ -99,7 +99,7 @@ def ready(
 
 
 def surplus_of(store: "Store", settings: "Settings") -> list[str]:
-    """What to do about more clusters than are served; nothing about a store that is yet to be."""
+    """Return warnings about more clusters than are served; none for a store without a schema."""
     from service.store import SchemaOutdatedError, StoreUnavailableError
     from service.worker.cluster_bound import surplus_sentence
 

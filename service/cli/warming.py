@@ -120,13 +120,13 @@ PREDICTING: Mapping[str, Callable[[], None]] = {
     "attention": compile_attention,
     **OTHER_METHODS,
 }
-"""What predictions need."""
+"""The parts that predictions need."""
 
 SERVING: Mapping[str, Callable[[], None]] = {
     "the simulator": compile_simulator,
     **PREDICTING,
 }
-"""What predictions and forecasts need."""
+"""The parts that predictions and forecasts need."""
 
 EVERYTHING: Mapping[str, Callable[[], None]] = {
     "the simulator": compile_simulator,
@@ -134,7 +134,7 @@ EVERYTHING: Mapping[str, Callable[[], None]] = {
     "tuning": compile_tuning,
     **OTHER_METHODS,
 }
-"""What is compiled, each part in a process of its own, the longest first."""
+"""All parts, each compiled in a process of its own, the longest first."""
 
 
 def warm_up(

@@ -76,7 +76,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 def changes_of(
     job: QueuedJob, estimate: Estimate, rules: Rules, site_factor: int | None
 ) -> dict[str, str]:
-    """What to set in a job that waits, by scontrol's names; nothing if all is right.
+    """Return the changes of a job that waits, by scontrol's names; nothing if all is right.
 
     Of a job that runs there is nothing to set: no release of Slurm changes its TimeMin (scontrol
     answers 0 and it stays), and its site factor no longer matters.

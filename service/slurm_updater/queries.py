@@ -50,7 +50,7 @@ class ServiceQueries:
         self._client = client
 
     def predictions(self, jobs: Sequence[QueuedJob]) -> dict[str, Estimate]:
-        """How long jobs will run, by job id, as far as it is known now."""
+        """Return predictions of the runtimes of jobs, by job id."""
         return dict(self._in_batches(jobs, self._predict))
 
     def priorities(self, jobs: Sequence[QueuedJob], now: float) -> dict[str, float]:

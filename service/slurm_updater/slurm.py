@@ -141,6 +141,6 @@ def keeps_limits(version: str, scheduler_parameters: str) -> bool:
 
 
 def rules_of(settings: Mapping[str, str]) -> dict[str, Any]:
-    """How slurmctld schedules, from ``scontrol show config``."""
+    """Return the rules of slurmctld, read from ``scontrol show config``."""
     builtin = settings.get("SchedulerType") == "sched/builtin"
     return {"policy": "fcfs" if builtin else POLICY, "plans_by": "requests"}

@@ -37,7 +37,7 @@ NOT_ITS_TURN = (
     "Invalid",
     "ReqNodeNotAvail",
 )
-"""How the reasons begin of jobs that wait for something else than their turn."""
+"""Beginnings of the reasons of jobs that wait for something else than their turn."""
 
 _TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
@@ -186,7 +186,7 @@ def _memory(shown: Shown, processors: int) -> float | None:
 
 
 def _target(shown: Shown) -> str | None:
-    """What scontrol calls the job, and nothing that runs besides; None if there is no such name.
+    """Return the name by which scontrol takes this job and no other; None if there is none.
 
     The number of an array is also that of its running tasks, and the number of a het job that of
     all its components.
@@ -284,7 +284,7 @@ def within_bounds(submission: Submission) -> Submission:
 
 
 def name_of(shown: Shown) -> str:
-    """Of a task of an array the array and the task, else the job's number."""
+    """Return array and task of a task of an array, else the job's number."""
     return _array_task(shown) or text(shown.job_id) or ""
 
 

@@ -163,7 +163,7 @@ class Updater:
     def _estimates(
         self, jobs: list[QueuedJob], rules: Rules, now: float
     ) -> tuple[dict[str, Estimate], int]:
-        """What is known of each job that something may be changed in, and how many were asked."""
+        """Return the estimates of jobs that may be changed, and how many jobs were asked about."""
         waiting = [job for job in jobs if job.started is None]
         due = [job for job in waiting if self._is_due(job, rules, now)]
         for job_id, estimate in self._service.predictions(due).items():
@@ -271,7 +271,7 @@ class Updater:
 
 
 def rules_of(options: Options, site: Site) -> tuple[Rules, list[str]]:
-    """What can be kept right on this Slurm, and what the site wants beyond that."""
+    """Return the rules that this Slurm allows, and warnings about the others."""
     warnings = []
     if options.mode is Mode.SOFT and not site.keeps_limits:
         warnings.append(

@@ -272,7 +272,7 @@ def site_of(
 
 
 def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") -> dict[str, str]:
-    """What belongs under "How this was computed" beside the figures of the log."""
+    """Return the facts for "How this was computed" that are no figures of the log."""
     from simulator.traces.cleaning import in_words
 
     site = tested.site

@@ -159,7 +159,7 @@ EXTRAS = {
 """The extra that brings each package."""
 
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-"""What is installed where it is not called like the package that is imported."""
+"""The distribution of a package that has another name."""
 
 
 def need(package: str, *, for_: object = True) -> None:
@@ -177,7 +177,7 @@ def need(package: str, *, for_: object = True) -> None:
 
 
 def missing(package: str) -> str:
-    """What to install where a package of an extra is missing.
+    """Return the sentence that names what to install for a missing package.
 
     The package itself and not the extra: no index has a release of walltimed, so a name like
     ``walltimed[reports]`` would fetch nothing, or something of others.

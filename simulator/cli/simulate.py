@@ -64,14 +64,14 @@ if TYPE_CHECKING:
 SERVICE = "service"
 
 REPETITIONS = 20
-"""Of ``--shake``, if nobody says how many."""
+"""Repetitions of ``--shake`` by default."""
 
 MOST_MINUTES = 366 * 24 * 60
-"""Of ``--pinning``, and in seconds of ``--shake``: as long as the longest request."""
+"""The longest request, which bounds ``--pinning`` and ``--shake``."""
 
 
 class Source(StrEnum):
-    """What a decision of the scheduler goes by."""
+    """The runtimes that a decision of the scheduler rests on."""
 
     ESTIMATES = "estimates"
     REQUESTS = "requests"

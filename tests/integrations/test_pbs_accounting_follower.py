@@ -43,6 +43,14 @@ def look(follower, log, service, **options):
     return follower.main(arguments)
 
 
+def after_a_look(follower, log, text=None, answer=OK, **options):
+    """The service after a look at a log with this text, by default one record."""
+    (log / "20310203").write_text(record(1) if text is None else text)
+    with fake_service(answer, hangs_up=True) as service:
+        service.code = look(follower, log, service, **options)
+    return service
+
+
 def jobs(service):
     text = "".join(request["text"] for request in service.requests)
     return [line.split(";")[2].removesuffix(".hill") for line in text.splitlines()]
@@ -90,9 +98,7 @@ def sizes(service):
 
 
 def test_a_long_log_is_sent_in_batches(follower, log):
-    (log / "20310203").write_text("".join(record(job) for job in range(1001)))
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service)
+    service = after_a_look(follower, log, "".join(record(job) for job in range(1001)))
     assert sizes(service) == [500, 500, 1]
 
 
@@ -101,9 +107,7 @@ def test_a_batch_ends_with_the_record_that_makes_it_too_large(
     follower, log, monkeypatch, most, expected
 ):
     monkeypatch.setattr(follower, "MOST_BYTES", 2 * len(record(1)) + most)
-    (log / "20310203").write_text("".join(map(record, range(1, 8))))
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service)
+    service = after_a_look(follower, log, "".join(map(record, range(1, 8))))
     assert sizes(service) == expected
 
 
@@ -127,9 +131,7 @@ def test_a_record_has_at_most_512_kib_and_a_batch_begins_none_after_4_mib(follow
 def test_batches_of_large_jobs_stay_below_what_the_service_takes(follower, log):
     """Where jobs have thousands of nodes, 500 records would be more than its 8 MiB."""
     large = record(1)[:-1] + " exec_host=" + "n0001/0+" * 50_000 + "\n"
-    (log / "20310203").write_text(large * 25)
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service)
+    service = after_a_look(follower, log, large * 25)
     assert len(jobs(service)) == 25
     assert max(len(request["text"]) for request in service.requests) < 8 << 20
 
@@ -144,17 +146,13 @@ def test_days_before_the_first_and_other_files_are_left_out(follower, log):
 
 def test_the_token_is_read_from_a_file(follower, log, tmp_path):
     (tmp_path / "token").write_text("wt_1_secret\n")
-    (log / "20310203").write_text(record(1))
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service, token_file=tmp_path / "token")
+    service = after_a_look(follower, log, token_file=tmp_path / "token")
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
 
 
 def test_a_file_that_holds_more_than_the_token_is_told_without_it(follower, log, tmp_path, capsys):
     (tmp_path / "token").write_text("Token 1 for x, shown only now:\nwt_1_secret\n")
-    (log / "20310203").write_text(record(1))
-    with fake_service(OK, hangs_up=True) as service:
-        assert look(follower, log, service, token_file=tmp_path / "token") == 1
+    assert after_a_look(follower, log, token_file=tmp_path / "token").code == 1
     told = capsys.readouterr().err
     assert "one token" in told
     assert "secret" not in told
@@ -240,9 +238,7 @@ def test_after_failures_the_follower_waits_ever_longer_up_to_a_minute(follower, 
 
 
 def test_something_else_at_the_services_address_ends_nothing(follower, log, capsys):
-    (log / "20310203").write_text(record(1))
-    with fake_service(GARBAGE["no HTTP"], hangs_up=True) as service:
-        assert look(follower, log, service) == 1
+    assert after_a_look(follower, log, answer=GARBAGE["no HTTP"]).code == 1
     assert "220 mail.example.org" in capsys.readouterr().err
 
 
@@ -300,9 +296,7 @@ def test_a_mark_that_the_hook_cannot_have_written_is_not_passed_on(follower, log
     line = (
         f"02/03/2031 04:15:06;E;1.hill;user=carol Resource_List.walltimed_prediction={mark} end=1"
     )
-    (log / "20310203").write_text(f"{line}\n")
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service)
+    service = after_a_look(follower, log, f"{line}\n")
     assert service.requests[0]["text"] == f"02/03/2031 04:15:06;E;1.hill;user=carol{sent} end=1\n"
 
 
@@ -333,17 +327,13 @@ def test_a_service_that_is_gone_loses_nothing(follower, log):
 
 
 def test_the_position_survives(follower, log):
-    (log / "20310203").write_text(record(1))
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service)
+    service = after_a_look(follower, log)
     kept = json.loads((log.parent / "state.json").read_text())
     assert kept == {"day": "20310203", "offset": len(record(1))}
 
 
 def test_a_look_that_finds_nothing_writes_nothing(follower, log):
-    (log / "20310203").write_text("")
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service)
+    service = after_a_look(follower, log, "")
     assert not (log.parent / "state.json").exists()
 
 
@@ -356,9 +346,7 @@ def test_a_position_is_on_the_disk_before_it_replaces_the_old_one(follower, log,
         seen.append((os.fstat(number).st_size, state.exists()))
 
     monkeypatch.setattr(follower.os, "fsync", fsync)
-    (log / "20310203").write_text(record(1))
-    with fake_service(OK, hangs_up=True) as service:
-        look(follower, log, service)
+    service = after_a_look(follower, log)
     assert seen == [(state.stat().st_size, False)]
 
 

@@ -34,6 +34,12 @@ def submit(tmp_path, service, script=SCRIPT, *arguments, **config):
     return done.stdout, done.stderr.decode(), time.monotonic() - began
 
 
+def answered(tmp_path, answer, *script_and_words, **config):
+    """What became of a submission that the service answers so: the script, and what was said."""
+    with fake_service(answer, hangs_up=True) as service:
+        return submit(tmp_path, service, *script_and_words, **config)[:2]
+
+
 def test_the_script_passes_and_the_user_is_told(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         script, told, _ = submit(tmp_path, service, SCRIPT, "-q", "batch", "-A", "zeolite")
@@ -158,8 +164,7 @@ DEFAULT = {"set_default": True}
 def test_a_walltime_stands_before_a_script_that_names_no_shell(tmp_path):
     interval = {"lower": 1.0, "upper": 10.0, "coverage": 0.9}
     answer = prediction(predicted_walltime=2, interval=interval)
-    with fake_service(answer, hangs_up=True) as service:
-        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    passed, _ = answered(tmp_path, answer, b"./relax\n", **DEFAULT)
     assert passed == b"#PBS -l walltime=00:01:00\n./relax\n", "no job gets less than a minute"
 
 
@@ -180,8 +185,7 @@ def test_a_job_without_a_walltime_gets_one_only_where_the_site_wants_it(
     tmp_path, config, interval, line
 ):
     script = b"#!/bin/sh\n./relax\n"
-    with fake_service(prediction(interval=interval), hangs_up=True) as service:
-        passed, _, _ = submit(tmp_path, service, script, **config)
+    passed, _ = answered(tmp_path, prediction(interval=interval), script, **config)
     if line is None:
         assert passed == script
     else:
@@ -199,8 +203,7 @@ def test_too_little_history_sets_no_walltime_and_tells_no_range(tmp_path):
 
 
 def test_a_walltime_that_was_given_is_never_replaced(tmp_path):
-    with fake_service(prediction(), hangs_up=True) as service:
-        passed, _, _ = submit(tmp_path, service, SCRIPT, set_default=True)
+    passed, _ = answered(tmp_path, prediction(), SCRIPT, set_default=True)
     assert passed == SCRIPT
 
 
@@ -214,23 +217,22 @@ def test_what_is_no_walltime_sets_no_limit(tmp_path, field, value):
     interval = {"lower": 1.0, "upper": 1800.5, "coverage": 0.9} | (
         {} if changes else {field: value}
     )
-    with fake_service(prediction(interval=interval, **changes), hangs_up=True) as service:
-        passed, told, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    passed, told = answered(
+        tmp_path, prediction(interval=interval, **changes), b"./relax\n", **DEFAULT
+    )
     assert (passed, told) == (b"./relax\n", "")
 
 
 @pytest.mark.parametrize("coverage", [*NO_NUMBERS, 1.1])
 def test_what_is_no_coverage_sets_no_limit(tmp_path, coverage):
     interval = {"lower": 1.0, "upper": 1800.5, "coverage": coverage}
-    with fake_service(prediction(interval=interval), hangs_up=True) as service:
-        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    passed, _ = answered(tmp_path, prediction(interval=interval), b"./relax\n", **DEFAULT)
     assert passed == b"./relax\n"
 
 
 @pytest.mark.parametrize("interval", [[1, 2], "wide", 7, {}, {"coverage": 0.9}])
 def test_what_is_no_interval_sets_no_limit(tmp_path, interval):
-    with fake_service(prediction(interval=interval), hangs_up=True) as service:
-        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    passed, _ = answered(tmp_path, prediction(interval=interval), b"./relax\n", **DEFAULT)
     assert passed == b"./relax\n"
 
 
@@ -243,15 +245,13 @@ def test_what_is_no_interval_sets_no_limit(tmp_path, interval):
     ],
 )
 def test_a_setting_that_makes_no_sense_sets_no_limit(tmp_path, name, value):
-    with fake_service(prediction(), hangs_up=True) as service:
-        passed, _, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT, **{name: value})
+    passed, _ = answered(tmp_path, prediction(), b"./relax\n", **DEFAULT, **{name: value})
     assert passed == b"./relax\n"
 
 
 @pytest.mark.parametrize("answer", [*GARBAGE.values(), *WRONG_LENGTHS.values()])
 def test_a_service_that_is_not_well_changes_nothing(tmp_path, answer):
-    with fake_service(answer, hangs_up=True) as service:
-        passed, told, _ = submit(tmp_path, service, b"./relax\n", **DEFAULT)
+    passed, told = answered(tmp_path, answer, b"./relax\n", **DEFAULT)
     assert (passed, told) == (b"./relax\n", "")
 
 
