@@ -327,13 +327,13 @@ def test_a_service_that_is_gone_loses_nothing(follower, log):
 
 
 def test_the_position_survives(follower, log):
-    service = after_a_look(follower, log)
+    after_a_look(follower, log)
     kept = json.loads((log.parent / "state.json").read_text())
     assert kept == {"day": "20310203", "offset": len(record(1))}
 
 
 def test_a_look_that_finds_nothing_writes_nothing(follower, log):
-    service = after_a_look(follower, log, "")
+    after_a_look(follower, log, "")
     assert not (log.parent / "state.json").exists()
 
 
@@ -346,7 +346,7 @@ def test_a_position_is_on_the_disk_before_it_replaces_the_old_one(follower, log,
         seen.append((os.fstat(number).st_size, state.exists()))
 
     monkeypatch.setattr(follower.os, "fsync", fsync)
-    service = after_a_look(follower, log)
+    after_a_look(follower, log)
     assert seen == [(state.stat().st_size, False)]
 
 
