@@ -221,7 +221,7 @@ def test_the_form_says_when_a_job_would_start_and_with_less(browser):
     browser.find("input[name=user]").send_keys("ada")
     browser.find("input[name=others]").send_keys("0:30:00")
     browser.find("main form button").click()
-    eventually(lambda: "With 2 h it would start" in browser.text)
+    eventually(lambda: "With 2.0 h it would start" in browser.text)
     assert "with 30 min" in browser.text
     assert browser.complaints() == []
 
