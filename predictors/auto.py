@@ -18,9 +18,8 @@ class Auto:
     """Answers with attention or least-cost, whichever costs less on the cluster.
 
     An answer costs its error, and the price where it is too short. A round after every ``every``
-    runs proposes weights of attention that are fine-tuned on the cluster's runs, and the method
-    whose answers cost less; what wins on later runs by more than noise is in force until it loses.
-    Before the first choice attention answers.
+    runs proposes the method whose answers cost less; what wins on later runs by more than noise is
+    in force until it loses. Before the first choice attention answers.
 
     A service holds the rounds in the background and stores what they adopt. This class holds them
     where it stands, between two completions, for logs that are played in one process; as each
@@ -40,9 +39,8 @@ class Auto:
         self._price = number("price", price, 0, 1000)
         self._every = whole_number("every", every, 0, 100_000)
         self._least_cost = LeastCost(price=price)
-        self._rounds = SimulatedRounds(
-            Attention(price=price), first=FIRST, prices=(price,), plan=TuningPlan(), every=every
-        )
+        self._attention = Attention(price=price)
+        self._rounds = SimulatedRounds(first=FIRST, prices=(price,), plan=TuningPlan(), every=every)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -82,12 +80,9 @@ class Auto:
         )
         self._rounds.observe(completion, said)
         self._least_cost.observe(completion)
+        self._attention.observe(completion)
 
     @property
     def _answering(self) -> Attention | LeastCost:
         [chosen] = self._rounds.methods
         return self._least_cost if chosen == LeastCost.name else self._attention
-
-    @property
-    def _attention(self) -> Attention:
-        return self._rounds.attentions[0]

@@ -8,14 +8,13 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from predictors.jobs import Completion, Submission
 from predictors.measures import Seconds
 from predictors.methods.attention import Attention
 from predictors.methods.least_cost import LeastCost
-from simulator.cli.experiment import command_of
+from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import steps
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
@@ -419,4 +418,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    typer.run(command_of(EXPERIMENT, STUDY))
+    run_script(EXPERIMENT, STUDY)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import typer
 
 from predictors.jobs import Completion
 from predictors.methods.knn import Knn
@@ -14,7 +13,7 @@ from predictors.methods.last_two import LastTwo
 from predictors.methods.least_cost import LeastCost
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
-from simulator.cli.experiment import command_of
+from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
@@ -194,4 +193,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    typer.run(command_of(EXPERIMENT, STUDY))
+    run_script(EXPERIMENT, STUDY)

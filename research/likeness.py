@@ -1,9 +1,8 @@
 """Is learned likeness better on unseen logs? Each log is played with what other logs taught.
 
 The weights are learned from the other logs that are given, or come from a file. Attention is
-played twice: with the weights left as they are (frozen), and with rounds that fine-tune them as a
-service would (adapted). ``auto`` answers with adapted attention or with least-cost, as the rounds
-before have chosen. Each price is that of a site of its own, whose rounds judge by it.
+played with these weights. ``auto`` answers with attention or with least-cost, as the rounds before
+have chosen. Each price is that of a site of its own, whose rounds judge by it.
 """
 
 import atexit
@@ -15,7 +14,6 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import typer
 from least_cost import published_methods
 from likeness_picture import draw
 from numpy.typing import NDArray
@@ -28,7 +26,7 @@ from predictors.methods.least_cost import LeastCost
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.simulated import SimulatedRounds
 from predictors.tuning.subjects import FIRST
-from simulator.cli.experiment import command_of
+from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.learning.examples import Examples, examples_of, together
 from simulator.learning.logs import name_of
@@ -45,13 +43,13 @@ PRICES = (0.0, 0.3, 1.0, 3.0, 10.0)
 """Of attention: where it is compared with least-cost."""
 
 FURTHER_PRICES = (30.0, 100.0, 300.0, 1000.0)
-"""Of attention as adapted at the last of PRICES: it comes to be as seldom too short as the most
+"""Of attention: it comes to be as seldom too short as the most
 careful published methods."""
 
 REFERENCE_PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Of least-cost: close enough to interpolate between."""
 
-KINDS = ("frozen", "adapted", "auto")
+KINDS = ("attention", "auto")
 """What is made of learned weights."""
 
 SHIPPED_WEIGHTS = "shipped"
@@ -76,11 +74,9 @@ class Likeness:
     Attributes:
         name: of the log.
         jobs: how many there are, the first ones included.
-        attention: frozen, at PRICES, in their order.
-        adapted: the same with rounds.
-        further: adapted, at FURTHER_PRICES.
+        attention: at PRICES, in their order.
+        further: attention at FURTHER_PRICES.
         auto: what auto answers, at the same prices.
-        rounds: how many fine-tunings were adopted, and dropped, of how many, at all prices.
         mean_runtime: seconds; the unit of the prices.
         reference: least-cost.
         published: methods of the papers, at one or more settings each.
@@ -89,10 +85,8 @@ class Likeness:
     name: str
     jobs: int
     attention: Sequence[Point]
-    adapted: Sequence[Point]
     further: Sequence[Point]
     auto: Sequence[Point]
-    rounds: tuple[int, int, int]
     mean_runtime: float
     reference: Curve
     published: Sequence[Point]
@@ -105,8 +99,8 @@ class Likeness:
         ]
 
     def over(self, other: Point) -> float:
-        """Adapted attention's error over another's at its rate; NaN where it never has that."""
-        curve = curve_of("attention", [*self.adapted, *self.further])
+        """Attention's error over another's at its rate; NaN where it never has that."""
+        curve = curve_of("attention", [*self.attention, *self.further])
         return curve.error_at(other.underestimation_rate) / other.error - 1
 
     def cost(self, point: Point, price: float) -> float:
@@ -123,8 +117,7 @@ class Likeness:
         for place, price in enumerate(PRICES):
             same = _label("least-cost", price)
             single = [
-                ("frozen", self.attention[place]),
-                ("adapted", self.adapted[place]),
+                ("attention", self.attention[place]),
                 (
                     "least-cost",
                     next(each for each in self.reference.points if each.setting == same),
@@ -255,7 +248,6 @@ def play(part: Part) -> Likeness:
 def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness:
     """Play a log to attention, least-cost and the methods of the papers."""
     rounds = SimulatedRounds(
-        Attention(weights=weights),
         first=FIRST,
         prices=PRICES,
         plan=TuningPlan(),
@@ -266,15 +258,12 @@ def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness
     points = {label: point_of(label, seconds, actual) for label, seconds in predicted.items()}
     ours = {kind: [_label(kind, price) for price in PRICES] for kind in KINDS}
     reference = [_label("least-cost", price) for price in REFERENCE_PRICES]
-    actions = [change.action for _, change in rounds.changes if change.subject == Attention.name]
     return Likeness(
         name=name,
         jobs=len(log),
-        attention=[points[label] for label in ours["frozen"]],
-        adapted=[points[label] for label in ours["adapted"]],
-        further=[points[_label("adapted", price)] for price in FURTHER_PRICES],
+        attention=[points[label] for label in ours["attention"]],
+        further=[points[_label("attention", price)] for price in FURTHER_PRICES],
         auto=[points[label] for label in ours["auto"]],
-        rounds=(actions.count("adopted"), actions.count("dropped"), len(actions)),
         mean_runtime=float(actual.mean()),
         reference=curve_of("least-cost", [points[label] for label in reference]),
         published=[points[label] for label in PUBLISHED],
@@ -288,12 +277,12 @@ def estimates_of(
 
     A whole distribution is made once for all prices: there are a million jobs.
     """
-    frozen = rounds.attentions[0].reweighed(weights)
+    attention = Attention(weights=weights)
     cheap = LeastCost(price=REFERENCE_PRICES[0])
     priced = {_label("least-cost", price): cheap.repriced(price) for price in REFERENCE_PRICES}
     methods = published_methods()
     published = {label: methods[label] for label in PUBLISHED}
-    learning: list[Predictor] = [cheap, *published.values()]
+    learning: list[Predictor] = [attention, cheap, *published.values()]
     asked: dict[str, Predictor] = {**priced, **published}
     said = {label: np.empty(len(log)) for label in asked}
     ours = {kind: np.empty((len(PRICES), len(log))) for kind in KINDS}
@@ -305,7 +294,7 @@ def estimates_of(
     for step in steps(submit, end):
         for job in step.ended:
             least = np.array([said[label][job] for label in same])
-            answers = {Attention.name: ours["adapted"][:, job].copy(), LeastCost.name: least}
+            answers = {Attention.name: ours["attention"][:, job].copy(), LeastCost.name: least}
             rounds.observe(log[job], answers)
             for each in learning:
                 each.observe(log[job])
@@ -313,20 +302,19 @@ def estimates_of(
             submission = log[job].submission
             for label, method in asked.items():
                 said[label][job] = method.predict(submission).predicted_walltime
-            ours["frozen"][:, job] = frozen.estimates(submission, prices)
+            ours["attention"][:, job] = attention.estimates(submission, prices)
             for place, chosen in enumerate(rounds.methods):
-                answer = rounds.attentions[place].predict(submission).predicted_walltime
-                ours["adapted"][place, job] = answer
                 is_attention = chosen == Attention.name
-                ours["auto"][place, job] = answer if is_attention else said[same[place]][job]
-            further[:, job] = rounds.attentions[-1].estimates(submission, further_prices)
+                other = said[same[place]][job]
+                ours["auto"][place, job] = ours["attention"][place, job] if is_attention else other
+            further[:, job] = attention.estimates(submission, further_prices)
     said |= {
         _label(kind, price): ours[kind][place]
         for kind in KINDS
         for place, price in enumerate(PRICES)
     }
     return said | {
-        _label("adapted", price): further[place] for place, price in enumerate(FURTHER_PRICES)
+        _label("attention", price): further[place] for place, price in enumerate(FURTHER_PRICES)
     }
 
 
@@ -339,8 +327,7 @@ def tables(found: Sequence[Likeness]) -> str:
     found = sorted(found, key=lambda each: each.name)
     return "\n\n".join(
         [
-            gains_table("frozen attention against least-cost", found, lambda log: log.attention),
-            gains_table("adapted attention against least-cost", found, lambda log: log.adapted),
+            gains_table("attention against least-cost", found, lambda log: log.attention),
             regrets_table(found),
             published_table(found),
             details(found),
@@ -369,41 +356,39 @@ def regrets_table(found: Sequence[Likeness]) -> str:
     lines = [
         (
             each.name,
-            "{} - {} / {}".format(*each.rounds),
             *(f"{_percent(share)} {best}" for share, best in each.regrets()),
         )
         for each in found
     ]
     heads = (
         "auto's cost over the best in hindsight",
-        "adopted - dropped / rounds",
         *(f"price {price:g}" for price in PRICES),
     )
     return text_table(heads, lines)
 
 
 def published_table(found: Sequence[Likeness]) -> str:
-    """Adapted attention against the methods of the papers, each at its own rate."""
+    """Attention against the methods of the papers, each at its own rate."""
     names = [point.setting for point in found[0].published]
     ratios = np.array([[each.over(point) for point in each.published] for each in found])
     lines = [
         (name, *map(_percent, ratios[:, place]), _percent(_of_known(np.median, ratios[:, place])))
         for place, name in enumerate(names)
     ]
-    heads = ("adapted against", *(_short(each.name) for each in found), "median")
+    heads = ("attention against", *(_short(each.name) for each in found), "median")
     return text_table(heads, lines)
 
 
 def details(found: Sequence[Likeness]) -> str:
-    """What adapted attention underestimates, and its errors."""
+    """What attention underestimates, and its errors."""
     lines = [
         (
             each.name,
-            *(f"{point.underestimation_rate:.1%} {point.error:,.0f}" for point in each.adapted),
+            *(f"{point.underestimation_rate:.1%} {point.error:,.0f}" for point in each.attention),
         )
         for each in found
     ]
-    heads = ("adapted: underestimated, error in s", *(f"price {price:g}" for price in PRICES))
+    heads = ("underestimated, error in s", *(f"price {price:g}" for price in PRICES))
     return text_table(heads, lines)
 
 
@@ -441,7 +426,7 @@ def write(directory: Path, title: str, text: str, played: Played) -> None:
 
 
 STUDY = Study(
-    title="attention, learned from other logs, frozen and adapted, and auto",
+    title="attention, learned from other logs, and auto",
     takes=Takes.TRACES,
     runs=runs,
     play=play,
@@ -476,4 +461,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    typer.run(command_of(EXPERIMENT, STUDY))
+    run_script(EXPERIMENT, STUDY)

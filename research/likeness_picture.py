@@ -14,7 +14,7 @@ from simulator.reports.palette import METHODS
 from simulator.reports.replay_pictures import STYLE, save
 
 if TYPE_CHECKING:
-    from simulator.studies.likeness import Likeness
+    from likeness import Likeness
 
 COLUMNS = 5
 BEYOND = 1.2
@@ -43,8 +43,7 @@ def draw(found: Sequence["Likeness"], path: Path) -> None:
 def _panel(axes: Axes, log: "Likeness") -> None:
     ours = {
         "least-cost": ("least-cost", log.reference.points, "-"),
-        "attention, frozen": ("attention", log.attention, ":"),
-        "attention, adapted": ("attention", log.adapted, "-"),
+        "attention": ("attention", log.attention, "-"),
         "auto": ("auto", log.auto, "--"),
     }
     for label, (method, points, line) in ours.items():

@@ -19,7 +19,7 @@ from predictors.memory.job_table import NEW, UNKNOWN, JobTable
 from predictors.methods import attention_search
 from predictors.methods.attention_features import FEATURES, Names, Question, Rows, Singles
 from predictors.methods.attention_weights import Weights, shipped
-from predictors.methods.least_cost_search import SCALING, Sorted
+from predictors.methods.least_cost_search import SCALING
 from predictors.names import without_digits
 from predictors.parameters import number, whole_number
 from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
@@ -197,24 +197,15 @@ class Attention:
             self._question(submission),
         )
 
-    def by_hand(self, submission: Submission) -> Sorted:
-        """What the user's last runs took, and how like the job least-cost finds them."""
-        if submission.user is None:
-            return np.empty(0), np.empty(0)
-        window, job = self._recent.window(submission), self._question(submission)
-        about = (self._recent.columns, window, self._history, job)
-        return attention_search.by_hand(about, 1.0)[:2]
+    def repriced(self, price: float) -> "Attention":
+        """Return a predictor at another price that shares what this one has learned.
 
-    def reweighed(self, weights: Weights, *, price: float | None = None) -> "Attention":
-        """A predictor with other weights that shares what this one has learned and will learn.
-
-        Only one of the two may go on observing. Without a price it has that of this one.
+        Only one of the two may go on observing.
         """
         other = Attention.__new__(Attention)
-        other._price = self._price if price is None else number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
-        other._history, other._weights = self._history, weights  # noqa: SLF001
-        other._recent = self._recent  # noqa: SLF001
-        other._calibration = self._calibration.ranked_by(other._rank)  # noqa: SLF001
+        other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
+        other._history, other._weights = self._history, self._weights  # noqa: SLF001
+        other._recent, other._calibration = self._recent, self._calibration  # noqa: SLF001
         return other
 
     def _answered(self, submission: Submission, question: Asked) -> Prediction:

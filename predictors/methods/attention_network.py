@@ -1,16 +1,14 @@
-"""Machine code of the network that weighs atoms, forwards and backwards.
+"""Machine code of the network that weighs atoms.
 
 The score of an atom is linear in its features plus what two layers of rectified units make of the
 features and the context; the softmax of the scores over a job's atoms is a distribution of its
-runtime. How far off a distribution is, is its continuous ranked probability score: the integral of
-the squared difference between its cumulative function and the step at the true runtime.
+runtime.
 """
 
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.memory.columns import Floats
-from predictors.methods.attention_features import Rows, Singles
+from predictors.methods.attention_features import Singles
 
 Layers = tuple[Singles, Singles, Singles, Singles, Singles, Singles, Singles]
 """First layer for features and for the context and its bias, second layer and its bias, what its
@@ -125,112 +123,3 @@ def softmax(score: Singles) -> Singles:
     for index in range(len(score)):
         score[index] /= total
     return score
-
-
-@compiled
-def ranked_probability(
-    values: Floats, weights: Singles, order: Rows, runtime: float
-) -> tuple[float, Singles]:
-    """How far off the distribution is from ``runtime``, and how much each weight moves that.
-
-    ``order`` sorts the values. What no weights can change, the distance of the runtime to the
-    nearest value where it lies beyond them all, is left out.
-    """
-    slope = np.zeros(len(order), np.float32)
-    total = below = 0.0
-    steps = np.zeros(len(order))
-    for place in range(len(order) - 1):
-        low, high = values[order[place]], values[order[place + 1]]
-        below += weights[order[place]]
-        before = max(0.0, min(high, runtime) - low)
-        after = max(0.0, high - max(low, runtime))
-        total += before * below * below + after * (1 - below) * (1 - below)
-        steps[place] = 2 * before * below - 2 * after * (1 - below)
-    moved = 0.0
-    for place in range(len(order) - 1, -1, -1):
-        moved += steps[place]
-        slope[order[place]] = moved
-    return total, slope
-
-
-@compiled
-def job_loss(atoms: tuple[Singles, Floats, Singles], runtime: float, layers: Layers) -> float:
-    """How far off the distribution of a job is, in seconds; ``atoms`` as for the gradient."""
-    features, values, context = atoms
-    weights = weigh(features, context, len(values), layers)
-    return ranked_probability(values, weights, np.argsort(values), runtime)[0]
-
-
-@compiled
-def add_gradient(
-    atoms: tuple[Singles, Floats, Singles],
-    target: tuple[float, float],
-    layers: Layers,
-    gradient: Layers,
-) -> float:
-    """Add the gradient of one job's loss to ``gradient``; answer the loss.
-
-    Args:
-        atoms: features by atom, values, and context of the job.
-        target: what it ran for, and what its loss is divided by.
-        layers: the weights.
-        gradient: arrays of the same shapes.
-    """
-    features, values, context = atoms
-    count = len(values)
-    first = hidden(features, context, count, layers)
-    second = hidden_again(first, count, layers)
-    weights = softmax(scores(features, second, count, layers))
-    loss, slope = ranked_probability(values, weights, np.argsort(values), target[0])
-    mean = np.float32(0)
-    for index in range(count):
-        mean += weights[index] * slope[index]
-    of_scores = np.empty(count, np.float32)
-    for index in range(count):
-        of_scores[index] = weights[index] * (slope[index] - mean) / target[1]
-    backwards(features, context, (first, second), of_scores, layers, gradient)
-    return loss / target[1]
-
-
-@compiled
-def backwards(  # noqa: PLR0913, PLR0917 - all that the gradient depends on
-    features: Singles,
-    context: Singles,
-    units: tuple[Singles, Singles],
-    of_scores: Singles,
-    layers: Layers,
-    gradient: Layers,
-) -> None:
-    """Add the gradient of all weights, given that of the scores."""
-    first, second = units
-    count = len(of_scores)
-    of_first = np.zeros((len(first), count), np.float32)
-    for feature in range(len(features)):
-        gradient[6][feature] += dot(of_scores, features[feature], count)
-    row = np.empty(count, np.float32)
-    for unit in range(len(second)):
-        gradient[5][unit] += dot(of_scores, second[unit], count)
-        for index in range(count):
-            row[index] = of_scores[index] * layers[5][unit] if second[unit, index] > 0 else 0.0
-        gradient[4][unit] += row.sum()
-        for before in range(len(first)):
-            gradient[3][unit, before] += dot(row, first[before], count)
-            add_scaled(of_first[before], layers[3][unit, before], row, count)
-    for unit in range(len(first)):
-        for index in range(count):
-            row[index] = of_first[unit, index] if first[unit, index] > 0 else 0.0
-        total = row.sum()
-        gradient[2][unit] += total
-        for each in range(len(context)):
-            gradient[1][unit, each] += total * context[each]
-        for feature in range(len(features)):
-            gradient[0][unit, feature] += dot(row, features[feature], count)
-
-
-@compiled
-def dot(left: Singles, right: Singles, count: int) -> float:
-    """The sum of the products."""
-    total = np.float32(0)
-    for index in range(count):
-        total += left[index] * right[index]
-    return float(total)

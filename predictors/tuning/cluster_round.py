@@ -1,6 +1,6 @@
 """A round looks at all that is learned of a cluster, and says what is to be in force."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -8,15 +8,13 @@ from msgspec.structs import replace
 
 from predictors.jobs import Completion
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import Weights
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adopting import Change, Held, settle
-from predictors.tuning.fine_tuning import FineTuning
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import Round, tune
 from predictors.tuning.search import ProgressReport, untold
 from predictors.tuning.stretch import Stretch, stretch_of
-from predictors.tuning.subjects import AttentionWeights, BestMethod, TargetPrice
+from predictors.tuning.subjects import BestMethod, TargetPrice
 
 PRICES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Among which the price is sought that reaches a rate."""
@@ -27,13 +25,11 @@ class Standing(Struct, frozen=True, kw_only=True):
 
     Attributes:
         knn: parameters.
-        attention: weights.
         price: of an underestimate, in mean runtimes, of the methods that have one.
         auto: the method that answers.
     """
 
     knn: Held[KnnParameters]
-    attention: Held[Weights]
     price: Held[float]
     auto: Held[str]
 
@@ -67,7 +63,6 @@ def hold(
     standing: Standing,
     plan: TuningPlan,
     report: ProgressReport = untold,
-    alive: Callable[[], object] = lambda: None,
 ) -> ClusterRound:
     """Look at a cluster's newest completions.
 
@@ -76,7 +71,6 @@ def hold(
         standing: what is in force.
         plan: what to look at, and what to propose.
         report: called with the progress of the search for knn's parameters.
-        alive: called now and then by all else.
 
     Raises:
         TooShortHistoryError: there are too few completions.
@@ -87,12 +81,12 @@ def hold(
         knn, standing = of_knn(completions, standing, plan, report)
         changes.append(knn.change)
     if set(plan.subjects) - {"knn"}:
-        attention = Attention(price=standing.price.now, weights=standing.attention.now)
+        attention = Attention(price=standing.price.now)
         newest = completions[-plan.jobs :]
         asked = min(len(newest), plan.learned + plan.test)
         prices = sorted({*PRICES, standing.price.now}) if plan.seeks_price else [standing.price.now]
-        stretch = stretch_of(newest, attention, asked=asked, prices=prices, alive=alive)
-        more, standing = of_the_others(stretch, standing, plan, alive)
+        stretch = stretch_of(newest, attention, asked=asked, prices=prices)
+        more, standing = of_the_others(stretch, standing, plan)
         changes += more
     return ClusterRound(knn=knn, changes=changes, standing=standing)
 
@@ -114,18 +108,11 @@ def of_knn(
 
 
 def of_the_others(
-    stretch: Stretch, standing: Standing, plan: TuningPlan, alive: Callable[[], object]
+    stretch: Stretch, standing: Standing, plan: TuningPlan
 ) -> tuple[list[Change], Standing]:
-    """Weights, price and method, in this order: whoever answers at the price that is in force."""
+    """Propose a price, then the method that answers at the price in force."""
     older, later = stretch.divided(plan.test)
     changes = []
-    if "attention" in plan.subjects:
-        weights = AttentionWeights(FineTuning(), plan.demand, standing.price.now, alive)
-        change, held = settle(weights, standing.attention, older, later)
-        if held.now is not standing.attention.now:
-            older, later = stretch.asked_again(held.now).divided(plan.test)
-        standing = replace(standing, attention=held)
-        changes.append(change)
     if plan.seeks_price and plan.underestimation_rate is not None:
         price = TargetPrice(
             stretch.prices.tolist(), standing.auto.now, plan.underestimation_rate, plan.demand

@@ -16,7 +16,7 @@ POPULATION = 50
 """Of the genetic search. The paper stops after 100 generations and does not name its population in
 our copy."""
 
-SUBJECTS = ("knn", "attention", "price", "auto")
+SUBJECTS = ("knn", "price", "auto")
 """What a round can make proposals about, in the order in which it does."""
 
 FEWEST_JOBS = 1_000
@@ -57,9 +57,9 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         seed: of the genetic search.
         distance: of the features of knn, which the search leaves as it is.
         weights: of the features in it.
-        subjects: what the round proposes: ``knn``: its parameters; ``attention``: its weights;
-            ``price``: the one that reaches ``underestimation_rate``; ``auto``: who answers.
-        learned: newest jobs before the test jobs on which weights, price and method are proposed.
+        subjects: what the round proposes: ``knn``: its parameters; ``price``: the one that reaches
+            ``underestimation_rate``; ``auto``: the method that answers.
+        learned: newest jobs before the test jobs on which price and method are proposed.
         underestimation_rate: share of jobs that the site wants underestimated; None leaves the
             price as it is.
         errors: by how many standard errors a proposal has to win; half as many, lost afterwards,

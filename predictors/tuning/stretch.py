@@ -1,7 +1,7 @@
 """The last runs of a cluster, as the methods saw each of them when it was submitted."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +9,7 @@ import numpy as np
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost import LeastCost
-from predictors.tuning.case_answers import answers_of_case
-from predictors.tuning.fine_tuning import Case, case_of
 
 NOBODY = ""
 """Stands for the unknown user of a run."""
@@ -25,14 +22,12 @@ class Noted(NamedTuple):
         user: whose it was.
         runtime: seconds, at most the request.
         end: Unix seconds.
-        case: as attention saw it; None where nothing was known of it.
         said: what each method would have answered, by price.
     """
 
     user: str
     runtime: float
     end: float
-    case: Case | None
     said: Mapping[str, Floats]
 
 
@@ -52,37 +47,16 @@ class Stretch:
     def __len__(self) -> int:
         return len(self._noted)
 
-    def note(self, run: Completion, attention: Attention, said: Mapping[str, Floats]) -> None:
-        """Keep a run; attention must not have observed it yet.
-
-        Args:
-            run: that has ended.
-            attention: sees it as it was submitted.
-            said: by method, what was answered at each of the prices.
-        """
+    def note(self, run: Completion, said: Mapping[str, Floats]) -> None:
+        """Keep a run that has ended, and what each method answered at each of the prices."""
         request = run.submission.requested_walltime
         noted = Noted(
             user=run.submission.user or NOBODY,
             runtime=min(run.runtime, request),
             end=run.end_time,
-            case=case_of(attention, run),
             said=said,
         )
         self._noted.append(noted)
-
-    def asked_again(self, weights: Weights) -> "Stretch":
-        """The same runs, with what attention would have said of them with other weights.
-
-        Who answers is to be chosen by the weights that are in force from now on.
-        """
-        other = Stretch(self._room, self.prices.tolist())
-        prices = self.prices * np.mean([noted.runtime for noted in self._noted])
-        for noted in self._noted:
-            said = dict(noted.said)
-            if noted.case is not None and Attention.name in said:
-                said[Attention.name] = answers_of_case(weights, noted.case, prices)
-            other._noted.append(noted._replace(said=said))
-        return other
 
     def nearest(self, price: float) -> int:
         """The place of a price, or of the nearest one, among those at which methods are asked."""
@@ -113,7 +87,6 @@ def stretch_of(
     *,
     asked: int,
     prices: Sequence[float],
-    alive: Callable[[], object] = lambda: None,
 ) -> Stretch:
     """Fold completions, and note the last ``asked`` of them.
 
@@ -125,15 +98,12 @@ def stretch_of(
         attention: as it is in force; it must not have observed anything.
         asked: how many runs are noted.
         prices: at which the methods are asked.
-        alive: called once for every hundred runs.
     """
     least_cost = LeastCost()
     stretch = Stretch(asked, prices)
     for place, run in enumerate(completions):
         if place >= len(completions) - asked:
-            stretch.note(run, attention, said_of(run, least_cost, attention, stretch.prices))
+            stretch.note(run, said_of(run, least_cost, attention, stretch.prices))
         attention.observe(run)
         least_cost.observe(run)
-        if not place % 100:
-            alive()
     return stretch

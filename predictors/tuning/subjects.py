@@ -1,18 +1,13 @@
-"""What rounds learn of a cluster besides knn's parameters: weights, a price, the best method."""
+"""Proposes and judges what rounds learn besides knn's parameters: a price, the best method."""
 
-from collections.abc import Callable, Sequence
-from hashlib import sha256
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import Weights
 from predictors.methods.least_cost import LeastCost
-from predictors.tuning.case_answers import answers_of
-from predictors.tuning.fine_tuning import Case, FineTuning, adapt, judge
 from predictors.tuning.stretch import Noted
 from predictors.tuning.verdict import NO_CASES, Demand, Verdict, compare, verdict_of
 
@@ -21,76 +16,6 @@ CANDIDATES = (Attention.name, LeastCost.name)
 
 FIRST = Attention.name
 """The method that auto answers with before any round has chosen one."""
-
-FEWEST_CASES = 500
-"""With fewer runs weights are not fine-tuned."""
-
-
-class AttentionWeights:
-    """The weights of attention, fine-tuned on the cluster's own runs.
-
-    They are learned by the distance of the distributions from the runtimes. That may fall while
-    answers become no better: an estimate that is a little too short is near, and costs its price.
-    So weights must win by that distance, and their answers must cost less too.
-
-    Args:
-        plan: of the fine-tuning.
-        demand: what counts as a gain of the distance; half as many standard errors count for
-            the cost.
-        price: of an underestimate, in mean runtimes.
-        alive: is called now and then.
-    """
-
-    name = "attention"
-
-    def __init__(
-        self,
-        plan: FineTuning,
-        demand: Demand,
-        price: float,
-        alive: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._plan = plan
-        self._demand = demand
-        self._price = price
-        self._alive = alive
-
-    def propose(self, now: Weights, older: Sequence[Noted]) -> Weights | None:
-        """Weights after some steps on the older runs; none where there are few."""
-        cases = [noted.case for noted in older if noted.case is not None]
-        if len(cases) < FEWEST_CASES:
-            return None
-        return adapt(now, cases, self._plan, self._alive)
-
-    def judge(self, old: Weights, new: Weights, later: Sequence[Noted]) -> Verdict:
-        """How much nearer the distributions are to what the runs took, if answers cost less."""
-        cases = [noted.case for noted in later if noted.case is not None]
-        if not cases:
-            return NO_CASES
-        nearer = judge(old, new, cases, self._demand)
-        before, after = self.costs(old, cases), self.costs(new, cases)
-        milder = Demand(least_gain=0.0, errors=self._demand.errors / 2)
-        cheaper = compare(before, after, [case.user for case in cases], milder)
-        return replace(
-            nearer,
-            wins=nearer.wins and cheaper.wins,
-            loses=nearer.loses or cheaper.loses,
-            cost=cheaper.gain,
-        )
-
-    def costs(self, weights: Weights, cases: Sequence[Case]) -> Floats:
-        """What each answer costs, in seconds: its error, and the price where it is too short."""
-        runtimes = np.array([case.runtime for case in cases])
-        price = self._price * runtimes.mean()
-        said = answers_of(weights, cases, np.array([price]))[:, 0]
-        costs: Floats = np.abs(said - runtimes) + price * (said < runtimes)
-        return costs
-
-    @staticmethod
-    def described(content: Weights) -> Any:
-        """Which weights they are: they are too many to be told."""
-        digest = sha256(b"".join(layer.tobytes() for layer in content.layers)).hexdigest()
-        return {"weights": digest[:12], "fine_tuned_on": content.origin.get("fine_tuned_on", 0)}
 
 
 class BestMethod:

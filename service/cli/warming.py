@@ -53,22 +53,12 @@ def compile_ranking() -> None:
 
 
 def compile_attention_and_rounds() -> None:
-    """Ask attention, and fine-tune it on made-up runs as a round does."""
+    """Ask attention, and at several prices as a round does."""
     from predictors.methods.attention import Attention
-    from predictors.methods.attention_weights import shipped
-    from predictors.tuning.fine_tuning import FineTuning, adapt
-    from predictors.tuning.plan import TuningPlan
     from predictors.tuning.stretch import stretch_of
-    from predictors.tuning.subjects import AttentionWeights
 
     compile_attention()
-    price = 1.0
-    stretch = stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=[price])
-    older, later = stretch.divided(RUNS // 2)
-    cases = [noted.case for noted in older if noted.case is not None]
-    plan = FineTuning(passes=1)
-    tuned = adapt(shipped(), cases, plan)
-    AttentionWeights(plan, TuningPlan().demand, price).judge(shipped(), tuned, later)
+    stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=[1.0])
 
 
 def compile_tuning() -> None:

@@ -254,7 +254,7 @@ class ChangeAnswer:
     """What a round did about one thing that is learned of a cluster."""
 
     subject: Annotated[
-        Literal["knn", "attention", "price", "auto"],
+        Literal["knn", "price", "auto"],
         Field(description="Parameters, weights, the price for a rate, or who answers for auto."),
     ]
     action: Annotated[

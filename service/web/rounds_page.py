@@ -18,7 +18,6 @@ ORIGINS = {
 
 SUBJECTS = {
     "knn": "parameters of knn",
-    "attention": "weights of attention",
     "price": "price of an underestimate",
     "auto": "who answers for auto",
 }

@@ -84,15 +84,15 @@ class ClusterState:
             ValueError: the parameters of knn look further back than the settings let it remember;
                 all else is in force nevertheless.
         """
-        weights, price = standing.attention.now, standing.price
+        price = standing.price
         # A price that is back after a later one has lost has replaced nothing itself.
         adopted = price.before is not None or price.now != self._prices[Attention.name]
         attention, least_cost = self.predictors[Attention.name], self.predictors[LeastCost.name]
         if isinstance(attention, Attention) and isinstance(least_cost, LeastCost):
             of_attention = price.now if adopted else self._prices[Attention.name]
             of_least_cost = price.now if adopted else self._prices[LeastCost.name]
-            if (attention.weights, attention.price) != (weights, of_attention):
-                self.predictors[Attention.name] = attention.reweighed(weights, price=of_attention)
+            if attention.price != of_attention:
+                self.predictors[Attention.name] = attention.repriced(of_attention)
             if least_cost.price != of_least_cost:
                 self.predictors[LeastCost.name] = least_cost.repriced(of_least_cost)
         self.chosen = standing.auto.now

@@ -112,6 +112,15 @@ def command_of(experiment: Experiment, study: "Study | None" = None) -> Callable
     return command
 
 
+def run_script(experiment: Experiment, study: "Study") -> None:
+    """Run a study that is not in the package, as a command of its own."""
+    try:
+        typer.run(command_of(experiment, study))
+    except CommandError as error:
+        err.print(sentence(error), soft_wrap=True, markup=False)
+        raise SystemExit(error.code) from error
+
+
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default

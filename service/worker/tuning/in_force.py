@@ -8,11 +8,10 @@ import msgspec
 import structlog
 
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import UnusableWeightsError, Weights, shipped
 from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.adopting import Held
 from predictors.tuning.cluster_round import ClusterRound, Standing
-from predictors.tuning.subjects import CANDIDATES, FIRST, AttentionWeights
+from predictors.tuning.subjects import CANDIDATES, FIRST
 from service.settings import Settings
 from service.store import Adoption, InForce, Store
 
@@ -26,7 +25,6 @@ def from_settings(settings: Settings) -> Standing:
     attention = Attention(**settings.predictors.get(Attention.name, {}))
     return Standing(
         knn=Held(now=Knn(**settings.predictors.get(Knn.name, {})).given),
-        attention=Held(now=shipped()),
         price=Held(now=float(attention.parameters["price"])),
         auto=Held(now=FIRST),
     )
@@ -111,17 +109,6 @@ def adoptions(
     return rows
 
 
-def weights_of(adoption: Adoption) -> Weights:
-    """Read weights from their file.
-
-    Raises:
-        ValueError: they are of another version of the network.
-    """
-    if adoption.content is None:
-        raise UnusableWeightsError("There are no weights.")
-    return Weights.from_bytes(adoption.content)
-
-
 def method_of(adoption: Adoption) -> str:
     """Return the method that auto answers with.
 
@@ -135,7 +122,6 @@ def method_of(adoption: Adoption) -> str:
 
 READERS: dict[str, Callable[[Adoption], Any]] = {
     "knn": lambda adoption: msgspec.convert(adoption.parameters, KnnParameters),
-    "attention": weights_of,
     "price": lambda adoption: msgspec.convert(adoption.parameters, float, strict=False),
     "auto": method_of,
 }
@@ -143,7 +129,6 @@ READERS: dict[str, Callable[[Adoption], Any]] = {
 
 WRITERS: dict[str, Callable[[Any], tuple[Any, bytes | None]]] = {
     "knn": lambda content: (msgspec.to_builtins(content), None),
-    "attention": lambda content: (AttentionWeights.described(content), content.to_bytes()),
     "price": lambda content: (content, None),
     "auto": lambda content: (content, None),
 }

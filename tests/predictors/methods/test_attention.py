@@ -290,13 +290,14 @@ def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
         assert (rows == UNSEEN).sum() == 1 + 2 * STEPS  # the request, and the guess
 
 
-def test_other_weights_share_the_runs():
-    attention = told([run(10.0, 100.0)], only(the_request=50), price=0)
-    other = attention.reweighed(only(own_run=50))
+def test_another_price_shares_the_runs():
+    attention = told([run(10.0, 100.0)], only(own_run=50), price=0)
+    other = attention.repriced(1000)
     attention.observe(run(20.0, 100.0))
-    assert attention.predict(submission()).predicted_walltime == HOUR
-    assert other.predict(submission()).predicted_walltime == 130.0
+    assert (attention.price, other.price) == (0, 1000)
     assert other.predict(submission()).basis.jobs == 2
+    with pytest.raises(ValueError, match="price"):
+        attention.repriced(1001)
 
 
 def test_the_shipped_weights_name_the_logs_they_were_learned_from():
@@ -325,14 +326,7 @@ def test_of_a_job_of_an_unknown_user_nothing_is_shown():
     attention, job = told([run(10.0, 100.0)], only(by_hand=0.5)), submission(user=None)
     shown, values, context = attention.atoms(job)
     assert (shown.shape, values.shape, context.shape) == ((len(FEATURES), 0), (0,), (0,))
-    assert [len(each) for each in attention.by_hand(job)] == [0, 0]
     assert attention.estimates(job, np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
-
-
-def test_likeness_by_hand_is_told_whatever_share_it_has():
-    runs, likenesses = told([run(10.0, 100.0), run(20.0, 9e9)], only()).by_hand(submission())
-    assert runs.tolist() == [HOUR, 100.0]
-    assert likenesses[1] / likenesses[0] == pytest.approx(0.96)
 
 
 def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
@@ -361,14 +355,6 @@ def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
     assert len(set(threads)) == 2
     one, two = (each._recent.columns[0][:, : len(runs)] for each in (alone, attention))
     np.testing.assert_array_equal(one, two)
-
-
-def test_other_weights_may_have_a_price_of_their_own():
-    attention = told([run(10.0, 100.0)], only(), price=2)
-    assert attention.reweighed(only()).price == 2
-    assert attention.reweighed(only(), price=1000).price == 1000
-    with pytest.raises(ValueError, match="price"):
-        attention.reweighed(only(), price=1001)
 
 
 def test_of_a_request_below_a_second_nothing_that_is_said_is_longer():

@@ -9,9 +9,6 @@ import pytest
 from predictors.methods.attention_context import CONTEXT
 from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_network import (
-    add_gradient,
-    job_loss,
-    ranked_probability,
     weigh,
 )
 from predictors.methods.attention_weights import (
@@ -43,13 +40,6 @@ def weights_by_definition(features, context, layers):
     return exponential / exponential.sum()
 
 
-def loss_by_definition(values, weights, runtime):
-    """The energy form of the ranked probability score, without what no weights change."""
-    score = (weights * abs(values - runtime)).sum()
-    score -= (weights[:, None] * weights * abs(values[:, None] - values)).sum() / 2
-    return score - max(0, values.min() - runtime, runtime - values.max())
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_weights_are_what_the_definition_says(seed):
     random = np.random.default_rng(seed)
@@ -57,58 +47,6 @@ def test_weights_are_what_the_definition_says(seed):
     found = weigh(features, context, 9, layers)
     assert found == pytest.approx(weights_by_definition(features, context, layers), rel=1e-4)
     assert found.sum() == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("runtime", [5.0, 10.0, 333.0, 1000.0, 2000.0])
-def test_the_loss_is_the_ranked_probability_score(runtime):
-    random = np.random.default_rng(1)
-    _, values, _ = random_atoms(random)
-    weights = random.dirichlet(np.ones(9)).astype(np.float32)
-    found, _ = ranked_probability(values, weights, np.argsort(values), runtime)
-    assert found == pytest.approx(loss_by_definition(values, weights, runtime), rel=1e-4, abs=1e-3)
-
-
-def test_a_weight_moves_the_score_as_far_as_the_shares_below_the_next_values():
-    """Values of 0, 100 and 300 s weigh a quarter, a quarter and a half; the runtime is 200 s.
-
-    Below 100 s a quarter is off from none, up to 200 s a half; from there on a half is off from
-    all. The last weight moves nothing.
-    """
-    values, weights = np.array([300.0, 0.0, 100.0]), np.array([0.5, 0.25, 0.25], np.float32)
-    score, slope = ranked_probability(values, weights, np.argsort(values), 200.0)
-    assert score == pytest.approx(100 / 16 + 100 / 4 + 100 / 4)
-    of_second = 2 * 100 * 0.5 - 2 * 100 * 0.5
-    assert slope.tolist() == pytest.approx([0, 2 * 100 * 0.25 + of_second, of_second])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_gradient_is_that_of_finite_differences(seed):
-    """In double precision and by the definition; layers with all kinds of signs."""
-    random = np.random.default_rng(seed)
-    layers, (features, values, context) = random_layers(random), random_atoms(random)
-    runtime, request = 400.0, 900.0
-    gradient = tuple(np.zeros_like(each) for each in layers)
-    loss = add_gradient((features, values, context), (runtime, request), layers, gradient)
-    exact = [each.astype(np.float64) for each in layers]
-
-    def slow(changed):
-        weights = weights_by_definition(features, context, changed)
-        return loss_by_definition(values, weights, runtime) / request
-
-    assert loss == pytest.approx(slow(exact), rel=1e-4)
-    assert job_loss((features, values, context), runtime, layers) == pytest.approx(
-        loss * request, rel=1e-5
-    )
-    step = 1e-6
-    for each, slope in zip(exact, gradient, strict=True):
-        for place in list(np.ndindex(each.shape))[:: max(1, each.size // 12)]:
-            kept = each[place]
-            each[place] = kept + step
-            above = slow(exact)
-            each[place] = kept - step
-            below = slow(exact)
-            each[place] = kept
-            assert slope[place] == pytest.approx((above - below) / (2 * step), rel=2e-3, abs=2e-6)
 
 
 def test_a_file_of_weights_is_read_as_it_was_written():

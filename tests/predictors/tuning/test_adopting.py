@@ -21,7 +21,7 @@ def runs(first, last, good, bad, *, users=20, seed=1):
             good: np.full(3, runtime + abs(random.normal(60, 10))),
             bad: np.full(3, runtime + abs(random.normal(3600, 600))),
         }
-        yield Noted(f"u{number % users}", runtime, float(number), None, said)
+        yield Noted(f"u{number % users}", runtime, float(number), said)
 
 
 def best():
@@ -58,7 +58,7 @@ def after_adoption(seconds_worse):
     for number in range(500, 700):
         said = {name: 600.0 + random.uniform(0, 1000, 3) for name in ("attention", "least-cost")}
         said["attention"] += seconds_worse
-        since.append(Noted(f"u{number % 20}", 600.0, float(number), None, said))
+        since.append(Noted(f"u{number % 20}", 600.0, float(number), said))
     return settle(best(), held, [], since)
 
 
@@ -113,7 +113,7 @@ def test_two_methods_that_are_alike_are_not_exchanged():
     def alike(first, last):
         for number in range(first, last):
             said = {name: np.full(3, random.uniform(60, 3600)) for name in "ab"}
-            yield Noted(f"u{number % 20}", random.uniform(60, 3600), float(number), None, said)
+            yield Noted(f"u{number % 20}", random.uniform(60, 3600), float(number), said)
 
     changes = [
         settle(
@@ -130,7 +130,7 @@ def priced(first, last, seed=2):
     for number in range(first, last):
         runtime = random.uniform(0, 1000)
         said = {"attention": np.array([500.0, 800.0, 950.0])}
-        yield Noted(f"u{number % 50}", runtime, float(number), None, said)
+        yield Noted(f"u{number % 50}", runtime, float(number), said)
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(0.5, 0.0), (0.2, 1.0), (0.05, 4.0), (0.01, 4.0)])

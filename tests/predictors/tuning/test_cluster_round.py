@@ -5,22 +5,15 @@ import pytest
 from msgspec.structs import replace
 
 from predictors.jobs import Completion, Submission
-from predictors.methods.attention_context import CONTEXT
-from predictors.methods.attention_features import FEATURES
-from predictors.methods.attention_weights import NOTHING_LEARNED, Weights, zeros
 from predictors.methods.knn import KnnParameters
-from predictors.tuning import cluster_round, subjects
+from predictors.tuning import cluster_round
 from predictors.tuning.adopting import Held
 from predictors.tuning.cluster_round import PRICES, Standing, hold, of_the_others
-from predictors.tuning.fine_tuning import Case
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 from predictors.tuning.stretch import Noted, Stretch, stretch_of
 
-MARK = FEATURES.index("scaled")
-NO_RUNS = (np.empty(0), np.empty(0))
 STANDING = Standing(
     knn=Held(now=KnnParameters(template=(), history=100, neighbours=1, beta=0.0)),
-    attention=Held(now=NOTHING_LEARNED),
     price=Held(now=1.0),
     auto=Held(now="least-cost"),
 )
@@ -49,35 +42,34 @@ def held(plan, standing=STANDING, runs=None, **told):
     return hold(log() if runs is None else runs, standing, plan, **told)
 
 
-def stretch_of_runs(said, prices, count=400, cases=None):
+def stretch_of_runs(said, prices, count=400):
     """``count`` runs that took 1000 s in the mean, half of them 500; ``said`` by their runtime."""
     stretch = Stretch(count, prices)
     for place in range(count):
         runtime = (500.0, 1500.0)[place // 2 % 2]
-        case = cases[place] if cases else None
-        stretch._noted.append(Noted(f"u{place % 20}", runtime, float(place), case, said(runtime)))
+        stretch._noted.append(Noted(f"u{place % 20}", runtime, float(place), said(runtime)))
     return stretch
 
 
-def test_the_order_is_weights_then_price_then_method():
+def test_the_order_is_price_then_method():
     everything = TuningPlan(underestimation_rate=0.2)
     stretch = stretch_of_runs(
         lambda runtime: dict.fromkeys(("attention", "least-cost"), np.full(3, runtime)),
         (0.0, 1.0, 4.0),
     )
-    changes, standing = of_the_others(stretch, STANDING, everything, lambda: None)
-    assert [change.subject for change in changes] == ["attention", "price", "auto"]
-    assert [change.action for change in changes] == ["kept"] * 3
+    changes, standing = of_the_others(stretch, STANDING, everything)
+    assert [change.subject for change in changes] == ["price", "auto"]
+    assert [change.action for change in changes] == ["kept"] * 2
     assert standing == STANDING
 
 
-@pytest.mark.parametrize("subject", ["attention", "auto"])
+@pytest.mark.parametrize("subject", ["price", "auto"])
 def test_what_is_no_subject_is_left_alone(subject):
     stretch = stretch_of_runs(
         lambda runtime: {"attention": np.array([runtime]), "least-cost": np.array([9e3])}, (1.0,)
     )
     only = TuningPlan(subjects=(subject,), underestimation_rate=0.2)
-    changes, _ = of_the_others(stretch, STANDING, only, lambda: None)
+    changes, _ = of_the_others(stretch, STANDING, only)
     assert [change.subject for change in changes] == [subject]
 
 
@@ -94,12 +86,12 @@ def test_the_method_is_chosen_by_what_it_says_at_the_price_in_force():
 
     stretch = stretch_of_runs(said, (0.0, 1.0, 4.0))
     only = TuningPlan(subjects=("auto",), test=100)
-    (change,), standing = of_the_others(stretch, STANDING, only, lambda: None)
+    (change,), standing = of_the_others(stretch, STANDING, only)
     assert (change.action, change.verdict.cases) == ("adopted", 100)
     assert standing.auto == Held(now="attention", before="least-cost", since=399.0)
     assert replace(standing, auto=STANDING.auto) == STANDING
     other = replace(STANDING, price=Held(now=4.0))
-    (change,), standing = of_the_others(stretch, other, only, lambda: None)
+    (change,), standing = of_the_others(stretch, other, only)
     assert (change.action, standing) == ("kept", other)
 
 
@@ -117,63 +109,13 @@ def test_a_price_is_sought_for_the_method_that_answers_and_counts_at_once_for_th
 
     stretch = stretch_of_runs(said, (0.0, 1.0, 4.0))
     rare = TuningPlan(subjects=("price", "auto"), underestimation_rate=0.001, test=100)
-    changes, standing = of_the_others(stretch, STANDING, rare, lambda: None)
+    changes, standing = of_the_others(stretch, STANDING, rare)
     assert [(change.subject, change.action) for change in changes] == [
         ("price", "adopted"),
         ("auto", "adopted"),
     ]
     assert standing.price.now == pytest.approx(4.0, abs=0.02)
     assert (standing.price.before, standing.auto.now) == (1.0, "attention")
-
-
-def marked(count=700):
-    """Cases with two values: the one that bears the mark is right."""
-    random, found = np.random.default_rng(7), []
-    for place in range(count):
-        runtime = (500.0, 1500.0)[place // 2 % 2]
-        features = np.zeros((len(FEATURES), 2), np.float32)
-        features[MARK, int(runtime == 1500.0)] = 1
-        context = random.normal(0, 0.3, len(CONTEXT)).astype(np.float32)
-        values = np.array([500.0, 1500.0])
-        found.append(Case(features, values, context, NO_RUNS, runtime, 3600.0, f"u{place % 20}"))
-    return found
-
-
-def test_after_new_weights_the_method_is_chosen_by_what_they_say(monkeypatch):
-    """Attention had said 9000 s; with weights that know the mark it is right."""
-    layers = zeros(1, 1)
-    layers[6][MARK] = 50
-    knowing, shown = Weights(layers=layers, origin={}), []
-
-    def adapt(now, cases, plan, alive):
-        assert now is NOTHING_LEARNED
-        assert len(cases) == 600
-        del plan
-        alive()
-        return knowing
-
-    monkeypatch.setattr(subjects, "adapt", adapt)
-    stretch = stretch_of_runs(
-        lambda _: {"attention": np.array([9e3]), "least-cost": np.array([1e3])},
-        (1.0,),
-        700,
-        marked(),
-    )
-    plan = TuningPlan(test=100)
-    changes, standing = of_the_others(stretch, STANDING, plan, lambda: shown.append(1))
-    assert [(change.subject, change.action) for change in changes] == [
-        ("attention", "adopted"),
-        ("auto", "adopted"),
-    ]
-    assert (standing.attention.now, standing.auto.now) == (knowing, "attention")
-    assert standing.attention.before is NOTHING_LEARNED
-    assert shown == [1]
-    assert [change.verdict.cases for change in changes] == [100, 100]
-
-    monkeypatch.setattr(subjects, "adapt", lambda now, *_: now)
-    changes, standing = of_the_others(stretch, STANDING, plan, lambda: None)
-    assert [change.action for change in changes] == ["kept", "kept"]
-    assert standing == STANDING
 
 
 @pytest.fixture
@@ -240,7 +182,4 @@ def test_too_few_runs_are_refused_before_anything_is_done():
 
 
 def test_everything_can_be_proposed_in_one_round():
-    alive = []
-    done = held(SMALL, alive=lambda: alive.append(1))
-    assert [change.subject for change in done.changes] == ["knn", "attention", "auto"]
-    assert len(alive) == 4
+    assert [change.subject for change in held(SMALL).changes] == ["knn", "auto"]

@@ -289,7 +289,7 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
     changes = [
         {"subject": "auto", "action": "adopted", "before": "attention", "after": "least-cost",
          "verdict": won, "review": None},
-        {"subject": "attention", "action": "dropped", "before": "3f2a", "after": "as shipped",
+        {"subject": "knn", "action": "dropped", "before": "3f2a", "after": "4b",
          "verdict": won, "review": lost},
         {"subject": "price", "action": "kept", "before": 1.0, "after": None,
          "verdict": None, "review": None},
@@ -300,7 +300,7 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
     told = "\n".join(rows)
     assert "1 round, 1 of which found what won" in told
     assert "who answers for auto|adopted|+3.1% ± 0.8% on 2,000 runs|attention|least-cost" in told
-    assert "weights of attention|dropped|-5.0% on 900 runs|3f2a|as shipped" in told
+    assert "parameters of knn|dropped|-5.0% on 900 runs|3f2a|4b" in told
     assert "price of an underestimate|kept|-|1|-" in told
 
 

@@ -5,15 +5,12 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
 from asgi_client import NOW, run_of
 
-from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.knn import KnnParameters
-from service.store import Adoption
 from service.worker.processes import give_way
 from service.worker.tuning import keeper
 
@@ -155,43 +152,6 @@ def test_two_workers_asked_at_once_run_one_round_and_both_use_it(start_on_either
     for service in services:
         service.wait_until(lambda service=service: parameters(service) == done["best"])
     assert len(services[0].get("/v1/tunings").json()["tunings"]) == 1
-
-
-def test_two_workers_on_postgresql_use_what_a_round_adopted_and_no_more_what_it_dropped(
-    serve, postgres_url
-):
-    """An earlier round is made to have adopted weights that turn every likeness round."""
-    start = partial(starter(serve, postgres_url), tuning_plan=EVERYTHING)
-    before = start()
-    before.complete(*history(0, JOBS, by_application))
-    layers = shipped().layers
-    spoiled = Weights(layers=(*layers[:5], -layers[5], -layers[6]), origin={})
-    tunings = before.worker.store.tunings
-    earlier = Adoption(
-        subject="attention", parameters={}, content=spoiled.to_bytes(), made_until=NOW
-    )
-    with tunings.lock():
-        asked = tunings.ask("default", before.worker.tuning.plan, "command", 1.0)
-        tunings.finish(asked, {}, [earlier], 3.0)
-    services = [start(), start()]
-    for service in services:
-        service.wait_until(lambda service=service: same(attention(service).weights, spoiled))
-
-    done = finished(services[1], services[0].post("/v1/tunings", {}).json())
-    changes = {change["subject"]: change for change in done["changes"]}
-    assert changes["knn"]["action"] == "adopted"
-    assert changes["knn"]["verdict"]["gain"] > 0.1
-    assert changes["attention"]["action"] == "dropped"
-    assert changes["attention"]["review"]["gain"] < -0.1
-    assert changes["attention"]["review"]["jobs"] > 100
-    for service in [*services, start()]:
-        service.wait_until(lambda service=service: same(attention(service).weights, shipped()))
-        service.wait_until(lambda service=service: parameters(service) == done["best"])
-        known = {"user": "ada", "submit_time": NOW + 600.0 * JOBS + 1, "application": "b"}
-        answer = service.predict(**known, method="auto")
-        assert answer["method"] == in_force(changes["auto"])
-        assert answer["predicted_walltime"] == pytest.approx(900, abs=60)
-        assert service.get("/v1/tunings").json()["tunings"][0] == done
 
 
 def in_force(change):

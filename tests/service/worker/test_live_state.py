@@ -10,7 +10,6 @@ from predictors.jobs import LATEST_TIME
 from predictors.memory.columns import LEVEL
 from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import NOTHING_LEARNED, shipped
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adopting import Held
 from predictors.tuning.cluster_round import ClusterRound, Standing
@@ -26,7 +25,6 @@ def standing(**adopted) -> Standing:
     """What is in force: what the settings say, but for what was adopted."""
     usual = {
         "knn": Held(now=KnnParameters()),
-        "attention": Held(now=shipped()),
         "price": Held(now=1.0),
         "auto": Held(now="attention"),
     }
@@ -66,14 +64,12 @@ def test_parameters_of_knn_that_do_not_fit_keep_nothing_else_from_being_in_force
     too_long = Held(now=KnnParameters(history=50_000))
     adopted = standing(
         knn=too_long,
-        attention=Held(now=NOTHING_LEARNED),
         price=Held(now=3.0),
         auto=Held(now="least-cost"),
     )
     for _ in range(3):  # as a worker looks once a second
         live.retune({CLUSTER: adopted})
     state = live.of(CLUSTER)
-    assert state.predictors["attention"].weights is NOTHING_LEARNED
     assert prices(live) == [3.0, 3.0]
     assert state.resolved("auto") == "least-cost"
     assert state.predictors["knn"].given == KnnParameters()
@@ -82,10 +78,10 @@ def test_parameters_of_knn_that_do_not_fit_keep_nothing_else_from_being_in_force
 
 def test_after_a_start_all_is_ranked_by_what_is_in_force():
     runs = [a_run(str(n), start=1000.0 * n, runtime=60.0 + n * n % 977) for n in range(400)]
-    state, alone = LiveState(Settings(), Metrics()), Attention(weights=NOTHING_LEARNED)
+    state, alone = LiveState(Settings(), Metrics()), Attention(price=3.0)
     for run in runs:
         alone.observe(run)
-    state.remember(runs, (), {CLUSTER: standing(attention=Held(now=NOTHING_LEARNED))})
+    state.remember(runs, (), {CLUSTER: standing(price=Held(now=3.0))})
     state.settle()
     cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
     for name in ("least-cost", "attention"):

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention
-from predictors.methods.attention_network import add_gradient
-from predictors.methods.attention_weights import Weights, shapes_of
+from predictors.methods.attention_weights import Weights
 from simulator.learning.examples import Examples, examples_of, together
 from simulator.learning.logs import read_log
 from simulator.learning.training import LearningUnavailableError, Recipe, learn, steps_of
@@ -111,37 +110,6 @@ def test_without_pytorch_learning_says_what_to_install(monkeypatch):
 
 def needs_torch():
     return pytest.importorskip("torch", reason="PyTorch (the extra learning) is not installed")
-
-
-def test_pytorch_and_the_compiled_code_have_the_same_loss_and_gradient():
-    torch = needs_torch()
-    from simulator.learning.training import Network, loss  # noqa: PLC0415
-
-    random = np.random.default_rng(0)
-    layers = tuple(random.normal(0, 0.3, shape).astype(np.float32) for shape in shapes_of(6, 5))
-    runs = log(60)
-    attention = Attention(weights=Weights(layers=layers, origin={}))
-    for run in runs[:50]:
-        attention.observe(run)
-    last = runs[55]
-    features, values, context = attention.atoms(last.submission)
-    gradient = tuple(np.zeros_like(each) for each in layers)
-    request = last.submission.requested_walltime
-    compiled = add_gradient(
-        (features, values, context), (min(last.runtime, request), request), layers, gradient
-    )
-    from simulator.learning.examples import note  # noqa: PLC0415
-
-    examples = Examples.room(1)
-    examples.units[:] = request
-    assert note(examples, 0, attention, last)
-    tensors = [torch.tensor(each, requires_grad=True) for each in layers]
-    batch = {name: torch.from_numpy(getattr(examples, name)) for name in Examples.__slots__}
-    found = loss(Network(tensors), batch)
-    found.backward()
-    assert found.item() == pytest.approx(compiled, rel=1e-2)  # examples are in half precision
-    for tensor, slope in zip(tensors, gradient, strict=True):
-        assert tensor.grad.numpy() == pytest.approx(slope, rel=0.05, abs=2e-4)
 
 
 def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
