@@ -35,7 +35,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
         error: the standard error of the gain; None where it cannot be known.
         wins: the gain is above what counts as one, and above its noise.
         loses: it is below zero, half as far: that is enough to take back what was adopted.
-        cost: what answers gain in cost, where that counts beside the gain; else None.
     """
 
     cases: int
@@ -43,7 +42,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     error: float | None
     wins: bool
     loses: bool
-    cost: float | None = None
 
 
 NO_CASES = Verdict(cases=0, gain=0.0, error=None, wins=False, loses=False)

@@ -243,10 +243,6 @@ class VerdictAnswer:
     jobs: int
     gain: Annotated[float, Field(description="Relative, of the mean cost; less than 0: a loss.")]
     error: Annotated[float | None, Field(description="Its standard error, where there is one.")]
-    cost: Annotated[
-        float | None,
-        Field(description="Of weights: what answers gain in cost, which must be a gain too."),
-    ]
 
 
 @dataclass(slots=True)

@@ -111,7 +111,6 @@ def verdict_of(verdict: dict[str, Any] | None) -> VerdictAnswer | None:
         jobs=verdict["cases"],
         gain=verdict["gain"],
         error=verdict["error"],
-        cost=verdict.get("cost"),
     )
 
 

@@ -94,18 +94,14 @@ def adoptions(
             ended since, and what was adopted would never be looked at again.
     """
     rows = []
-    for subject, write in WRITERS.items():
+    for subject in READERS:
         chosen: Held[Any] = getattr(found.standing, subject)
         if chosen is getattr(before, subject):
             continue
         until = None if chosen.since == -inf else min(chosen.since, now)
-        if chosen.now == getattr(defaults, subject).now:
-            rows.append(Adoption(subject=subject, parameters=None, made_until=until))
-        else:
-            parameters, content = write(chosen.now)
-            rows.append(
-                Adoption(subject=subject, parameters=parameters, content=content, made_until=until)
-            )
+        is_default = chosen.now == getattr(defaults, subject).now
+        parameters = None if is_default else msgspec.to_builtins(chosen.now)
+        rows.append(Adoption(subject=subject, parameters=parameters, made_until=until))
     return rows
 
 
@@ -126,10 +122,3 @@ READERS: dict[str, Callable[[Adoption], Any]] = {
     "auto": method_of,
 }
 """Each subject's content from what is stored; a ValueError says that it is none."""
-
-WRITERS: dict[str, Callable[[Any], tuple[Any, bytes | None]]] = {
-    "knn": lambda content: (msgspec.to_builtins(content), None),
-    "price": lambda content: (content, None),
-    "auto": lambda content: (content, None),
-}
-"""JSON and bytes of each subject's content."""
