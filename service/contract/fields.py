@@ -59,6 +59,10 @@ class Whole:
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
+LIVE_POLICIES = ("fcfs", "easy", "easy-sjbf", "conservative")
+"""The policies that a live queue may be played under: not all that the simulator has."""
+
+
 @dataclass(frozen=True)
 class OneOf:
     """One of ``names``, which the documentation and the error for any other name list."""

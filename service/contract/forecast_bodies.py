@@ -9,6 +9,7 @@ from predictors.jobs import DEFAULT_CLUSTER, MOST_MEMORY, Submission
 from service.contract.bodies import RequestBody, SubmissionBody
 from service.contract.characterisation_bodies import CpuShare, ExecutionTime
 from service.contract.fields import (
+    LIVE_POLICIES,
     Complaint,
     Duration,
     JobId,
@@ -22,7 +23,6 @@ from service.contract.fields import (
 )
 from service.contract.fields import Method as MethodName
 from simulator.engine.corrections import CORRECTION_NUMBERS
-from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
@@ -33,7 +33,7 @@ from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 MOST_SAMPLES = 200
 
 
-Policy = Annotated[str, OneOf((*POLICIES, *SHARED_POLICIES))]
+Policy = Annotated[str, OneOf((*LIVE_POLICIES, "fcfs-pinned", *SHARED_POLICIES))]
 Order = Annotated[str, OneOf(tuple(ORDERS))]
 Compression = Annotated[str, OneOf(tuple(COMPRESSIONS))]
 Pinned = Annotated[str, OneOf(tuple(PINNED))]

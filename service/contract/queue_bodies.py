@@ -8,6 +8,7 @@ from pydantic import FailFast, Field
 from predictors.jobs import Submission
 from service.contract.bodies import RequestBody
 from service.contract.fields import (
+    LIVE_POLICIES,
     JobId,
     Kibibytes,
     Method,
@@ -21,13 +22,12 @@ from service.contract.fields import (
 )
 from service.contract.forecast_bodies import Order
 from service.queues.snapshot import JobState, LiveJob, Pool, Rules
-from simulator.engine.policies import POLICIES
 
 MOST_POOLS = 1000
 MOST_VARIANTS = 8
 MOST_JOBS_SHOWN = 100_000
 
-DedicatedPolicy = Annotated[str, OneOf(tuple(name for name in POLICIES if name != "fcfs-pinned"))]
+DedicatedPolicy = Annotated[str, OneOf(LIVE_POLICIES)]
 
 
 class UnsubmittedJobBody(RequestBody):

@@ -17,8 +17,10 @@ from service.contract.bodies import (
     PredictionRequest,
 )
 from service.contract.decoding import msgspec_first, struct_of
+from service.contract.fields import LIVE_POLICIES
 from service.contract.queue_bodies import QueueBody
 from service.errors import InvalidFieldError
+from simulator.engine.policies import POLICIES
 
 by_msgspec = msgspec_first(CompletionBatch)
 decode = msgspec.json.Decoder(struct_of(CompletionBatch)).decode
@@ -122,3 +124,7 @@ def test_a_word_that_is_none_of_those_allowed_is_refused_on_both_ways(field):
         msgspec_first(QueueBody)(json.dumps(body).encode())
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.Decoder(struct_of(QueueBody)).decode(json.dumps(body).encode())
+
+
+def test_the_policies_of_live_queues_are_policies_of_the_simulator():
+    assert set(LIVE_POLICIES) <= set(POLICIES)
