@@ -27,6 +27,7 @@ from predictors.measures import mean_absolute_error, underestimation_rate
 from predictors.memory.job_table import features_of
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import genetic
+from predictors.tuning.adopting import Held
 from predictors.tuning.batch import Batch, batch_of
 from predictors.tuning.genetic import GENES, decode
 from predictors.tuning.objective import Errors
@@ -141,8 +142,8 @@ def measure(name: str, completions: list[Completion]) -> bool:
         plan = TuningPlan(
             history=HISTORY, training=TRAINING, test=TEST, penalty=PENALTY, search=search
         )
-        tune(completions, KnnParameters(), plan)
-        seconds, done = timed(partial(tune, completions, KnnParameters(), plan))
+        tune(completions, Held(now=KnnParameters()), plan)
+        seconds, (done, _, _) = timed(partial(tune, completions, Held(now=KnnParameters()), plan))
         straightforward = each * done.evaluations
         ratio = straightforward / seconds
         good &= seconds <= MOST_SECONDS and ratio >= LEAST_RATIO

@@ -11,10 +11,21 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
-from predictors.tuning.stretch import Noted
 from predictors.tuning.verdict import Verdict
 
 Content = TypeVar("Content")
+
+
+class Ended(Protocol):
+    """A run that has ended."""
+
+    @property
+    def end(self) -> float:
+        """Unix seconds."""
+        ...
+
+
+Run_contra = TypeVar("Run_contra", bound=Ended, contravariant=True)
 Action = Literal["adopted", "kept", "dropped"]
 
 
@@ -53,7 +64,7 @@ class Change(Struct, frozen=True, kw_only=True):
     review: Verdict | None = None
 
 
-class Subject(Protocol[Content]):
+class Subject(Protocol[Content, Run_contra]):
     """One thing that is learned of a cluster."""
 
     @property
@@ -61,11 +72,11 @@ class Subject(Protocol[Content]):
         """What it is called."""
         ...
 
-    def propose(self, now: Content, older: Sequence[Noted]) -> Content | None:
+    def propose(self, now: Content, older: Sequence[Run_contra]) -> Content | None:
         """Make something that may be better than what is in force; None: nothing is."""
         ...
 
-    def judge(self, old: Content, new: Content, later: Sequence[Noted]) -> Verdict:
+    def judge(self, old: Content, new: Content, later: Sequence[Run_contra]) -> Verdict:
         """What the new one gains over the old one."""
         ...
 
@@ -75,10 +86,10 @@ class Subject(Protocol[Content]):
 
 
 def settle(
-    subject: Subject[Content],
+    subject: Subject[Content, Run_contra],
     held: Held[Content],
-    older: Sequence[Noted],
-    later: Sequence[Noted],
+    older: Sequence[Run_contra],
+    later: Sequence[Run_contra],
 ) -> tuple[Change, Held[Content]]:
     """Drop what has lost, else adopt a proposal that wins; answers what is in force then.
 
@@ -108,7 +119,7 @@ def settle(
 
 
 def _change(  # noqa: PLR0913 - all that is said of a change
-    subject: Subject[Content],
+    subject: Subject[Content, Run_contra],
     action: Action,
     held: Held[Content],
     after: Content | None,

@@ -78,8 +78,9 @@ def hold(
     plan.check(len(completions))
     knn, changes = None, []
     if "knn" in plan.subjects:
-        knn, standing = of_knn(completions, standing, plan, report)
-        changes.append(knn.change)
+        knn, change, of_knn = tune(completions, standing.knn, plan, report)
+        standing = replace(standing, knn=of_knn)
+        changes.append(change)
     if set(plan.subjects) - {"knn"}:
         attention = Attention(price=standing.price.now)
         newest = completions[-plan.jobs :]
@@ -89,22 +90,6 @@ def hold(
         more, standing = of_the_others(stretch, standing, plan)
         changes += more
     return ClusterRound(knn=knn, changes=changes, standing=standing)
-
-
-def of_knn(
-    completions: Sequence[Completion], standing: Standing, plan: TuningPlan, report: ProgressReport
-) -> tuple[Round, Standing]:
-    """The parameters of knn."""
-    held = standing.knn
-    replaced = None if held.before is None else (held.before, held.since)
-    found = tune(completions, held.now, plan, report, replaced=replaced)
-    if found.dropped:
-        return found, replace(standing, knn=Held(now=found.parameters))
-    if found.adopted:
-        newest = max(run.end_time for run in completions)
-        now = Held(now=found.parameters, before=held.now, since=newest)
-        return found, replace(standing, knn=now)
-    return found, standing
 
 
 def of_the_others(

@@ -1,7 +1,7 @@
 """One round of tuning searches on training jobs and decides on test jobs unknown to the search."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, structs, to_builtins
@@ -9,7 +9,7 @@ from msgspec import Struct, structs, to_builtins
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.knn import LONGEST_HISTORY, Knn, KnnParameters
-from predictors.tuning.adopting import Action, Change
+from predictors.tuning.adopting import Change, Held, settle
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch, batch_of
 from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import genetic
@@ -34,7 +34,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """The result of a round of tuning.
+    """The result of a round of tuning knn.
 
     Attributes:
         before: the parameters that were in force.
@@ -60,78 +60,133 @@ class Round(Struct, frozen=True, kw_only=True):
     training_jobs: int
     test_jobs: int
 
-    @property
-    def parameters(self) -> KnnParameters:
-        """The parameters to be in force after the round."""
-        changed = self.adopted or self.dropped
-        return self.after.parameters if changed else self.before.parameters
 
-    @property
-    def change(self) -> Change:
-        """The same as of anything else that is learned."""
-        action: Action = "adopted" if self.adopted else "dropped" if self.dropped else "kept"
-        return Change(
-            subject=Knn.name,
-            action=action,
-            before=to_builtins(self.before.parameters),
-            after=to_builtins(self.after.parameters),
-            verdict=self.verdict,
-            review=self.review,
+class EndedJob(NamedTuple):
+    """A job of a round: its place among the test jobs, negative before them, and its end."""
+
+    place: int
+    end: float
+
+
+class Parameters:
+    """Proposes and judges parameters of knn.
+
+    Args:
+        jobs_of: the training and test jobs, with the neighbours that parameters compare.
+        plan: says what is better.
+        search: proposes on training jobs.
+
+    Attributes:
+        found: by the search; None before it.
+    """
+
+    name = Knn.name
+
+    def __init__(
+        self,
+        jobs_of: Callable[[KnnParameters], "Divided"],
+        plan: TuningPlan,
+        search: Callable[[Batch], Found],
+    ) -> None:
+        self.found: Found | None = None
+        self._jobs_of = jobs_of
+        self._plan = plan
+        self._search = search
+
+    def propose(self, now: KnnParameters, older: Sequence[EndedJob]) -> KnnParameters:  # noqa: ARG002
+        """Return the best parameters that the search finds on the training jobs."""
+        self.found = self._search(self._jobs_of(self._plan.unsearched(now)).training)
+        return self.found.parameters
+
+    def judge(self, old: KnnParameters, new: KnnParameters, later: Sequence[EndedJob]) -> Verdict:
+        """Return the gain of ``new`` over ``old`` on those of the jobs that are test jobs.
+
+        The cost of the product of error and rate must fall, too.
+        """
+        places = np.array([job.place for job in later if job.place >= 0], dtype=np.int64)
+        if not len(places):
+            return NO_CASES
+        before, after = (self._jobs_of(each).test.select(places) for each in (old, new))
+        users = after.users.tolist()
+        verdict = verdict_of(
+            gains((before, old), (after, new), self._plan), users, self._plan.demand
+        )
+        costs = (
+            batch.errors(parameters).cost(self._plan.penalty, self._plan.fitness)
+            for batch, parameters in ((before, old), (after, new))
+        )
+        cost, cost_now = costs
+        is_enough = verdict.wins or not self._plan.errors
+        return structs.replace(verdict, wins=cost_now < cost and is_enough)
+
+    @staticmethod
+    def described(content: KnnParameters) -> dict[str, Any]:
+        """Return the parameters as JSON."""
+        described: dict[str, Any] = to_builtins(content)
+        return described
+
+    def jobs(self, parameters: KnnParameters) -> tuple[list[EndedJob], list[EndedJob]]:
+        """Return the training and the test jobs."""
+        training, test = self._jobs_of(parameters)
+        first = -len(training)
+        older = [EndedJob(first + place, end) for place, end in enumerate(training.ends.tolist())]
+        return older, [EndedJob(place, end) for place, end in enumerate(test.ends.tolist())]
+
+    def round(self, change: Change, before: Held[KnnParameters]) -> Round:
+        """Return what a round did, with the errors of the parameters before and after."""
+        dropped = change.action == "dropped"
+        proposed = before.now if self.found is None else self.found.parameters
+        after = before.before if dropped and before.before is not None else proposed
+        old, new = self._jobs_of(before.now), self._jobs_of(after)
+        return Round(
+            before=old.trial(before.now),
+            after=new.trial(after),
+            adopted=change.action == "adopted",
+            dropped=dropped,
+            verdict=change.verdict,
+            review=change.review,
+            costs=self.found.costs if self.found else (),
+            evaluations=self.found.evaluations if self.found else 0,
+            training_jobs=len(new.training),
+            test_jobs=len(new.test),
         )
 
 
 def tune(
     completions: Sequence[Completion],
-    in_force: KnnParameters,
+    held: Held[KnnParameters],
     plan: TuningPlan,
     report: ProgressReport = untold,
-    *,
-    replaced: tuple[KnnParameters, float] | None = None,
-) -> Round:
+) -> tuple[Round, Change, Held[KnnParameters]]:
     """Drop the parameters in force if they have lost, else search for better ones.
 
     Args:
         completions: completions of one cluster, in the order of their observation.
-        in_force: the present parameters, which a better set has to beat.
+        held: the present parameters, which a better set has to beat, and those they replaced.
         plan: the jobs to look at, and the search.
         report: called with the progress.
-        replaced: what the parameters in force have replaced, and when the last of the jobs ended
-            that they were adopted on; None where that is not to be judged.
+
+    Returns:
+        What the round did, in detail and as a change, and what is in force now.
 
     Raises:
         TooShortHistoryError: there are too few completions.
     """
     ordered = sorted(completions, key=lambda completion: completion.end_time)[-plan.jobs :]
-    searched = plan.unsearched(in_force)
-    after = divided(ordered, plan, in_force, searched)
-    # Parameters that compare features otherwise have other neighbours.
-    same = searched.metric == in_force.metric
-    before = after if same else divided(ordered, plan, in_force, in_force)
-    review = None
-    if replaced is not None:
-        other, since = replaced
-        same = other.metric == in_force.metric
-        back = before if same else divided(ordered, plan, other, other)
-        review = reviewed((back, other), (before, in_force), since, plan)
-        if review.loses:
-            return lost(before.trial(in_force), back.trial(other), review, before)
-    found = SEARCHES[plan.search](after.training, plan, report=report)
-    return structs.replace(judge(found, before, after, in_force, plan), review=review)
+    known: dict[Any, Divided] = {}
 
+    def jobs_of(parameters: KnnParameters) -> Divided:
+        """Parameters that compare features otherwise have other neighbours."""
+        if parameters.metric not in known:
+            known[parameters.metric] = divided(ordered, plan, held.now, parameters)
+        return known[parameters.metric]
 
-def lost(old: Trial, back: Trial, review: Verdict, jobs: "Divided") -> Round:
-    """A round that drops what an earlier one had adopted, and searches for nothing."""
-    return Round(
-        before=old,
-        after=back,
-        adopted=False,
-        dropped=True,
-        review=review,
-        costs=(),
-        evaluations=0,
-        training_jobs=len(jobs.training),
-        test_jobs=len(jobs.test),
-    )
+    def search(training: Batch) -> Found:
+        return SEARCHES[plan.search](training, plan, report=report)
+
+    parameters = Parameters(jobs_of, plan, search)
+    change, after = settle(parameters, held, *parameters.jobs(held.now))
+    return parameters.round(change, held), change, after
 
 
 class Divided(NamedTuple):
@@ -166,56 +221,6 @@ def divided(
     )
     size = test_from - training_from
     return Divided(batch.select(slice(0, size)), batch.select(slice(size, None)))
-
-
-def judge(
-    found: Found, before: Divided, after: Divided, in_force: KnnParameters, plan: TuningPlan
-) -> Round:
-    """Adopt what a search on the training jobs found, if it wins on the test jobs.
-
-    Args:
-        found: by the search.
-        before: the jobs as the parameters in force compare them.
-        after: the same jobs as the plan compares them.
-        in_force: the parameters that have to be beaten.
-        plan: says what is better.
-    """
-    old, new = before.trial(in_force), after.trial(found.parameters)
-
-    def cost(trial: Trial) -> float:
-        return trial.test.cost(plan.penalty, plan.fitness)
-
-    verdict = verdict_of(
-        gains((before.test, in_force), (after.test, found.parameters), plan),
-        after.test.users.tolist(),
-        plan.demand,
-    )
-    return Round(
-        before=old,
-        after=new,
-        adopted=cost(new) < cost(old) and (verdict.wins or not plan.errors),
-        verdict=verdict,
-        costs=found.costs,
-        evaluations=found.evaluations,
-        training_jobs=len(after.training),
-        test_jobs=len(after.test),
-    )
-
-
-def reviewed(
-    old: tuple[Divided, KnnParameters],
-    new: tuple[Divided, KnnParameters],
-    since: float,
-    plan: TuningPlan,
-) -> Verdict:
-    """What parameters gained over those they replaced, on test jobs that ended after ``since``."""
-    later = np.flatnonzero(new[0].test.ends > since)
-    if not len(later):
-        return NO_CASES
-    before, after = old[0].test.select(later), new[0].test.select(later)
-    return verdict_of(
-        gains((before, old[1]), (after, new[1]), plan), after.users.tolist(), plan.demand
-    )
 
 
 def gains(

@@ -64,11 +64,12 @@ def compile_attention_and_rounds() -> None:
 def compile_tuning() -> None:
     """Play a small round on made-up runs, by the search of ladders: the other is not compiled."""
     from predictors.methods.knn import KnnParameters
+    from predictors.tuning.adopting import Held
     from predictors.tuning.plan import TuningPlan
     from predictors.tuning.round import tune
 
     plan = TuningPlan(history=100, training=100, test=100, search="exhaustive")
-    tune(made_up_runs(), KnnParameters(), plan)
+    tune(made_up_runs(), Held(now=KnnParameters()), plan)
 
 
 def made_up_runs() -> "list[Completion]":

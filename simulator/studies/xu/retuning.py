@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -9,10 +10,11 @@ from numpy.typing import NDArray
 
 from predictors.jobs import Completion
 from predictors.methods.knn import KnnParameters
+from predictors.tuning.adopting import Held, settle
 from predictors.tuning.batch import Batch, batch_of
 from predictors.tuning.exhaustive import Survey, exhaustive, survey
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import SEARCHES, Divided, judge
+from predictors.tuning.round import SEARCHES, Divided, Parameters
 from predictors.tuning.search import Found
 
 Seconds = NDArray[np.float64]
@@ -95,11 +97,12 @@ class Retuning:
             if last_round is not None and ended > last_round:
                 break
             jobs = self._divided(plan, ended)
-            found = self._searched(plan, ended, jobs.training)
-            done = judge(found, jobs, jobs, in_force, plan)
-            if done.adopted:
+            search = partial(self._searched, plan, ended)
+            subject = Parameters(partial(_same, jobs), plan, search)
+            change, held = settle(subject, Held(now=in_force), *subject.jobs(in_force))
+            if change.action == "adopted":
                 adopted += 1
-                in_force = done.parameters
+                in_force = held.now
                 later = np.flatnonzero(self._submits >= self._ends[ended - 1])
                 predicted[later] = self._batch.select(later).predictions(in_force)
             history.append(in_force)
@@ -176,3 +179,7 @@ class Retuning:
         placed = np.empty_like(values)
         placed[self._order] = values
         return placed
+
+
+def _same(jobs: Divided, _: KnnParameters) -> Divided:
+    return jobs

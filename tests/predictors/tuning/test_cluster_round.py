@@ -157,7 +157,7 @@ def test_a_round_of_knn_alone_asks_no_other_method(asked):
     assert told
     assert [change.subject for change in done.changes] == ["knn"]
     assert done.adopted
-    assert done.standing.knn.now == done.knn.parameters
+    assert done.standing.knn.now == done.knn.after.parameters
     assert "application" in done.standing.knn.now.template
     assert done.standing.knn.before == STANDING.knn.now
     assert done.standing.knn.since == log()[-1].end_time

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from predictors.jobs import Completion, Submission
 from predictors.methods.knn import KnnParameters
+from predictors.tuning.adopting import Held
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import divided, gains, reviewed, tune
+from predictors.tuning.round import Parameters, divided, gains, tune
 from predictors.tuning.verdict import NO_CASES
 
 BY_APPLICATION = KnnParameters(template=("application",), history=100, neighbours=1, beta=0.0)
@@ -73,20 +74,29 @@ def test_small_costs_are_compared_too_and_none_at_all_is_no_division_by_zero():
 def test_parameters_are_judged_on_the_test_jobs_that_ended_after_their_adoption():
     runs = log()
     jobs = divided(runs, PLAN, BY_NOTHING, BY_NOTHING)
-    old, new = (jobs, BY_NOTHING), (jobs, BY_APPLICATION)
-    assert reviewed(old, new, runs[300].end_time, PLAN).cases == 99
-    assert reviewed(old, new, 0.0, PLAN).cases == 100
-    assert reviewed(old, new, runs[-1].end_time, PLAN) is NO_CASES
-    better, worse = reviewed(old, new, 0.0, PLAN), reviewed(new, old, 0.0, PLAN)
+    subject = Parameters(lambda _: jobs, PLAN, None)
+    older, later = subject.jobs(BY_NOTHING)
+    assert (len(older), len(later), later[-1].end) == (200, 100, runs[-1].end_time)
+    better = subject.judge(BY_NOTHING, BY_APPLICATION, [*older, *later])
+    assert (better.cases, better.wins) == (100, True)
     assert better.gain > 0.9
-    assert better.wins
-    assert worse.loses
+    assert subject.judge(BY_APPLICATION, BY_NOTHING, later).loses
+    assert subject.judge(BY_NOTHING, BY_APPLICATION, later[1:]).cases == 99
+    assert subject.judge(BY_NOTHING, BY_APPLICATION, older) is NO_CASES
+
+
+def tuned(runs, held, plan, *told):
+    """What a round did; what is in force after it is as its change says."""
+    done, change, after = tune(runs, held, plan, *told)
+    expected = {"adopted": done.after.parameters, "dropped": held.before, "kept": held.now}
+    assert after.now == expected[change.action]
+    return done
 
 
 def test_parameters_that_have_lost_since_are_dropped_without_a_search():
     runs, told = log(), []
-    done = tune(runs, BY_NOTHING, PLAN, told.append, replaced=(BY_APPLICATION, 0.0))
-    assert (done.dropped, done.adopted, done.parameters) == (True, False, BY_APPLICATION)
+    done = tuned(runs, Held(now=BY_NOTHING, before=BY_APPLICATION, since=0.0), PLAN, told.append)
+    assert (done.dropped, done.adopted) == (True, False)
     assert (done.before.parameters, done.after.parameters) == (BY_NOTHING, BY_APPLICATION)
     assert (done.costs, done.evaluations, told) == ((), 0, [])
     assert (done.training_jobs, done.test_jobs) == (200, 100)
@@ -96,20 +106,15 @@ def test_parameters_that_have_lost_since_are_dropped_without_a_search():
     assert done.before.test.mean_absolute_error == 2940.0
     assert done.before.test.underestimation_rate == 0.5
     assert done.after.test.mean_absolute_error == 0.0
-    assert done.change.action == "dropped"
-    assert done.change.before["template"] == ()
-    assert done.change.after["template"] == ("application",)
 
 
 def test_parameters_that_have_not_lost_stay_and_are_searched_beside():
-    done = tune(log(), BY_APPLICATION, PLAN, replaced=(BY_NOTHING, 0.0))
-    assert (done.dropped, done.adopted, done.parameters) == (False, False, BY_APPLICATION)
+    done = tuned(log(), Held(now=BY_APPLICATION, before=BY_NOTHING, since=0.0), PLAN)
+    assert (done.dropped, done.adopted) == (False, False)
     assert done.review.gain == pytest.approx(WHOLE)
     assert done.evaluations > 0
-    assert done.change.action == "kept"
-    adopted = tune(log(), BY_NOTHING, PLAN)
+    adopted = tuned(log(), Held(now=BY_NOTHING), PLAN)
     assert (adopted.adopted, adopted.review) == (True, None)
-    assert adopted.change.action == "adopted"
     assert adopted.verdict.cases == 100
 
 
@@ -121,15 +126,15 @@ def test_each_set_of_parameters_finds_its_neighbours_by_its_own_distance():
     to_request = replace(PLAN, weights=by_request.weights)
     to_processors = replace(PLAN, weights=by_processors.weights)
 
-    kept = tune(runs, by_request, to_processors, replaced=(by_processors, 0.0))
+    kept = tuned(runs, Held(now=by_request, before=by_processors, since=0.0), to_processors)
     assert kept.before.test.mean_absolute_error == 0.0
     assert kept.review.gain == pytest.approx(WHOLE)
     assert kept.after.parameters.weights == by_processors.weights
 
-    dropped = tune(runs, by_processors, to_request, replaced=(by_request, 0.0))
+    dropped = tuned(runs, Held(now=by_processors, before=by_request, since=0.0), to_request)
     assert (dropped.dropped, dropped.after.test.mean_absolute_error) == (True, 0.0)
     assert dropped.before.test.mean_absolute_error > 1000.0
 
-    adopted = tune(runs, by_processors, to_request)
+    adopted = tuned(runs, Held(now=by_processors), to_request)
     assert adopted.adopted
     assert adopted.verdict.gain == pytest.approx(WHOLE)

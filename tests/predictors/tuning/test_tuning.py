@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from predictors.jobs import Completion, Submission
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import Knn, KnnParameters
+from predictors.tuning.adopting import Held
 from predictors.tuning.batch import batch_of
 from predictors.tuning.exhaustive import exhaustive
 from predictors.tuning.genetic import GENES, IMPROVEMENT, PATIENCE, decode, genetic
@@ -160,7 +161,7 @@ def test_a_round_compares_features_as_the_plan_says(search):
     plan = TuningPlan(
         history=300, training=400, test=200, search=search, distance="manhattan", weights=(3, 1, 0)
     )
-    done = tune(completions, KnnParameters(), replace(plan, generations=3))
+    done, _, _ = tune(completions, Held(now=KnnParameters()), replace(plan, generations=3))
     assert done.before.parameters == KnnParameters()
     assert done.after.parameters.distance == "manhattan"
     assert done.after.parameters.weights == (3, 1, 0)
@@ -243,14 +244,14 @@ def test_genomes_reach_the_ends_of_the_space():
 def test_a_round_adopts_what_wins_on_the_test_jobs_only():
     completions = history(1500, runtime=by_application)
     plan = TuningPlan(history=500, training=600, test=400)
-    done = tune(completions, KnnParameters(), plan)
+    done, _, held = tune(completions, Held(now=KnnParameters()), plan)
     assert done.adopted
-    assert done.parameters == done.after.parameters
+    assert held.now == done.after.parameters
     assert done.after.test.cost(plan.penalty) < done.before.test.cost(plan.penalty)
     assert (done.training_jobs, done.test_jobs) == (600, 400)
-    again = tune(completions, done.parameters, plan)
+    again, _, same = tune(completions, held, plan)
     assert not again.adopted
-    assert again.parameters == done.parameters
+    assert same == held
 
 
 def test_a_round_refuses_what_only_fits_the_training_jobs():
@@ -258,11 +259,13 @@ def test_a_round_refuses_what_only_fits_the_training_jobs():
     early = history(1100, runtime=lambda submission, _: submission.requested_walltime / 2)
     late = [later(one, early[-1].end_time) for one in history(400, runtime=by_application)]
     in_force = KnnParameters(template=("application",), history=100, neighbours=2)
-    done = tune(early + late, in_force, TuningPlan(history=300, training=800, test=400))
+    done, _, held = tune(
+        early + late, Held(now=in_force), TuningPlan(history=300, training=800, test=400)
+    )
     assert done.after.training.cost(1.0) < done.before.training.cost(1.0)
     assert done.after.test.cost(1.0) > done.before.test.cost(1.0)
     assert not done.adopted
-    assert done.parameters == in_force
+    assert held.now == in_force
 
 
 def later(completion, seconds):
@@ -280,7 +283,7 @@ def test_a_short_history_is_divided_in_proportion_and_a_tiny_one_refused():
     assert plan.divide(12_000) == (5000, 10_000)
     assert plan.divide(1200) == (500, 1000)
     with pytest.raises(TooShortHistoryError, match="needs 1000 completions, there are 12"):
-        tune(history(12), KnnParameters(), plan)
+        tune(history(12), Held(now=KnnParameters()), plan)
     assert FEWEST_JOBS == 1000
 
 

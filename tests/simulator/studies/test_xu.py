@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from predictors.jobs import Completion, Submission
 from predictors.methods.knn import Knn, KnnParameters
+from predictors.tuning.adopting import Held
 from predictors.tuning.batch import batch_of
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import SEARCHES, tune
@@ -83,7 +84,7 @@ def played_by_hand(runs, plan):
             knn.observe(ended[told])
             told += 1
             if told >= plan.fewest_jobs and (told - plan.fewest_jobs) % plan.test == 0:
-                knn = knn.retuned(tune(ended[:told], knn.given, plan).parameters)
+                knn = knn.retuned(tune(ended[:told], Held(now=knn.given), plan)[2].now)
         predicted[run.submission.job_id] = knn.predict(run.submission).predicted_walltime
     return np.array([predicted[run.submission.job_id] for run in runs])
 
