@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from predictors.answers import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 from predictors.base import COLD_START, SHORTEST_ESTIMATE, Memory, capped, request_of
 from predictors.base import Question as Asked
 from predictors.jobs import Completion, PastRun, Prediction, Submission
@@ -22,7 +23,6 @@ from predictors.methods.attention_weights import Weights, shipped
 from predictors.methods.least_cost_search import SCALING
 from predictors.names import without_digits
 from predictors.parameters import number, whole_number
-from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 
 MANY = 1_000
 """As many runs are worth another thread to rank them."""

@@ -14,13 +14,8 @@ from predictors.memory.columns import (
     rows_until,
     width,
 )
-from predictors.methods.attention_context import (
-    CLUSTER,
-    describe_cluster,
-    describe_habits,
-    describe_like,
-)
 from predictors.methods.attention_features import (
+    CLUSTER,
     OTHER,
     OWN,
     UNKNOWN,
@@ -30,6 +25,9 @@ from predictors.methods.attention_features import (
     Question,
     count_neighbours,
     describe,
+    describe_cluster,
+    describe_habits,
+    describe_like,
     describe_request,
     recall,
     recall_scaled,

@@ -11,8 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 from msgspec import Struct
 
-from predictors.methods.attention_context import CONTEXT
-from predictors.methods.attention_features import FEATURES, VERSION
+from predictors.methods.attention_features import CONTEXT, FEATURES, VERSION
 from predictors.methods.attention_network import Layers
 from predictors.methods.attention_search import Model
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from predictors.answers import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 from predictors.base import COLD_START, Memory, Question, capped, request_of
 from predictors.jobs import Completion, PastRun, Prediction, Submission
 from predictors.memory.calibration import Calibration, rows_kept
 from predictors.memory.job_table import JobTable
 from predictors.methods import least_cost_search
 from predictors.parameters import number, whole_number
-from predictors.uncertainty import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
 
 
 class LeastCost:

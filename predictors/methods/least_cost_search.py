@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.answers import Bounds, Wanted, bounds, rank_row
 from predictors.compiled import compiled, compiled_for_threads
 from predictors.distribution import cheapest
 from predictors.memory import calibration
@@ -27,7 +28,6 @@ from predictors.memory.columns import (
     usage,
     width,
 )
-from predictors.uncertainty import Bounds, Wanted, bounds, rank_row
 
 SCALING = 1000
 """Number of the cluster's last runs whose mean runtime is the unit of the price."""

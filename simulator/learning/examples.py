@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from predictors.jobs import Completion
 from predictors.methods.attention import Attention
 from predictors.methods.attention_atoms import ATOMS
-from predictors.methods.attention_context import CONTEXT
-from predictors.methods.attention_features import FEATURES
+from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_weights import NOTHING_LEARNED
 from simulator.replay.trace_replay import steps
 

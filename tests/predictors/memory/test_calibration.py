@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from predictors.answers import YOUNG
 from predictors.base import Question, UncertainPredictor
 from predictors.distribution import Distribution
 from predictors.jobs import Completion, Submission
@@ -18,7 +19,6 @@ from predictors.memory.job_table import JobTable
 from predictors.memory.rank_counts import ENOUGH
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN, create
-from predictors.uncertainty import YOUNG
 
 SHARES = (0.05, 0.5, 0.9, 0.99)
 

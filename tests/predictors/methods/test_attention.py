@@ -9,6 +9,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from predictors.answers import YOUNG
 from predictors.base import Memory, Question
 from predictors.jobs import Completion, Submission
 from predictors.memory.hindsight import LOOKED_BACK
@@ -18,13 +19,10 @@ from predictors.methods import attention as attention_module
 from predictors.methods import attention_search
 from predictors.methods.attention import MANY, Attention
 from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
-from predictors.methods.attention_context import CONTEXT
-from predictors.methods.attention_features import FEATURES
-from predictors.methods.attention_search import RUNS_BY_HAND
-from predictors.methods.attention_unseen import STEPS, UNSEEN
+from predictors.methods.attention_features import CONTEXT, FEATURES
+from predictors.methods.attention_search import RUNS_BY_HAND, STEPS, UNSEEN
 from predictors.methods.attention_weights import Weights, shapes_of, shipped
 from predictors.names import without_digits
-from predictors.uncertainty import YOUNG
 
 HOUR = 3600.0
 

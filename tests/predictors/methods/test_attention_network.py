@@ -6,8 +6,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from predictors.methods.attention_context import CONTEXT
-from predictors.methods.attention_features import FEATURES
+from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_network import (
     weigh,
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.distribution import cheapest
-from predictors.methods.attention_unseen import STEPS, UNSEEN, guess, with_unseen
+from predictors.methods.attention_search import STEPS, UNSEEN, guess, with_unseen
 
 VALUES, WEIGHTS, PLACES = np.array([100.0, 400.0]), np.array([0.5, 0.5]), np.array([1, 0])
 
