@@ -82,7 +82,7 @@ def test_what_draws_nothing_works_without_extras(command, tmp_path):
         (("backtest", TRACE), "reports"),
         (("replay", TRACE, "--report", "r"), "reports"),
         (("simulate", TRACE, "--report", "r"), "reports"),
-        (("experiment", "least-cost", TRACE), "reports"),
+        (("experiment", "calibration", TRACE), "reports"),
         (("tune", "--search", "genetic"), "tuning"),
         (("learn", TRACE, "-o", "w.npz"), "learning"),
     ],
