@@ -119,11 +119,6 @@ class Calibration:
         self._is_asked = False
         self._newest = inf
 
-    def ranked_by(self, rank: Rank) -> "Calibration":
-        """The same, which from now on ranks runs by another method on the same table."""
-        self._rank = rank
-        return self
-
     def at(self, submission: Submission) -> Counts:
         """How the runs that had ended when a job was submitted are spread over the levels."""
         window = self._recent.window(submission)
