@@ -205,14 +205,17 @@ class Settings(BaseSettings):
         return self.unix_socket is not None or self.host in LOOPBACK
 
     def environment(self) -> dict[str, str]:
-        """Return the settings as environment variables, for processes that are started anew."""
+        """Return the settings as environment variables, for processes that are started anew.
+
+        These read no settings file: it may be in the midst of a change, or broken.
+        """
         prefix = self.model_config["env_prefix"]
-        none = {} if self.config else {f"{prefix}CONFIG": ""}
-        return none | {
+        found = {
             f"{prefix}{name}".upper(): text
             for name, value in self
             if (text := _text(value)) is not None
         }
+        return found | {f"{prefix}CONFIG": ""}
 
     @classmethod
     def settings_customise_sources(

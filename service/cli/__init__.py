@@ -104,10 +104,15 @@ def installed_version() -> str:
     return version("walltimed")
 
 
+def _exit(_signal: int, _frame: object) -> None:
+    sys.exit(0)
+
+
 def main() -> None:
     """Run the command line; an expected failure is one sentence and an exit code."""
     # What has to be cleaned up is cleaned up after `kill`, too, and not only after ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    is_service = sys.argv[1:2] == ["serve"]  # which ends well whenever it is told to
+    signal.signal(signal.SIGTERM, _exit if is_service else signal.default_int_handler)
     if sys.argv[1:] == ["--version"]:  # asked by many, and worth no import
         sys.stdout.write(f"{installed_version()}\n")
         sys.exit()

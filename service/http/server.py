@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,9 @@ from tempfile import TemporaryDirectory
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from service import auth, logs
 from service.http.app import create_app
@@ -25,8 +28,11 @@ from service.metrics import MULTIPROCESS_DIRECTORY
 from service.settings import Settings
 from service.store import open_store
 
-GRACE_SECONDS = 10
+GRACE_SECONDS = 6
 """How long requests may take to finish once the service is told to stop."""
+
+STOP_SECONDS = 8.0
+"""How long a worker may take to end; what was acknowledged is on disk in any case."""
 
 SILENT_WORKER_SECONDS = 60
 """A worker that does not answer its parent for so long is replaced. It does not while it imports
@@ -90,10 +96,51 @@ def serve_together(settings: Settings, listeners: list[socket.socket]) -> None:
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
         os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
         together = configuration("service.http.server:worker", settings)
-        supervisor = Multiprocess(together, sockets=listeners)
+        supervisor = Workers(together, sockets=listeners)
         # uvicorn would restart every worker; those that are started ignore what this process does.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         supervisor.run()
+
+
+class Workers(Multiprocess):
+    """Worker processes that are watched without waiting for one, and that end within a bound.
+
+    uvicorn's own supervisor waits for each worker's answer in turn, and takes no signal meanwhile:
+    on a host under load it ended a minute after SIGTERM.
+    """
+
+    def init_processes(self) -> None:
+        """Start the workers."""
+        self._answered: dict[int | None, float] = {}
+        super().init_processes()
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace each worker that has ended, or not answered for ``SILENT_WORKER_SECONDS``."""
+        now = time.monotonic()
+        for place, process in enumerate(self.processes):
+            answered = self._answered.setdefault(process.pid, now)
+            if process.is_alive(timeout=0):  # it answers what an earlier look has asked
+                self._answered[process.pid] = now
+            elif not process.process.is_alive() or now - answered > SILENT_WORKER_SECONDS:
+                process.kill()
+                process.join()
+                if process.exitcode == STARTUP_FAILURE:
+                    log.error("a worker cannot start, so the service ends", worker=process.pid)
+                    self.should_exit.set()
+                    return
+                log.error("a worker died, another takes its place", worker=process.pid)
+                self.processes[place] = Process(self.config, self.sockets)
+                self.processes[place].start()
+
+    def join_all(self) -> None:
+        """Wait for the workers, and kill those that have not ended after ``STOP_SECONDS``."""
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in self.processes:
+            process.process.join(max(0.0, deadline - time.monotonic()))
+            if process.exitcode is None:
+                log.error("a worker did not end in time, and is killed", worker=process.pid)
+                process.process.kill()
+            process.join()
 
 
 def worker() -> FastAPI:

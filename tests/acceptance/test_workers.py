@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from running_service import Service, completion, eventually
+from patience import BUSY_SECONDS
+from running_service import WALLTIMED, Service, completion, eventually
 from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import OperationalError
 
@@ -105,6 +108,36 @@ def test_two_services_on_one_store_see_each_others_completions_and_count_a_run_o
         runs = [completion(f"run-{number}") for number in range(100)]
         assert one.complete(*runs).json() == {"accepted": 100, "duplicates": 0}
         assert other.complete(*runs).json() == {"accepted": 0, "duplicates": 100}
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+@pytest.mark.parametrize("seconds", [0.0, 0.7, 2.0])
+def test_sigterm_ends_a_start_well_and_soon(sqlite_url, workers, seconds):
+    command = [WALLTIMED, "serve", "-d", sqlite_url, "--port", "0", "--workers", workers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert b"listens" in process.stdout.readline()
+        time.sleep(seconds)  # a worker imports its modules, then reads the history, then serves
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+        assert time.monotonic() - began < 10 + BUSY_SECONDS
+
+
+def test_a_worker_is_replaced_while_the_settings_file_is_broken(sqlite_url, tmp_path):
+    settings = tmp_path / "walltimed.toml"
+    settings.write_text('method = "max-usage"\n')
+    wrapper = ("env", f"WALLTIMED_CONFIG={settings}")
+    with Service(sqlite_url, "--workers", "2", wrapper=wrapper) as service:
+        first, second = eventually(lambda: pids if len(pids := listeners(service)) == 2 else None)
+        settings.write_text("nonsense = [")
+        os.kill(first, signal.SIGKILL)
+        numbers = eventually(
+            lambda: pids if len(pids := {*listeners(service)} - {first}) == 2 else None, seconds=60
+        )
+        assert second in numbers
+        os.kill(second, signal.SIGKILL)
+        with service.connection():
+            assert eventually(lambda: service.predict("ada"), seconds=60) == 3600.0
 
 
 def test_the_workers_of_one_service_see_each_others_completions(store_url):
