@@ -15,7 +15,6 @@ from service.http.connections import REFUSED
 from service.http.gate import Gate
 from service.http.host_names import HostNames
 from service.http.peers import Vouching
-from service.http.route_rehearsal import fitting
 from service.http.routes import (
     adapters,
     api_docs,
@@ -99,7 +98,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.worker = worker
-    app.router.route_class = fitting(BytesRoute)
+    app.router.route_class = BytesRoute
     app.router.max_body_size = settings.max_body_bytes
     add_routes(app, worker)
     error_answers.install(app)
@@ -116,7 +115,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
 
 def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
-    by_msgspec = APIRouter(route_class=fitting(MsgspecRoute))
+    by_msgspec = APIRouter(route_class=MsgspecRoute)
     by_msgspec.max_body_size = worker.settings.max_body_bytes
     predictions.add(by_msgspec, predicting_of(worker))
     app.router.routes.extend(by_msgspec.routes)

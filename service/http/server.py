@@ -1,6 +1,5 @@
 """Serving HTTP: sockets, worker processes, shutdown."""
 
-import asyncio
 import errno
 import os
 import resource
@@ -22,8 +21,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 from service import auth, logs
 from service.http.app import create_app
-from service.http.connections import LONGEST_HEAD, BoundedProtocol
-from service.http.rehearsal import rehearse
+from service.http.connections import BoundedProtocol
 from service.metrics import MULTIPROCESS_DIRECTORY
 from service.settings import Settings
 from service.store import open_store
@@ -173,7 +171,7 @@ def configuration(application: str | Callable[[], FastAPI], settings: Settings) 
         factory=True,
         workers=settings.workers,
         loop="uvloop",
-        http=protocol(),
+        http=BoundedProtocol,
         ws="none",
         lifespan="on",
         access_log=False,
@@ -182,27 +180,10 @@ def configuration(application: str | Callable[[], FastAPI], settings: Settings) 
         proxy_headers=False,
         backlog=BACKLOG,
         limit_concurrency=most_connections(settings) + 1,  # uvicorn refuses from this number on
-        h11_max_incomplete_event_size=LONGEST_HEAD,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_worker_healthcheck=SILENT_WORKER_SECONDS,
     )
-
-
-def protocol() -> type[asyncio.Protocol]:
-    """What speaks HTTP: ours, or plain uvicorn's where ours does not do what it should.
-
-    Ours rests on insides of uvicorn and httptools, which another release of them may change. Their
-    protocol for h11 is slower and knows no time limits, but bounds heads and connections.
-    """
-    try:
-        rehearse(BoundedProtocol)
-    except Exception:  # the insides may fail in any way, and the service shall start
-        from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - wanted here only
-
-        log.exception("plain uvicorn serves, without time limits: it does not fit to ours")
-        return H11Protocol
-    return BoundedProtocol
 
 
 @contextmanager
@@ -237,14 +218,8 @@ def tcp_listener(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def for_users(settings: Settings) -> Iterator[list[socket.socket]]:
-    """The socket for users, if there is to be one; every user of this machine may connect.
-
-    Who connects is told by our own protocol alone: without it there is no such socket.
-    """
+    """The socket for users, if there is to be one; every user of this machine may connect."""
     if settings.users_socket is None:
-        yield []
-    elif protocol() is not BoundedProtocol:
-        log.error("there is no socket for users: plain uvicorn does not tell who has connected")
         yield []
     else:
         with unix_listener(settings.users_socket) as listener:

@@ -28,14 +28,13 @@ FOR_MULTIPROCESSING = "-c"
 def load() -> None:
     """Import what services and commands import, and load the machine code that they ask for."""
     from service.cli import warming
+    from service.http import server  # noqa: F401 - what serves
     from service.http.app import create_app
-    from service.http.server import protocol
     from service.settings import Settings
     from service.web import site  # noqa: F401 - what the process of pages imports
     from service.worker.tuning import rounds  # noqa: F401 - and that of rounds
 
     create_app(Settings(config=None, database_url="sqlite:///never-opened"))
-    protocol()
     for compile_part in warming.EVERYTHING.values():
         compile_part()
     for name in [name for name in sys.modules if name.startswith(("service.cli", "simulator.cli"))]:

@@ -10,12 +10,12 @@ import pytest
 import uvicorn
 from structlog.testing import capture_logs
 from uvicorn.server import ServerState
+from wire import Wire
 
 from service.http import connections
 from service.http.bytes_route import send_json
 from service.http.connections import REFUSED, BoundedProtocol
 from service.http.peers import PEER
-from service.http.rehearsal import Wire
 from service.logs import SparseLog
 
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"

@@ -8,7 +8,6 @@ import httpx
 import pytest
 from asgi_client import NOW, run_of
 from running_service import Service, eventually
-from structlog.testing import capture_logs
 
 from service.auth import NotProtectedError
 from service.http import server
@@ -87,15 +86,6 @@ def test_every_user_may_connect_to_the_socket_for_users(tmp_path):
         assert listener.getsockname() == str(path)
     with server.for_users(Settings()) as none:
         assert none == []
-
-
-def test_without_our_own_protocol_there_is_no_socket_for_users(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "protocol", lambda: object)
-    path = tmp_path / "users"
-    with capture_logs() as logged, server.for_users(Settings(users_socket=path)) as none:
-        assert none == []
-        assert not path.exists()
-    assert "no socket for users" in logged[0]["event"]
 
 
 def test_nothing_but_a_socket_is_ever_replaced(tmp_path):
