@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from service.contract.bodies import CompletionBody, refusal
 from service.contract.decoding import msgspec_first
-from service.contract.repeated_keys import each_key_once
 from service.errors import InvalidFieldError, InvalidLineError
 from service.store import ReportedCompletion
 
@@ -18,7 +17,7 @@ LONGEST_LINE = 1 << 16
 _LINE = re.compile(rb"\S[^\n]*")
 """A line from its first character that is no white space: runs of blank lines cost one step."""
 
-_validate = each_key_once(msgspec_first(CompletionBody))
+_validate = msgspec_first(CompletionBody)
 
 
 class Line(NamedTuple):

@@ -170,12 +170,6 @@ def test_a_large_body_of_nonsense_holds_nobody_up_for_long(attacked, pulse, is_l
     assert pulse.longest < (LONGEST_WAIT_FOR_A_BODY if is_long else LONGEST_WAIT)
 
 
-def test_a_key_given_twice_is_refused_and_named(attacked):
-    body = b'{"requested_walltime": 1, "requested_walltime": 7200}'
-    (answer,) = answers_to(attacked.socket, request("POST", "/v1/predictions", JSON, body=body))
-    assert (answer.status, json.loads(answer.body)["field"]) == (422, "requested_walltime")
-
-
 def test_a_large_accounting_log_holds_nobody_up_for_long(attacked, pulse, is_long):
     line = b"11/14/2023 22:14:20;E;%d.hill;user=carol start=1700000000 end=1700000060\n"
     body = b"".join(line % job for job in range((LARGEST if is_long else LARGEST // 4) // 80))

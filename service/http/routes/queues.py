@@ -21,7 +21,6 @@ from service.contract.queue_answers import (
     WhatIfAnswer,
 )
 from service.contract.queue_bodies import QueueBody, QueueQuery, WhatIfRequest
-from service.contract.repeated_keys import each_key_once
 from service.errors import InvalidFieldError
 from service.http.bytes_route import (
     BytesRoute,
@@ -40,9 +39,6 @@ from service.operations.queues.what_if import WhatIf
 
 LARGEST_QUEUE = 64 << 20
 """Bytes; 100,000 jobs of 600 bytes each."""
-
-SMALL_QUEUE = 1 << 20
-"""Bytes; 5,000 jobs, in which keys that are given twice are found in some milliseconds."""
 
 Cluster = Annotated[Text, Path(description="Cluster of the queue.")]
 
@@ -84,17 +80,11 @@ class ClusterRoute(BytesRoute):
 
 
 class QueueRoute(ClusterRoute):
-    """Takes queues, whose bodies are larger than those of other calls.
-
-    Keys that are given twice are looked for in a small queue alone: in a large one that would
-    hold up other calls for longer than reading it, and no person writes one.
-    """
+    """Takes queues, whose bodies are larger than those of other calls."""
 
     def checked_validator(self) -> Callable[[bytes], Any]:
         """A fast decoder for most queues; it leaves the others to the model."""
-        any_keys = msgspec_first(QueueBody)
-        keys_once = each_key_once(any_keys)
-        return lambda body: (keys_once if len(body) <= SMALL_QUEUE else any_keys)(body)
+        return msgspec_first(QueueBody)
 
 
 class WhatIfRoute(ClusterRoute):

@@ -39,21 +39,6 @@ def test_no_call_takes_a_larger_body_than_is_set(narrow, path):
     assert narrow.send(path, b" " * 1025).status_code == 413
 
 
-TWICE = [
-    ("/v1/predictions", b'{"requested_walltime": 1, "requested_walltime": 2}'),
-    ("/v1/completions", b'{"completions": [], "completions": []}'),
-    ("/v1/forecasts", b'{"machine": {"processors": 4, "processors": 8}, "policy": "easy"}'),
-    (WHAT_IF, b'{"submission": {"requested_walltime": 60, "requested_walltime": 90}}'),
-]
-
-
-@pytest.mark.parametrize(("path", "body"), TWICE)
-def test_no_call_takes_a_key_given_twice(narrow, path, body):
-    answer = narrow.send(path, body)
-    assert answer.status_code == 422
-    assert answer.json()["detail"] == "The key is given twice."
-
-
 def calls_that_take_json(service):
     """Every one that is documented to, with its method."""
     for path, calls in service.get("/openapi.json").json()["paths"].items():

@@ -74,11 +74,6 @@ def test_the_documents_are_the_same():
     assert FAST.openapi() == ORDINARY.openapi()
 
 
-def test_only_a_bytes_route_refuses_a_key_given_twice():
-    fast, ordinary = both(**send(b'{"requested_walltime": 1, "requested_walltime": 2}'))
-    assert (fast.status_code, ordinary.status_code) == (422, 200)
-
-
 @pytest.mark.parametrize(
     "request_",
     [

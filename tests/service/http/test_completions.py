@@ -193,24 +193,6 @@ def test_a_run_that_starts_before_its_submission_was_submitted_at_its_start(serv
     assert completion.submission.submit_time == completion.start_time == run["start_time"]
 
 
-TWICE = b'{"job_id": 1, "requested_walltime": 1, "requested_walltime": 7200, "end_time": 1e9}'
-
-
-@pytest.mark.parametrize(
-    ("body", "kind", "field"),
-    [
-        (TWICE, "application/json", "requested_walltime"),
-        (b'{"completions": [%s]}' % TWICE, "application/json", "completions.0.requested_walltime"),
-        (TWICE, "application/x-ndjson", "requested_walltime"),
-    ],
-)
-def test_a_key_given_twice_is_refused_and_named(service, body, kind, field):
-    body = body.replace(b'"end_time": 1e9', b'"runtime": 1, "end_time": 1e9')
-    answer = service.send("/v1/completions", body, kind)
-    assert "given twice" in refused(answer, field)
-    assert stored(service) == 0
-
-
 def test_of_a_key_given_twice_in_a_record_the_last_counts(service):
     record = (
         '{"jobid": 1, "username": "eve", "username": "carol", "state": "COMPLETED", "cluster": "c",'
