@@ -17,6 +17,11 @@ from pydantic_settings import (
 from predictors.base import DEFAULT_METHOD
 from service import places
 
+REMOVED_SETTINGS = {
+    "users_socket": "give users tokens by `walltimed token issue NAME --scope self --user USER`.",
+}
+"""Settings of earlier releases, and what to do instead."""
+
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -179,12 +184,6 @@ class Settings(BaseSettings):
         gt=0,
         description="Seconds without a newer one after which a live queue is shown as old.",
     )
-    users_socket: Path | None = Field(
-        None,
-        description="Also listen on this Unix socket, to which every user of the machine may "
-        "connect: who calls without a token may see what is their own (scope self), as the kernel "
-        "says who it is.",
-    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest severity of written log records."
     )
@@ -253,7 +252,7 @@ class Settings(BaseSettings):
             )
         return value
 
-    @field_validator("config", "unix_socket", "users_socket", "pseudonym_key_file", mode="before")
+    @field_validator("config", "unix_socket", "pseudonym_key_file", mode="before")
     @classmethod
     def no_file(cls, value: object) -> object:
         """An empty name says that there is to be no such file, also not the system's settings."""

@@ -30,7 +30,6 @@ def check_config(
     settings = load_settings(database_url=database_url, config=file)
     check_parameters(settings)
     check_file(settings.unix_socket)
-    check_file(settings.users_socket)
     with opened(settings) as store:
         check_store(store, settings)
         warnings = surplus_of(store, settings)

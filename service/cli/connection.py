@@ -13,9 +13,6 @@ from simulator.cli.console import CommandError, ExitCode, err
 if TYPE_CHECKING:
     from simulator.replay.remote import Client
 
-SOCKET = Path("/run/walltimed/users.sock")
-"""The service's socket for users, if the machine has one."""
-
 ON_LOOPBACK = "http://127.0.0.1:8580"
 
 SECONDS = 10.0
@@ -25,7 +22,7 @@ Url = Annotated[
     str | None,
     typer.Option(
         envvar="WALLTIMED_URL",
-        help=f"URL of the service, or unix:FILE. Default: {SOCKET} if it is there, else loopback.",
+        help="URL of the service, or unix:FILE. Default: the service of this machine.",
     ),
 ]
 TokenFile = Annotated[
@@ -83,7 +80,7 @@ def asking(
     from simulator.replay.remote import Client, RemoteError
 
     try:
-        with Client(url or own_url(), token=token_in(token_file), timeout=SECONDS) as client:
+        with Client(url or ON_LOOPBACK, token=token_in(token_file), timeout=SECONDS) as client:
             yield ClusterService(client, cluster)
     except RemoteError as error:
         raise CommandError(f"The service refuses: {error}") from error
@@ -91,11 +88,6 @@ def asking(
         if err.is_terminal:
             err.print("walltimed does not answer at the moment.", style="dim")
         raise typer.Exit(ExitCode.UNAVAILABLE) from error
-
-
-def own_url() -> str:
-    """The socket for users, if this machine has one."""
-    return f"unix:{SOCKET}" if SOCKET.is_socket() else ON_LOOPBACK
 
 
 def token_in(file: Path | None) -> str | None:

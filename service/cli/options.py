@@ -40,14 +40,17 @@ def load_settings(**options: Any) -> "Settings":
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
-    from service.settings import Settings
+    from service.settings import REMOVED_SETTINGS, Settings
 
+    refuse_removed(os.environ, REMOVED_SETTINGS)
     refuse_misspelt(os.environ, Settings.model_fields)
     given = {name: value for name, value in options.items() if value is not None}
     try:
         return Settings(**given)
     except ValidationError as error:
-        problems = " ".join(problem_of(each, Settings.model_fields) for each in error.errors())
+        problems = " ".join(
+            problem_of(each, Settings.model_fields, REMOVED_SETTINGS) for each in error.errors()
+        )
         raise CommandError(f"Settings refused: {problems}", ExitCode.USAGE) from None
     except SettingsError as error:
         raise CommandError(f"Settings refused: {error}.", ExitCode.USAGE) from None
@@ -62,6 +65,18 @@ PREFIX = "WALLTIMED_"
 
 NEARLY = 0.8
 """Only what is so much like a setting counts as misspelt: others may use the prefix for theirs."""
+
+
+def refuse_removed(environment: "Iterable[str]", removed: "Mapping[str, str]") -> None:
+    """Refuse variables of the environment that were settings of earlier releases.
+
+    Raises:
+        CommandError: the message says what to do instead.
+    """
+    for name, instead in removed.items():
+        variable = f"{PREFIX}{name.upper()}"
+        if variable in environment:
+            raise CommandError(f"{variable} is no setting any more: {instead}", ExitCode.USAGE)
 
 
 def refuse_misspelt(environment: "Iterable[str]", settings: "Iterable[str]") -> None:
@@ -91,9 +106,13 @@ OTHER_VARIABLES = frozenset(
 """Variables of clients and of other programs."""
 
 
-def problem_of(problem: "Mapping[str, Any]", settings: "Iterable[str]") -> str:
-    """A problem that pydantic found, as a sentence."""
+def problem_of(
+    problem: "Mapping[str, Any]", settings: "Iterable[str]", removed: "Mapping[str, str]"
+) -> str:
+    """Return a problem that pydantic found, as a sentence."""
     name = ".".join(map(str, problem["loc"]))
+    if name in removed:
+        return f"{name} is no setting any more: {removed[name]}"
     if problem["type"] == "extra_forbidden":
         return unknown("setting", name, settings)
     return f"{name}: {problem['msg']}."

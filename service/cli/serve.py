@@ -72,7 +72,6 @@ def serve(
     )
     check_parameters(settings)
     check_file(settings.unix_socket)
-    check_file(settings.users_socket)
     with ready(settings, upgrade=upgrade, silent=True) as store:
         store.history_length()  # a damaged file is told here, in a sentence
 

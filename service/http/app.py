@@ -14,7 +14,6 @@ from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
 from service.http.connections import REFUSED
 from service.http.gate import Gate
 from service.http.host_names import HostNames
-from service.http.peers import Vouching
 from service.http.routes import (
     adapters,
     api_docs,
@@ -105,7 +104,6 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     app.gate = Gate(
         partial(FastAPI.__call__, app),
         guard=worker.guard,
-        vouching=Vouching(settings.users_socket, worker.pseudonyms.user),
         names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
         routes=app.routes,

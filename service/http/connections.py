@@ -17,7 +17,6 @@ from service.errors import (
     status_of,
 )
 from service.http.bytes_route import to_json
-from service.http.peers import PEER, uid_of
 from service.logs import SparseLog
 
 LONGEST_HEAD = 1 << 16
@@ -77,7 +76,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection, if there is room for it."""
         super().connection_made(transport)
-        self._uid = uid_of(transport)
         self._barren = 0  # bytes since the last that a request was made of
         self._reads_body = False
         self._chunks: list[bytes] = []  # of the body, parsed and not handed on yet
@@ -136,12 +134,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._linger()
         elif self._pieces > MOST_PIECES + self._content // BYTES_PER_PIECE:
             self._refuse(MalformedRequestError("The body comes in too many small pieces."))
-
-    def on_message_begin(self) -> None:
-        """Begin a request; over a Unix socket it says who is at the other end."""
-        super().on_message_begin()
-        if self._uid is not None:
-            self.scope[PEER] = self._uid  # type: ignore[literal-required] # ours, not ASGI's
 
     def on_headers_complete(self) -> None:
         """Begin to serve a request, unless its head is too large."""

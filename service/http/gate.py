@@ -11,13 +11,12 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.auth import Caller, Guard, Scope, allowed
+from service.auth import Guard, Scope
 from service.errors import STATUSES, EncodedBodyError, MalformedRequestError
 from service.http.bytes_route import BytesRoute
 from service.http.callers import CALLER
 from service.http.error_answers import failure, send_error
 from service.http.host_names import HostNames
-from service.http.peers import PEER, Vouching
 from service.metrics import Metrics, RouteMetrics
 
 SCHEME = "token"
@@ -81,25 +80,22 @@ class Gate:
     Args:
         app: everything else.
         guard: knows the tokens.
-        vouching: tells who calls over the socket for users.
         names: under which the service answers while it asks for no tokens; None: any.
         metrics: where requests are counted.
         routes: of the application.
     """
 
-    def __init__(  # noqa: PLR0913 - each is named where it is handed over
+    def __init__(
         self,
         app: ASGIApp,
         *,
         guard: Guard,
-        vouching: Vouching,
         names: HostNames | None,
         metrics: Metrics,
         routes: Sequence[BaseRoute],
     ) -> None:
         self._app = app
         self._guard = guard
-        self._vouching = vouching
         self._names = names
         self._metrics = metrics
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
@@ -139,7 +135,7 @@ class Gate:
                 return endpoint
         return self._elsewhere
 
-    async def _check_head(self, connection: Connection, endpoint: Endpoint) -> None:
+    def _check_head(self, connection: Connection, endpoint: Endpoint) -> None:
         """Let the request pass by what its head says, before anything of its body is read.
 
         Raises:
@@ -156,28 +152,13 @@ class Gate:
         if self._names is not None and self._guard.is_open:
             self._names.check(host, headers.get(b"origin"))
         if not endpoint.is_open:
-            connection[CALLER] = await self._admitted(connection, headers, endpoint)
+            connection[CALLER] = self._guard.admit(headers.get(b"authorization"), endpoint.scopes)
         check_is_text(connection.get("raw_path") or b"")
         check_is_text(connection.get("query_string") or b"")
         if endpoint.is_for_filters and host == FILTERS_HOST:
             self._metrics.requests.asked_by(headers.get(b"user-agent", b""))
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
             raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
-
-    async def _admitted(
-        self, connection: Connection, headers: dict[bytes, bytes], endpoint: Endpoint
-    ) -> Caller:
-        """The caller, by their token, or by what the kernel says of who has connected.
-
-        Raises:
-            ForbiddenError: they may not make this call.
-            MissingTokenError: they need a token.
-        """
-        token = headers.get(b"authorization")
-        vouched = self._vouching.covers(connection)
-        if vouched and (token is None or self._guard.is_open):
-            return allowed(await self._vouching.caller(connection[PEER]), endpoint.scopes)
-        return self._guard.admit(token, endpoint.scopes)
 
     async def __call__(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -194,7 +175,7 @@ class Gate:
             await send(message)
 
         try:
-            await self._check_head(connection, endpoint)
+            self._check_head(connection, endpoint)
             await endpoint.app(connection, receive, watched)
         except ANSWERED as error:
             await send_error(watched, error)

@@ -62,13 +62,13 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
     check_protected(settings)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is closed ends no service
     logs.configure(settings)
-    with listening(settings) as (listener, address), for_users(settings) as others:
+    with listening(settings) as (listener, address):
         announce(f"walltimed listens on {address}")
         sys.stdout.flush()
         if settings.workers == 1:
-            serve_alone(settings, [listener, *others])
+            serve_alone(settings, listener)
         else:
-            serve_together(settings, [listener, *others])
+            serve_together(settings, listener)
 
 
 def check_protected(settings: Settings) -> None:
@@ -80,21 +80,21 @@ def check_protected(settings: Settings) -> None:
         store.close()
 
 
-def serve_alone(settings: Settings, listeners: list[socket.socket]) -> None:
+def serve_alone(settings: Settings, listener: socket.socket) -> None:
     """Serve in this process."""
 
     def application() -> FastAPI:
         return create_app(settings, owns_process=True)
 
-    uvicorn.Server(configuration(application, settings)).run(sockets=listeners)
+    uvicorn.Server(configuration(application, settings)).run(sockets=[listener])
 
 
-def serve_together(settings: Settings, listeners: list[socket.socket]) -> None:
+def serve_together(settings: Settings, listener: socket.socket) -> None:
     """Serve in several processes that share the socket, the store, and what they count."""
     with TemporaryDirectory(prefix="walltimed-metrics-") as shared:
         os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
         together = configuration("service.http.server:worker", settings)
-        supervisor = Workers(together, sockets=listeners)
+        supervisor = Workers(together, sockets=[listener])
         # uvicorn would restart every worker; those that are started ignore what this process does.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         supervisor.run()
@@ -214,17 +214,6 @@ def tcp_listener(host: str, port: int) -> socket.socket:
             f"Port {port} of {host} is in use, perhaps by a walltimed that still runs: end that "
             "one, or choose another port by --port or the setting port."
         ) from error
-
-
-@contextmanager
-def for_users(settings: Settings) -> Iterator[list[socket.socket]]:
-    """The socket for users, if there is to be one; every user of this machine may connect."""
-    if settings.users_socket is None:
-        yield []
-    else:
-        with unix_listener(settings.users_socket) as listener:
-            settings.users_socket.chmod(0o666)
-            yield [listener]
 
 
 @contextmanager

@@ -72,7 +72,6 @@ def test_the_template_holds_every_default(walltimed):
         "config",
         "pseudonym_key_file",
         "unix_socket",
-        "users_socket",
     }
 
 
@@ -139,10 +138,18 @@ def test_a_store_names_itself_without_its_password():
     assert "s3cret" not in store.name
 
 
-@pytest.mark.parametrize("name", ["unix_socket", "users_socket", "pseudonym_key_file"])
+@pytest.mark.parametrize("name", ["unix_socket", "pseudonym_key_file"])
 def test_the_empty_name_of_a_file_is_none(monkeypatch, name):
     monkeypatch.setenv(f"WALLTIMED_{name.upper()}", "")
     assert getattr(Settings(), name) is None
+
+
+def test_a_setting_that_is_gone_is_refused_with_what_to_use(refused, tmp_path, monkeypatch):
+    file = tmp_path / "walltimed.toml"
+    file.write_text('users_socket = "/run/walltimed/users.sock"')
+    assert "token issue" in refused("config", "--config", str(file))
+    monkeypatch.setenv("WALLTIMED_USERS_SOCKET", "/run/walltimed/users.sock")
+    assert "token issue" in refused("config")
 
 
 def test_a_settings_file_in_another_encoding_is_refused(refused, tmp_path):

@@ -162,9 +162,8 @@ def test_listening_beyond_loopback_without_a_token_is_found(walltimed, monkeypat
     assert walltimed("check-config", "-d", sqlite_url)[0] == 0
 
 
-@pytest.mark.parametrize("setting", ["unix_socket", "users_socket"])
-def test_a_socket_that_cannot_be_made_is_found(walltimed, monkeypatch, setting):
-    monkeypatch.setenv(f"WALLTIMED_{setting.upper()}", "no/where.sock")
+def test_a_socket_that_cannot_be_made_is_found(walltimed, monkeypatch):
+    monkeypatch.setenv("WALLTIMED_UNIX_SOCKET", "no/where.sock")
     code, told = walltimed("check-config")
     assert code == 2
     assert "no/where.sock" in told

@@ -205,11 +205,6 @@ def test_config_fits_eighty_columns_with_its_meanings(walltimed):
     assert max(map(len, meanings)) <= 80
 
 
-def test_a_place_where_no_socket_for_users_can_be_made_is_told(refused, monkeypatch):
-    monkeypatch.setenv("WALLTIMED_USERS_SOCKET", "no/users.sock")
-    assert "no/users.sock" in refused("serve")
-
-
 def test_of_several_documents_the_one_that_is_none_is_named(refused, tmp_path):
     (tmp_path / "good.json").write_text('{"jobs": []}')
     (tmp_path / "cut.json").write_text('{"jobs": [')

@@ -2,8 +2,6 @@
 
 import asyncio
 import functools
-import os
-import socket
 from dataclasses import dataclass
 
 import pytest
@@ -15,7 +13,6 @@ from wire import Wire
 from service.http import connections
 from service.http.bytes_route import send_json
 from service.http.connections import REFUSED, BoundedProtocol
-from service.http.peers import PEER
 from service.logs import SparseLog
 
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
@@ -74,15 +71,11 @@ class Line(Wire):
     def __init__(self):
         super().__init__()
         self.is_cut = self.has_ended = False
-        self.socket = None
 
     @property
     def status(self):
         """Of the first answer; empty if there is none."""
         return self.written[9:12]
-
-    def get_extra_info(self, name, default=None):
-        return self.socket if name == "socket" else default
 
     def abort(self):
         self.is_cut = True
@@ -124,7 +117,7 @@ class House:
             return
         while (message := await receive()).get("more_body"):
             body += message["body"]
-        self.asked.append((scope.get(PEER), body + message.get("body", b"")))
+        self.asked.append(body + message.get("body", b""))
         if message["type"] == "http.disconnect":
             self.left.append(scope["path"])
             return
@@ -132,9 +125,8 @@ class House:
             await self.may_answer.wait()
         await send_json(send, 200, b"{}")
 
-    async def connect(self, *sent, over=None):
+    async def connect(self, *sent):
         line = Line()
-        line.socket = over
         state = {REFUSED: self.refused.append}
         line.protocol = BoundedProtocol(self.config, self.state, state, _loop=self.clock)
         line.set_protocol(line.protocol)
@@ -370,7 +362,7 @@ async def test_a_body_in_chunks_of_forty_eight_bytes_is_read():
     line.protocol.data_received(b"0\r\n\r\n")
     await rest()
     assert line.status == b"200"
-    assert len(house.asked[0][1]) == 4_800_000
+    assert len(house.asked[0]) == 4_800_000
 
 
 @in_a_loop
@@ -390,7 +382,7 @@ async def test_a_long_body_is_none_of_the_head():
     body = b"x" * 300_000
     line = await house.connect(POST.replace(b"3", b"%d" % len(body)) + body)
     assert line.status == b"200"
-    assert house.asked == [(None, body)]
+    assert house.asked == [body]
 
 
 @in_a_loop
@@ -426,16 +418,6 @@ async def test_what_ends_a_body_begins_no_head():
     line = await house.connect(wait + b"\r\n", b"1\r\nx\r\n", b"0\r\n\r\n")
     await house.clock.reach(500)
     assert not line.has_ended
-
-
-@in_a_loop
-async def test_over_a_unix_socket_the_application_is_told_who_asks():
-    here, there = socket.socketpair(socket.AF_UNIX)
-    house = House()
-    with here, there:
-        await house.connect(GET, over=here)
-    await house.connect(GET)
-    assert [peer for peer, _ in house.asked] == [os.getuid(), None]
 
 
 @pytest.mark.parametrize(("lines", "status"), [(100, b"200"), (101, b"431")])

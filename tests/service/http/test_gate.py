@@ -1,14 +1,11 @@
 """What a request meets before its route: how it names its host, its encoding, what is counted."""
 
-import os
 import re
 from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
 from asgi_client import NOW
-
-from service.http.peers import PEER
 
 HOST = (b"host", b"walltimed")
 DURATION = "walltimed_request_duration_seconds"
@@ -123,22 +120,6 @@ def test_a_bug_is_answered_once_counted_and_left_to_the_server(service, has_begu
 
 def test_a_path_with_a_slash_too_many_leads_nowhere(service):
     assert status_of(service, "/health/live/") == 404
-
-
-def test_on_the_socket_for_users_the_kernel_says_who_asks_unless_a_token_does(
-    serve, sqlite_url, tmp_path
-):
-    service = serve(sqlite_url, users_socket=tmp_path / "users")
-    _, text = service.worker.store.tokens.issue("slurm", ["ingest"], NOW)
-    token = (b"authorization", f"Bearer {text}".encode())
-    over = {"server": (str(tmp_path / "users"), None), PEER: os.geteuid()}  # who may see everything
-    assert status_of(service, "/v1/methods", headers=(HOST, token), **over) == 200, (
-        "none was issued"
-    )
-    service.worker.guard.update(service.worker.store.tokens.read_all())
-    assert status_of(service, "/v1/methods", **over) == 200
-    assert status_of(service, "/v1/methods", headers=(HOST, token), **over) == 403
-    assert status_of(service, "/v1/methods") == 401
 
 
 def test_an_answer_is_timed(service):

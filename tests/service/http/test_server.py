@@ -79,15 +79,6 @@ def test_a_socket_that_somebody_has_removed_is_not_missed(tmp_path):
     assert not path.exists()
 
 
-def test_every_user_may_connect_to_the_socket_for_users(tmp_path):
-    path = tmp_path / "users"
-    with server.for_users(Settings(users_socket=path)) as (listener,):
-        assert path.stat().st_mode & 0o777 == 0o666
-        assert listener.getsockname() == str(path)
-    with server.for_users(Settings()) as none:
-        assert none == []
-
-
 def test_nothing_but_a_socket_is_ever_replaced(tmp_path):
     path = tmp_path / "precious"
     path.write_text("data")
@@ -171,8 +162,8 @@ def served(monkeypatch):
     monkeypatch.setattr(server.logs, "configure", found.append)
 
     def note(how):
-        def serve(_settings, listeners):
-            found.append((how, len(listeners), signal.getsignal(signal.SIGHUP)))
+        def serve(_settings, listener):
+            found.append((how, listener.getsockname(), signal.getsignal(signal.SIGHUP)))
             found.append(sys.stdout.buffer.getvalue().decode())
 
         return serve
@@ -188,11 +179,11 @@ def test_a_service_tells_its_address_before_it_serves_in_one_process_or_several(
     served, tmp_path, workers, how, monkeypatch
 ):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
-    path, users = tmp_path / "socket", tmp_path / "users"
-    settings = Settings(unix_socket=path, users_socket=users, workers=workers)
+    path = tmp_path / "socket"
+    settings = Settings(unix_socket=path, workers=workers)
     server.run(settings)
     told = f"walltimed listens on unix:{path}\n"
-    assert served == [settings, (how, 2, signal.SIG_IGN), told]
+    assert served == [settings, (how, str(path), signal.SIG_IGN), told]
 
 
 def test_a_service_that_is_open_to_strangers_does_not_start(served, sqlite_url):
@@ -219,8 +210,8 @@ def test_a_single_process_is_the_services_own(monkeypatch):
     monkeypatch.setattr(
         server.uvicorn.Server, "run", lambda alone, sockets: made.append((alone.config, sockets))
     )
-    server.serve_alone(Settings(), [])
+    server.serve_alone(Settings(), None)
     ((config, listeners),) = made
-    assert listeners == []
+    assert listeners == [None]
     config.app()
     assert made[-1] is True
