@@ -43,4 +43,4 @@ def check_outline(body: bytes) -> None:
     if parts * BYTES_PER_PART > len(body):
         raise InvalidFieldError(f"The body has {parts:,} objects and lists, all but empty.", "body")
     if (fields := body.count(b'":')) > FIELDS_PER_PART * parts:
-        raise InvalidFieldError(f"The body has {fields:,} fields in {parts:,} objects.", "body")
+        raise InvalidFieldError(f"The body has too many fields, {fields:,}.", "body")

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from asgi_client import NOW, run_of
 
@@ -258,17 +256,6 @@ def test_a_queue_that_cannot_be_is_refused(live, body, field):
     assert answer.status_code == 422
     assert answer.json()["field"] == field
     assert live.get("/v1/queues/hill").status_code == 404
-
-
-def test_a_key_given_twice_is_refused_and_named(live):
-    body = json.dumps(queue(waiting=[SMALL])).replace("}]}", '}], "waiting": []}')
-    refused = live.send("/v1/queues/hill", body, method="PUT")
-    assert refused.status_code == 422
-    assert (refused.json()["field"], refused.json()["detail"]) == (
-        "waiting",
-        "The key is given twice.",
-    )
-    assert live.get("/v1/queues").json()["queues"] == []
 
 
 def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
