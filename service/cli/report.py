@@ -176,12 +176,10 @@ def job_lines(answer: dict[str, Any]) -> list[str]:
     ]
     lines = [aligned(cells, OWN_COLUMNS) for cells in (heads, *rows)]
     own, all_ = answer["own"], answer["everybody"]
-    return [
-        *lines,
-        "",
-        f"{own['runs']:,} runs used {percent(own)} of what they asked for;",
-        f"all runs of the cluster {percent(all_)}.",
-    ]
+    share = f"{own['runs']:,} runs used {percent(own)} of what they asked for"
+    if all_ is None:
+        return [*lines, "", f"{share}."]
+    return [*lines, "", f"{share};", f"all runs of the cluster {percent(all_)}."]
 
 
 def user_lines(answer: dict[str, Any]) -> list[str]:

@@ -26,6 +26,15 @@ class RequestSumsAnswer:
     ]
 
 
+AllUsers = Annotated[
+    RequestSumsAnswer | None,
+    Field(
+        description="Sums over the runs of all users. Null for a token of scope self: the sums of "
+        "a short period, or of a small account, would be those of one other user."
+    ),
+]
+
+
 @dataclass(slots=True)
 class ApplicationReportAnswer(RequestSumsAnswer):
     """The runs of one job name of one user."""
@@ -57,7 +66,7 @@ class RequestsReportAnswer:
     ]
     is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]
     own: RequestSumsAnswer
-    everybody: RequestSumsAnswer
+    everybody: AllUsers
     applications: list[ApplicationReportAnswer]
 
 
@@ -80,5 +89,5 @@ class UsersReportAnswer:
     until: float
     looked_at: int
     is_whole: bool
-    everybody: RequestSumsAnswer
+    everybody: AllUsers
     users: list[UserReportAnswer]

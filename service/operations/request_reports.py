@@ -229,13 +229,15 @@ class ReportingRequests:
             if user is not None and caller.only not in self._called(user):
                 raise ForbiddenError("This token is good for what is its own user's.")
             user = caller.only
-        return self._by_job(query, user)
+        return self._by_job(query, user, caller)
 
     def _called(self, user: str) -> Names:
         """A user's name, and what the history may call them."""
         return {user, self._pseudonyms.user(user)}
 
-    def _by_job(self, query: RequestsQuery, user: str | None) -> RequestsReportAnswer:
+    def _by_job(
+        self, query: RequestsQuery, user: str | None, caller: Caller
+    ) -> RequestsReportAnswer:
         runs, period = self._runs(query)
         every = application_reports(by_application(runs), query.share, Waits(runs))
         wanted = self._wanted(runs, user, query.account)
@@ -246,7 +248,7 @@ class ReportingRequests:
             **period,
             share=query.share,
             own=RequestSumsAnswer(**sums_fields(total(own))),
-            everybody=RequestSumsAnswer(**sums_fields(total(every))),
+            everybody=sums_of_all(every, caller),
             applications=[application_answer(each) for each in own[: query.limit]],
         )
 
@@ -273,7 +275,7 @@ class ReportingRequests:
         users.sort(key=lambda each: (-each.gain_hours, each.user or ""))
         return UsersReportAnswer(
             **period,
-            everybody=RequestSumsAnswer(**sums_fields(total(reports))),
+            everybody=sums_of_all(reports, caller),
             users=users[: query.limit],
         )
 
@@ -304,6 +306,13 @@ class ReportingRequests:
             if (users is None or run.user in users)
             and (accounts is None or run.project in accounts)
         ]
+
+
+def sums_of_all(
+    reports: Iterable[ApplicationReport], caller: Caller
+) -> RequestSumsAnswer | None:
+    """Return the sums over all users; None to a caller who may see the runs of one user only."""
+    return None if caller.only else RequestSumsAnswer(**sums_fields(total(reports)))
 
 
 def sums_fields(sums: Sums) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def sentence(groups: Sequence[GroupAnswer], report: UsersReportAnswer) -> str:
     """The page in a sentence."""
     users = sum(group.users for group in groups)
     everybody = report.everybody
-    if not everybody.requested_hours:
+    if everybody is None or not everybody.requested_hours:
         return f"{count(users)} users are known; no job has ended in the last 30 days."
     used = everybody.used_hours / everybody.requested_hours
     gain = sum(user.gain_hours for user in report.users)

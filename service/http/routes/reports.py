@@ -24,7 +24,7 @@ def add(router: APIRouter, reporting: ReportingRequests) -> None:
     ) -> RequestsReportAnswer:
         """Show how requests compared with runtimes, by job name, those with most to gain first.
 
-        A caller with scope self is told of their own runs, and the totals of all.
+        A caller with scope self is told of their own runs only.
         """
         return await asyncio.to_thread(reporting.by_job, query, caller)
 
@@ -32,6 +32,6 @@ def add(router: APIRouter, reporting: ReportingRequests) -> None:
     async def users(query: Annotated[UsersQuery, Query()], caller: Asking) -> UsersReportAnswer:
         """Show users by what they have to gain.
 
-        A caller with scope self is told of their own runs, and the totals of all.
+        A caller with scope self is told of their own runs only.
         """
         return await asyncio.to_thread(reporting.by_user, query, caller)
