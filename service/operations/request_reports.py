@@ -308,9 +308,7 @@ class ReportingRequests:
         ]
 
 
-def sums_of_all(
-    reports: Iterable[ApplicationReport], caller: Caller
-) -> RequestSumsAnswer | None:
+def sums_of_all(reports: Iterable[ApplicationReport], caller: Caller) -> RequestSumsAnswer | None:
     """Return the sums over all users; None to a caller who may see the runs of one user only."""
     return None if caller.only else RequestSumsAnswer(**sums_fields(total(reports)))
 
