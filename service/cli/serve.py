@@ -1,6 +1,7 @@
 """``walltimed serve``: the service itself."""
 
 import gc
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,10 @@ from service.cli.stores import ready
 from simulator.cli import options as values
 from simulator.cli.console import check_file
 from simulator.cli.options import ConfigFile
+
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables that bound the threads of numpy's linear algebra. A process starts one for each
+processor otherwise, and four processes on a host with many pass a limit on tasks."""
 
 STARTING_THRESHOLD = 1_000_000
 """Objects between garbage collections until the service is ready: a start makes many that stay, and
@@ -60,6 +65,8 @@ def serve(
         walltimed serve --unix-socket /run/walltimed/walltimed.sock
     """
     gc.set_threshold(STARTING_THRESHOLD)
+    for name in BLAS_THREADS:  # before anything imports numpy; child processes inherit them
+        os.environ.setdefault(name, "1")
     settings = load_settings(
         host=host,
         port=port,

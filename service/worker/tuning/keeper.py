@@ -32,8 +32,6 @@ NOTHING_KNOWN = -1
 COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.rounds")
 """Runs the open rounds."""
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
 
 class TuningKeeper:
     """Asks for rounds that are due, starts a process that runs them, uses what was adopted.
@@ -114,7 +112,7 @@ class TuningKeeper:
         """Run the open rounds in a process of their own."""
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - quick, and our own module
             COMMAND,
-            env=os.environ | ONE_THREAD | self._settings.environment(),
+            env=os.environ | self._settings.environment(),
             stdin=subprocess.DEVNULL,
             process_group=0,  # not a session: Linux shares the processor between sessions first
         )

@@ -1,5 +1,6 @@
 """Lists of commands import none of them; a command imports what it needs."""
 
+import os
 import subprocess
 import sys
 
@@ -95,3 +96,31 @@ def test_help_shows_what_an_administrator_and_a_user_need(capsys):
     assert listed == set(Commands.lazy) - hidden
     assert len(listed) <= 20
     assert not shown & {"--install-completion", "--show-completion"}
+
+
+THREADS = """
+import sys, types
+
+def run(settings):
+    import numpy
+    from threadpoolctl import threadpool_info
+
+    print([pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"])
+
+sys.modules["service.http.server"] = types.SimpleNamespace(run=run)
+from service.cli import main
+main()
+"""
+
+
+def test_a_service_has_no_threads_of_linear_algebra(tmp_path):
+    """One for each processor, in several processes, passed the limit on tasks of the unit."""
+    names = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS, "serve", "-d", f"sqlite:///{tmp_path}/history.db"],
+        env={name: value for name, value in os.environ.items() if name not in names},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[1]"
