@@ -80,7 +80,6 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         runtime: seconds.
-        cpu_time: CPU seconds of all its processors together; None where it was not measured.
     """
 
     submission: Submission
@@ -88,7 +87,6 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
     end_time: float
     runtime: float
     status: Status = Status.UNKNOWN
-    cpu_time: float | None = None
 
     @property
     def usage(self) -> float:

@@ -69,7 +69,6 @@ def completion_of(
         application=text(values.get("jobname")),
         processors=processors,
         memory=kibibytes(values.get("Resource_List.mem"), unit=""),
-        cpu_time=clock(values.get("resources_used.cput")),
         prediction_id=prediction_id,
         replaced_id=replaced_id,
     )

@@ -86,14 +86,13 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     application: str | None = None,
     processors: int | None = None,
     memory: float | None = None,
-    cpu_time: float | None = None,
     prediction_id: str | None = None,
     replaced_id: str | None = None,
 ) -> ReportedCompletion:
     """The run these facts describe, times in Unix seconds and durations in seconds.
 
     ``memory`` is KiB for the whole job, ``elapsed`` the time it really ran: less than end minus
-    start if it was suspended, ``cpu_time`` that of all processors together; 0 is unknown.
+    start if it was suspended.
 
     Raises:
         SkippedError: what makes a run is missing or contradicts itself.
@@ -124,7 +123,6 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         end_time=ended,
         runtime=_runtime(elapsed, ended - began),
         status=status,
-        cpu_time=cpu_time or None,
     )
     return ReportedCompletion(
         completion=completion, prediction_id=prediction_id, replaced_id=replaced_id

@@ -91,7 +91,6 @@ def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedComplet
         application=text(job.name),
         processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
         memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
-        cpu_time=number(_table(time.get("total")).get("seconds")),  # whole, as in rows
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
     )
 

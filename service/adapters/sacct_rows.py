@@ -54,7 +54,6 @@ def completion_of(
         application=text(row.get("jobname")),
         processors=processors,
         memory=memory or requested_memory(row.get("reqmem"), processors=processors, nodes=nodes),
-        cpu_time=clock(row.get("totalcpu")),
         prediction_id=prediction_id_of(row.get("admincomment")),
     )
 

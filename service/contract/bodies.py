@@ -130,9 +130,6 @@ class CompletionBody(SubmissionBody):
     runtime: Duration | None = Field(None, description="Seconds; default: end minus start.")
     status: Status = Status.UNKNOWN
     prediction_id: Text | None = Field(None, description="Id of this job's prediction.")
-    cpu_time: Duration | None = Field(
-        None, description="CPU seconds of all processors together; characterises the application."
-    )
 
     def reported(self) -> ReportedCompletion:
         """The domain's word for it.
@@ -152,7 +149,6 @@ class CompletionBody(SubmissionBody):
                 end_time=end,
                 runtime=runtime,
                 status=self.status,
-                cpu_time=self.cpu_time,
             ),
             prediction_id=self.prediction_id,
         )

@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 from msgspec.structs import replace
 from pydantic import FailFast, Field
 
-from predictors.jobs import DEFAULT_CLUSTER, MOST_MEMORY, Submission
+from predictors.jobs import DEFAULT_CLUSTER, LONGEST, MOST_MEMORY, Submission
 from service.contract.bodies import RequestBody, SubmissionBody
-from service.contract.characterisation_bodies import CpuShare, ExecutionTime
 from service.contract.fields import (
     LIVE_POLICIES,
     Complaint,
@@ -27,10 +26,14 @@ from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.shared_nodes.cpu_time import USED_CPU_TIMES
+from simulator.shared_nodes.jobs import SHORTEST_EXECUTION
 from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLICIES
 from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 
 MOST_SAMPLES = 200
+
+ExecutionTime = Annotated[float, Field(ge=SHORTEST_EXECUTION, le=LONGEST)]
+CpuShare = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]
 
 
 Policy = Annotated[str, OneOf((*LIVE_POLICIES, "fcfs-pinned", *SHARED_POLICIES))]
@@ -99,13 +102,11 @@ class QueuedJobBody(SubmissionBody):
     )
     execution_time: ExecutionTime | None = Field(
         None,
-        description="Shared nodes: seconds in isolation; default: as its application was "
-        "characterised, else as predicted.",
+        description="Shared nodes: seconds in isolation; default: as predicted.",
     )
     cpu_share: CpuShare | None = Field(
         None,
-        description="Shared nodes: share of a CPU that each task uses in isolation; default: as "
-        "its application was characterised, else 1.",
+        description="Shared nodes: share of a CPU that each task uses in isolation; default: 1.",
     )
 
     def within(self, cluster: str) -> Submission:

@@ -7,8 +7,6 @@ that means two things is listed with its body or answer before it.
 from collections.abc import Mapping
 
 WORDS: Mapping[str, str] = {
-    "CharacterisationsAnswer.applications": "The applications, by name and number of tasks.",
-    "CharacterisationsBody.applications": "The applications, at least one.",
     "GroupAnswer.group": "Name of the accuracy group, g1 to g10.",
     "GroupAnswer.jobs": "Number of jobs that the accuracies of these users rest on.",
     "GroupAnswer.priority": "Priority of a job of such a user when it is submitted.",
@@ -55,7 +53,6 @@ WORDS: Mapping[str, str] = {
     "coverage": "Share of runtimes that the interval is meant to hold.",
     "default": "Name of the method that answers when a request names none.",
     "detail": "What is wrong, in a sentence.",
-    "dropped": "Number of characterisations that were deleted.",
     "duplicates": "Number of runs that were known already.",
     "end_interval": "Range of the end; null where there is none.",
     "end_time": "End of the run, in Unix seconds.",
@@ -116,7 +113,6 @@ WORDS: Mapping[str, str] = {
     "submissions": "The jobs, at most as many as the setting max_batch allows.",
     "submit_time": "When the job was submitted, in Unix seconds.",
     "taken_at": "When the resource manager showed the queue, in Unix seconds.",
-    "tasks": "Number of tasks, one to a node.",
     "test_underestimation_rate": "Share of the test jobs that ran longer than predicted.",
     "totals": "Jobs and processors of everybody, by state.",
     "training_underestimation_rate": "Share of the training jobs that ran longer than predicted.",

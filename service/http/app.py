@@ -17,7 +17,6 @@ from service.http.host_names import HostNames
 from service.http.routes import (
     adapters,
     api_docs,
-    applications,
     completions,
     forecasts,
     health,
@@ -30,7 +29,6 @@ from service.http.routes import (
 )
 from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
-from service.operations.characterising import Characterising
 from service.operations.completing import Completing
 from service.operations.forecasting import Forecasting
 from service.operations.predicting import Predicting
@@ -124,7 +122,6 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     )
     users.add(app.router, ranking_of(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
-    applications.add(app.router, characterising_of(worker))
     showing = showing_queues_of(worker)
     queues.add(
         app.router,
@@ -183,16 +180,6 @@ def ranking_of(worker: Worker) -> Ranking:
     )
 
 
-def characterising_of(worker: Worker) -> Characterising:
-    """The operation that keeps what applications are when they run alone."""
-    return Characterising(
-        worker.store,
-        pseudonyms=worker.pseudonyms,
-        clock=worker.clock,
-        most=worker.settings.max_batch,
-    )
-
-
 def forecasting_of(worker: Worker) -> Forecasting:
     """The operation that plays queues forward."""
     return Forecasting(
@@ -200,7 +187,6 @@ def forecasting_of(worker: Worker) -> Forecasting:
         follower=worker.follower,
         pseudonyms=worker.pseudonyms,
         processes=worker.forecasts,
-        characterising=characterising_of(worker),
         clock=worker.clock,
     )
 

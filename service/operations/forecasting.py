@@ -15,11 +15,9 @@ from service.contract.fields import unix_seconds
 from service.contract.forecast_answers import ForecastAnswer, JobForecastAnswer
 from service.contract.forecast_bodies import ForecastRequest, QueuedJobBody, RunningJobBody
 from service.errors import InvalidFieldError, QueueTooLargeError
-from service.operations.characterising import Characterised, Characterising
 from service.operations.node_notes import NodeNotes
 from service.operations.playing import SharedQueue, play_dedicated, play_shared
 from service.operations.snapshots import (
-    AnyJob,
     JobEstimate,
     JobEstimates,
     JobName,
@@ -34,7 +32,6 @@ from service.operations.snapshots import (
 )
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
-from service.store import Source, StoreUnavailableError
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
 from service.worker.processes import ForecastProcesses
@@ -63,21 +60,19 @@ Times = NDArray[np.int64] | NDArray[np.float64]
 class Forecasting:
     """Plays queues forward, in other processes."""
 
-    def __init__(  # noqa: PLR0913  the parts of the worker that it uses
+    def __init__(
         self,
         settings: Settings,
         *,
         follower: LogFollower,
         pseudonyms: Pseudonyms,
         processes: ForecastProcesses,
-        characterising: Characterising,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._follower = follower
         self._pseudonyms = pseudonyms
         self._processes = processes
-        self._characterising = characterising
         self._clock = clock
         self._notes = NodeNotes()
         self._default_priority = group_named(settings.default_group).priority
@@ -95,13 +90,9 @@ class Forecasting:
         now = self._clock() if body.now is None else unix_seconds(body.now)
         method = method_of(body, self._settings.method)
         check_queue(body, now)
-        if body.policy in SHARED_POLICIES:
-            body, characterised = await self._characterise(body)
-            estimates = await self._estimates(body, method, now)
-            jobs = await self._shared(body, now, estimates, characterised)
-        else:
-            estimates = await self._estimates(body, method, now)
-            jobs = await self._dedicated(body, now, estimates)
+        estimates = await self._estimates(body, method, now)
+        play = self._shared if body.policy in SHARED_POLICIES else self._dedicated
+        jobs = await play(body, now, estimates)
         self._note_nodes(body, now, jobs)
         answering = self._follower.state_of(body.cluster).resolved(method)
         return ForecastAnswer(
@@ -189,7 +180,7 @@ class Forecasting:
         return self._follower.state_of(body.cluster).errors.quantiles(), wanted
 
     async def _shared(
-        self, body: ForecastRequest, now: float, estimates: JobEstimates, characterised: set[str]
+        self, body: ForecastRequest, now: float, estimates: JobEstimates
     ) -> list[JobForecastAnswer]:
         cluster, waiting_jobs = shared(body, now, estimates)
         queue = SharedQueue(
@@ -198,7 +189,7 @@ class Forecasting:
             rules=shared_rules(body),
             remaining_time=body.remaining_time,
             cpu_time=body.cpu_time,
-            characterised=characterised,
+            characterised=characterised_in(body),
             owners={str(job.job_id): owner_of(job) for job in (*body.running, *body.waiting)},
             ladders={str(job_id): each.ladder for job_id, each in estimates.items() if each.ladder},
         )
@@ -223,36 +214,6 @@ class Forecasting:
             answers.append(answer)
         return answers
 
-    async def _characterise(self, body: ForecastRequest) -> tuple[ForecastRequest, set[str]]:
-        """The queue with what is known of its applications, and the ids of characterised jobs.
-
-        Those are jobs of which somebody has said how long they run alone: with the queue, or once
-        for the application. What comes from a run's CPU time is a prediction like any other.
-        """
-        jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
-        ids = {str(job.job_id) for job in jobs if job.execution_time is not None}
-        known = await self._known(body.cluster) if len(ids) < len(jobs) else {}
-
-        def told(job: AnyJob) -> AnyJob:
-            found = known.get(self._characterising.key_of(job.within(body.cluster)))
-            if found is None or job.execution_time is not None:
-                return job
-            if found.source is Source.POSTED:
-                ids.add(str(job.job_id))
-            share = found.cpu_share if job.cpu_share is None else job.cpu_share
-            time = min(found.execution_time, job.requested_walltime)
-            return job.model_copy(update={"execution_time": time, "cpu_share": share})
-
-        running, waiting = [told(job) for job in body.running], [told(job) for job in body.waiting]
-        return body.model_copy(update={"running": running, "waiting": waiting}), ids
-
-    async def _known(self, cluster: str) -> Characterised:
-        try:
-            return await self._characterising.of_cluster(cluster)
-        except StoreUnavailableError as error:
-            log.warning("applications are forecast as predicted", reason=str(error))
-            return {}
-
     def _note_nodes(
         self, body: ForecastRequest, now: float, answers: Sequence[JobForecastAnswer]
     ) -> None:
@@ -265,6 +226,12 @@ class Forecasting:
         nodes = {job_id: tuple(answer.nodes or ()) for job_id, answer in waiting.items()}
         for job_id, since in self._notes.since((body.cluster, body.policy), now, nodes).items():
             waiting[job_id].nodes_since = since
+
+
+def characterised_in(body: ForecastRequest) -> set[str]:
+    """Return the ids of jobs that say how long they run in isolation."""
+    jobs: list[QueuedJobBody] = [*body.running, *body.waiting]
+    return {str(job.job_id) for job in jobs if job.execution_time is not None}
 
 
 def time_behind(job: QueuedJobBody, body: ForecastRequest, now: float) -> float | None:

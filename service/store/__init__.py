@@ -1,6 +1,5 @@
 """The history store: the only place that speaks SQL."""
 
-from service.store.characterisations import Characterisation, Source
 from service.store.database import LogReader, without_passwords
 from service.store.forgetting import Erased, Erasure
 from service.store.past_runs import PastRun, PastRuns
@@ -25,7 +24,6 @@ from service.store.warm_start import ClusterHistory
 
 __all__ = [
     "Adoption",
-    "Characterisation",
     "ClusterHistory",
     "ClusterSigns",
     "Erased",
@@ -47,7 +45,6 @@ __all__ = [
     "SchemaOutdatedError",
     "Shift",
     "Side",
-    "Source",
     "Store",
     "StoreDamagedError",
     "StoreError",

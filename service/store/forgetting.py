@@ -7,7 +7,6 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, s
 
 from service.store.scores import DAY_SECONDS
 from service.store.tables import (
-    characterisations,
     completions,
     daily_scores,
     erasures,
@@ -91,7 +90,6 @@ def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
             scores,
             parameters,
             tunings,
-            characterisations,
             queues,
             wait_scores,
             daily_scores,
@@ -101,7 +99,6 @@ def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
     elif erasure.before is not None:
         yield predictions, predictions.c.recorded_at < erasure.before
         yield completions, completions.c.end_time < erasure.before
-        yield characterisations, characterisations.c.recorded_at < erasure.before
         yield daily_scores, (daily_scores.c.day + 1) * DAY_SECONDS <= erasure.before
     else:
         raise ValueError("Nothing is said to be erased.")

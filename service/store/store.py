@@ -11,14 +11,12 @@ from sqlalchemy import delete, func, make_url, select
 from predictors.base import Memory
 from predictors.jobs import Completion
 from service.store import (
-    characterisations,
     forgetting,
     schema,
     signs,
     warm_start,
     writing,
 )
-from service.store.characterisations import Characterisation
 from service.store.database import Database, LogReader
 from service.store.forgetting import Erased, Erasure
 from service.store.past_runs import PastRuns
@@ -167,21 +165,6 @@ class Store:
         """The clusters that have a history, those first whose runs ended last."""
         with self._database.reading() as connection:
             return warm_start.read_active_clusters(connection)
-
-    def characterisations(self, cluster: str) -> list[Characterisation]:
-        """What applications of a cluster are when they run alone, by name and number of tasks."""
-        with self._database.reading() as connection:
-            return characterisations.read(connection, cluster)
-
-    def characterise(self, posted: Sequence[Characterisation]) -> None:
-        """Keep what somebody says of applications; runs do not change it any more."""
-        with self._database.writing() as connection:
-            characterisations.put(connection, posted)
-
-    def drop_characterisations(self, cluster: str, application: str) -> int:
-        """Forget an application; returns with how many numbers of tasks it was known."""
-        with self._database.writing() as connection:
-            return characterisations.remove(connection, cluster, application)
 
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""

@@ -285,20 +285,6 @@ erasures = Table(
     PrimaryKeyConstraint("erasure"),
 )
 
-# What applications are on a shared node: Hanzich et al. 2005 characterise each once, alone.
-characterisations = Table(
-    "characterisations",
-    metadata,
-    Column("cluster", Text),
-    Column("application", Text),
-    Column("tasks", BigInteger),
-    Column("execution_time", Double, nullable=False),  # seconds
-    Column("cpu_share", Double, nullable=False),  # of one CPU, by each task
-    Column("source", Text, nullable=False),  # 'posted' or 'accounting'
-    Column("recorded_at", Double, nullable=False),
-    PrimaryKeyConstraint("cluster", "application", "tasks"),
-)
-
 # What rounds put in force: of each subject the latest version of a cluster counts.
 parameters = Table(
     "parameters",
@@ -309,7 +295,6 @@ parameters = Table(
     Column("parameters", Text, nullable=False),  # JSON; null: what the settings say
     Column("since", Double, nullable=False),
     Column("subject", Text, nullable=False, server_default="knn"),
-    Column("content", LargeBinary),  # what is no JSON: weights
     Column("replaced", BigInteger),  # the version before it; NULL where it replaced the settings'
     Column("made_until", Double),  # end of the last run it was made on; NULL: not to be reviewed
     PrimaryKeyConstraint("version"),

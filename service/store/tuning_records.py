@@ -32,14 +32,12 @@ class Adoption(Struct, frozen=True, kw_only=True):
     Attributes:
         subject: what it is about: ``knn``, ``attention``, ``price`` or ``auto``.
         parameters: as JSON; None: what the settings say.
-        content: what is no JSON.
         made_until: when the last of the runs ended that it was made on; None where a later round
             is not to ask whether it has lost.
     """
 
     subject: str
     parameters: Any
-    content: bytes | None = None
     made_until: float | None = None
 
 
@@ -194,25 +192,21 @@ class Tunings:
         before = parameters.alias()
         found: dict[str, dict[str, InForce]] = {}
         chosen = (
-            select(parameters, before.c.parameters, before.c.content)
+            select(parameters, before.c.parameters.label("before"))
             .outerjoin(before, before.c.version == parameters.c.replaced)
             .where(parameters.c.version.in_(last))
         )
         with self._database.reading() as connection:
             for row in connection.execute(chosen).all():
-                values = tuple(row)
                 adoption = Adoption(
                     subject=row.subject,
                     parameters=msgspec.json.decode(row.parameters),
-                    content=row.content,
                     made_until=row.made_until,
                 )
                 replaced = None
-                if values[-2] is not None:
+                if row.before is not None:
                     replaced = Adoption(
-                        subject=row.subject,
-                        parameters=msgspec.json.decode(values[-2]),
-                        content=values[-1],
+                        subject=row.subject, parameters=msgspec.json.decode(row.before)
                     )
                 by_subject = found.setdefault(row.cluster, {})
                 by_subject[row.subject] = InForce(adoption=adoption, replaced=replaced)
@@ -264,7 +258,6 @@ def _adopt(connection: Connection, tuning: Tuning, adoption: Adoption, now: floa
             parameters=_json(adoption.parameters),
             since=now,
             subject=adoption.subject,
-            content=adoption.content,
             replaced=connection.execute(last).scalar(),
             made_until=adoption.made_until,
         )

@@ -10,7 +10,6 @@ import msgspec
 from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
-from service.store import characterisations
 from service.store.batches import BatchStatement, Rows
 from service.store.matching import Match, find_matches
 from service.store.rows import (
@@ -68,7 +67,6 @@ def write(
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
     matches = _matches(connection, reported)
     accepted = _append(connection, [_stated(*pair) for pair in zip(reported, matches, strict=True)])
-    characterisations.learn(connection, (item.completion for item in compress(reported, accepted)))
     ended = compress(zip(matches, reported, strict=True), accepted)
     score(connection, [(match, item.completion) for match, item in ended if match])
     new = Counter(compress(owners, accepted))

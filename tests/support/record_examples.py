@@ -149,11 +149,6 @@ def forecasts(recorder: Recorder) -> None:
         "waiting": [job | {"job_id": 41, "requested_processors": 4, "predicted_walltime": 50}],
     }  # fmt: skip
     recorder.call("POST", "/v1/forecasts", queue, title="A job that runs, and one that waits.")
-    path = "/v1/characterisations"
-    known = {"application": "cg.A", "tasks": 8, "execution_time": 1240, "cpu_share": 0.72}
-    recorder.call("POST", path, {"applications": [known]}, title="One application.")
-    recorder.call("GET", path, title="What was posted.")
-    recorder.call("DELETE", path + "?application=cg.A", name=path, title="One was known.")
 
 
 def queues(recorder: Recorder) -> None:

@@ -57,11 +57,6 @@ def test_memory_is_shared_out_to_the_processors_where_they_are_known():
     assert run(memory=0.0).submission.requested_memory is None
 
 
-def test_the_processors_time_is_kept_and_0_is_unknown():
-    assert run(cpu_time=90.0).cpu_time == 90
-    assert run(cpu_time=0.0).cpu_time is None
-
-
 def test_records_that_cannot_be_read_are_damage_and_others_are_not():
     assert Reason.MALFORMED.is_damage
     assert not Reason.TOO_MANY_CLUSTERS.is_damage

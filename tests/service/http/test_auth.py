@@ -13,7 +13,6 @@ from service.store import open_store
 
 API = Path(__file__).parents[3] / "docs" / "api.md"
 JOB = {"requested_walltime": 60}
-ALONE = {"tasks": 1, "execution_time": 5.0}
 QUEUE = {"pools": [{"processors": 4}]}
 CALLS = [
     ("POST", "/v1/predictions", JOB),
@@ -33,9 +32,6 @@ CALLS = [
     ("GET", "/v1/waits", None),
     ("GET", "/v1/reports/requests", None),
     ("GET", "/v1/reports/users", None),
-    ("POST", "/v1/characterisations", {"applications": [{"application": "x", **ALONE}]}),
-    ("GET", "/v1/characterisations", None),
-    ("DELETE", "/v1/characterisations?application=x", None),
     ("POST", "/v1/adapters/slurm/jobcomp", {}),
     ("POST", "/v1/adapters/pbs/accounting", b""),
     ("POST", "/v1/tunings", {}),

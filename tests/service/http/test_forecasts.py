@@ -382,77 +382,31 @@ def test_predictions_are_answered_while_a_forecast_is_made(serve, sqlite_url):
     assert answered > 20
 
 
-def test_jobs_on_shared_nodes_are_forecast_as_their_application_was_characterised(service):
+def test_a_job_on_shared_nodes_says_how_long_it_runs_alone_and_what_of_a_cpu_it_uses(service):
     queue = {
         "machine": {"nodes": [{"name": "n1"}], "parallel_mpl": 2},
         "policy": "normal",
         "waiting": [
-            waiting("a", application="cg", predicted_walltime=900),
-            waiting("b", application="cg", predicted_walltime=900, execution_time=300),
-            waiting("c", application="ft", predicted_walltime=900),
+            waiting("a", predicted_walltime=900),
+            waiting("b", predicted_walltime=900, execution_time=300),
+            waiting("c", predicted_walltime=900),
         ],
     }
     assert starts(forecast(service, **queue)) == {"a": 0, "b": 900, "c": 1200}, "each wants a CPU"
-    known = {"application": "cg", "execution_time": 400, "cpu_share": 0.5}
-    answer = service.post("/v1/characterisations", {"applications": [known]})
-    assert answer.status_code == 200
-    # a runs for 400 s and wants half a CPU; b brought its own time, and so wants all of one.
-    assert starts(forecast(service, **queue)) == {"a": 0, "b": 400, "c": 700}
-    half = [job | {"cpu_share": 0.5} for job in queue["waiting"]]
-    assert starts(forecast(service, **queue | {"waiting": half})) == {"a": 0, "b": 0, "c": 300}
-    dropped = service.request("DELETE", "/v1/characterisations", params={"application": "cg"})
-    assert dropped.json() == {"dropped": 1}
-    assert starts(forecast(service, **queue)) == {"a": 0, "b": 900, "c": 1200}
+    half = [job | {"cpu_share": 0.5, "execution_time": 400} for job in queue["waiting"]]
+    assert starts(forecast(service, **queue | {"waiting": half})) == {"a": 0, "b": 0, "c": 400}
 
 
-def test_cpu_times_of_runs_characterise_and_only_posts_make_certain(service):
-    """What comes from a run is a prediction: its intervals are those of predicted jobs."""
-    runs = [
-        run_of(
-            f"{n}",
-            runtime=1000 + 37 * n % 900,
-            end_time=NOW - 9e5 + 3000 * n,
-            application="cg",
-            requested_processors=1,
-            cpu_time=600,
+def test_what_is_known_of_a_job_alone_makes_its_forecast_certain(service):
+    service.complete(
+        *(
+            run_of(f"{n}", runtime=1000 + 37 * n % 900, end_time=NOW - 9e5 + 3000 * n)
+            for n in range(100)
         )
-        for n in range(100)
-    ]
-    service.complete(*runs)
-    queue = {
-        "machine": {"nodes": NODES[:1], "parallel_mpl": 2},
-        "policy": "normal",
-        "waiting": [waiting("a", application="cg", user="ada")],
-    }
-    (job,) = forecast(service, samples=19, **queue).json()["jobs"]
-    assert job["predicted_walltime"] == 1000, "the run with the largest share, 0.6"
+    )
+    queue = {"machine": {"nodes": NODES[:1], "parallel_mpl": 2}, "policy": "normal", "samples": 19}
+    (job,) = forecast(service, **queue, waiting=[waiting("a", user="ada")]).json()["jobs"]
     assert job["end_interval"]["lower"] < job["end_interval"]["upper"]
-    known = {"application": "cg", "execution_time": 1200}
-    assert service.post("/v1/characterisations", {"applications": [known]}).status_code == 200
-    (job,) = forecast(service, samples=19, **queue).json()["jobs"]
+    known = [waiting("a", user="ada", execution_time=1200)]
+    (job,) = forecast(service, **queue, waiting=known).json()["jobs"]
     assert (job["predicted_walltime"], job["end_interval"]) == (1200, None)
-
-
-def test_names_of_applications_are_hidden_where_names_are(serve, sqlite_url, tmp_path):
-    key = tmp_path / "key"
-    key.write_bytes(b"k" * 48)
-    key.chmod(0o600)
-    service = serve(sqlite_url, pseudonym_key_file=key)
-    known = {"application": "carols-code", "execution_time": 400}
-    posted = service.post("/v1/characterisations", {"applications": [known]}).json()
-    assert posted["applications"][0]["application"] != "carols-code"
-    assert service.get("/v1/characterisations").json() == posted
-    queue = {
-        "machine": {"nodes": [{"name": "n1"}]},
-        "policy": "basic",
-        "waiting": [waiting("a", application="carols-code")],
-    }
-    assert forecast(service, **queue).json()["jobs"][0]["predicted_walltime"] == 400
-
-
-def test_a_job_may_have_more_cores_on_one_of_its_nodes_than_on_another(service):
-    """Slurm fills a node before it begins with the next."""
-    nodes = {"nodes": [{"name": "n1", "cores": 4}, {"name": "n2", "cores": 4}]}
-    jobs = [running("five", 5, nodes=["n1", "n2"]), running("three", 3, nodes=["n2"])]
-    answer = forecast(service, machine=nodes, running=jobs, waiting=[waiting("next", 8)])
-    assert starts(answer)["next"] == 3500

@@ -134,7 +134,7 @@ def test_clusters_have_rounds_and_parameters_of_their_own(store):
 
 def test_each_subject_is_in_force_with_what_it_replaced_and_may_come_back(store):
     report(store, 0, 250)
-    price = Adoption(subject="price", parameters=3.5, content=b"\x00arrays", made_until=7.0)
+    price = Adoption(subject="price", parameters=3.5, made_until=7.0)
     back = Adoption(subject="price", parameters=None)
     assert store.tunings.version() == 0
     held(store, knn(3), price, at=0.0)
