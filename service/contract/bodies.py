@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Protocol
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic.config import JsonDict
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, Completion, Status, Submission
 from predictors.registry import METHODS
@@ -26,6 +27,17 @@ from service.store import ReportedCompletion
 
 MOST_ERRORS = 1000
 """Of a body, in which the first is looked for: pydantic hands out all of them or none."""
+
+EXAMPLE: JsonDict = {
+    "user": "ada",
+    "queue": "batch",
+    "application": "cfd",
+    "requested_walltime": 7200,
+    "requested_processors": 16,
+    "coverage": 0.8,
+    "explain": True,
+}
+"""A body that a reader of the API can send."""
 
 _COVERAGE = (
     "Share of jobs whose runtime the interval is to hold; the service's setting, if it is left out."
@@ -87,6 +99,8 @@ class AskedSubmission(SubmissionBody):
 
 class PredictionRequest(AskedSubmission):
     """A job as it is submitted or runs, the method that is to answer, and what is asked of it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     method: Method | None = Field(None, description="The service's default, if it is left out.")
     coverage: Coverage | None = Field(None, description=_COVERAGE)

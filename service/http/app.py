@@ -1,6 +1,6 @@
 """The application: settings in, ASGI out."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from importlib.metadata import version
@@ -41,6 +41,7 @@ from service.operations.reporting import Reporting
 from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.settings import Settings
+from service.web.frame import Assets
 from service.web.site import PageProcess, Site
 from service.worker.worker import Worker
 
@@ -134,15 +135,17 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     tunings.add(app.router, rounds_of(worker))
     health.add(app.router, reporting, worker.health)
 
-    document = partial(openapi.describe, app)
+    document = cache(lambda: to_json(openapi.describe(app)))
     if worker.settings.page:
-        pages.add(app.router, site_of(worker, showing, document), visitors_of(worker))
+        site, visitors = site_of(worker, showing), visitors_of(worker)
+        pages.add(app.router, site, visitors)
+        api_docs.add(app.router, document, site.assets, visitors)
     else:
-        api_docs.add(app.router, document)
+        api_docs.add(app.router, document, Assets(), None)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def for_machines(_request: Request) -> Response:
-        return Response(to_json(document()), media_type="application/json")
+        return Response(document(), media_type="application/json")
 
 
 def predicting_of(worker: Worker) -> Predicting:
@@ -236,9 +239,7 @@ def rounds_of(worker: Worker) -> TuningRounds:
     return TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
 
 
-def site_of(
-    worker: Worker, showing: ShowingQueues, document: Callable[[], Mapping[str, Any]]
-) -> Site:
+def site_of(worker: Worker, showing: ShowingQueues) -> Site:
     """The pages for people, and the process that makes them."""
     process = PageProcess(worker.settings)
     worker.keep(process)
@@ -248,7 +249,6 @@ def site_of(
         queues=showing,
         what_if=what_if_of(worker, showing),
         ranking=ranking_of(worker),
-        document=cache(lambda: to_json(document())),
     )
 
 

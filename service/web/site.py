@@ -21,7 +21,6 @@ from service.settings import Settings
 from service.store import open_store
 from service.web import (
     accuracy_page,
-    api_page,
     now_page,
     queue_page,
     rounds_page,
@@ -94,7 +93,6 @@ PAGES = {
         path="/user", menu="/users", view=users_page.user_view, query=users_page.UserQuery
     ),
     "rounds": Page(path="/rounds", menu="/rounds", view=rounds_page.view),
-    "api": Page(path="/docs", menu="/docs", view=api_page.view),
 }
 """By the name of the template."""
 
@@ -188,10 +186,9 @@ class Site:
         queues: shows live queues.
         what_if: tells when a job would start.
         ranking: knows the accuracy of users' requests.
-        document: writes the OpenAPI document.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a part of the service, named where it is handed over
+    def __init__(
         self,
         worker: Worker,
         *,
@@ -199,14 +196,12 @@ class Site:
         queues: ShowingQueues,
         what_if: WhatIf,
         ranking: Ranking,
-        document: Callable[[], bytes],
     ) -> None:
         self._worker = worker
         self._process = process
         self._queues = queues
         self._what_if = what_if
         self._ranking = ranking
-        self._document = document
         self.assets = Assets()
         self._renderer = Renderer(self.assets)
 
@@ -227,7 +222,7 @@ class Site:
         frame = self._frame(visitor, PAGES[name].menu, query.cluster, url)
         return await self._process.make(name, frame, query, await self._facts(name, frame, query))
 
-    async def _facts(self, name: str, frame: Frame, query: Any) -> Any:  # noqa: PLR0911 - a table
+    async def _facts(self, name: str, frame: Frame, query: Any) -> Any:
         """Return what only this process knows; None for a page from the store alone."""
         caller = frame.visitor.caller
         match name:
@@ -241,8 +236,6 @@ class Site:
                 return self._ranking.groups(frame.cluster).groups
             case "user":
                 return self._ranking.accuracy_of(caller.only or query.name, frame.cluster)
-            case "api":
-                return await asyncio.to_thread(self._document)
         return None
 
     async def login(self, *, to: str, refused: str | None) -> bytes:

@@ -5,8 +5,6 @@ from fastapi import APIRouter
 from service.auth import Scope
 from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
-from service.http import examples
-from service.http.examples import shown
 from service.http.gate import needs
 from service.http.openapi import BODY_REFUSALS
 from service.operations.predicting import Predicting
@@ -24,7 +22,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions",
         tags=["predictions"],
         responses=BODY_REFUSALS,
-        openapi_extra=extra | shown(examples.PREDICTION),
+        openapi_extra=extra,
         max_body_size=about_one,
     )
     async def predict(body: PredictionRequest) -> PredictionAnswer:
@@ -38,7 +36,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions/batch",
         tags=["predictions"],
         responses=BODY_REFUSALS,
-        openapi_extra=extra | shown(examples.BATCH),
+        openapi_extra=extra,
     )
     async def predict_batch(body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs; the answers are in the order of the submissions."""
@@ -48,7 +46,7 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         "/v1/predictions/extend",
         tags=["predictions"],
         responses=BODY_REFUSALS,
-        openapi_extra=extra | shown(examples.EXTENSION),
+        openapi_extra=extra,
         max_body_size=about_one,
     )
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
