@@ -114,7 +114,7 @@ def add(
 
     router.routes.append(
         QueueRoute(
-            "/v1/queues/{cluster}",
+            "/v1/queues/{cluster:path}",
             put,
             methods=["PUT"],
             tags=["queues"],
@@ -131,8 +131,21 @@ def add(
         """List the queues that were handed over, without their jobs."""
         return showing.queues()
 
+    # A cluster's name may contain slashes, hence the converter and this order.
     @router.get(
-        "/v1/queues/{cluster}",
+        "/v1/queues/{cluster:path}/jobs/{job_id}",
+        tags=["queues"],
+        responses=refusals(404, 422),
+        openapi_extra=needs(*SEEN),
+    )
+    async def job(
+        cluster: Cluster, job_id: Annotated[Text, Path()], caller: Asking
+    ) -> LiveJobDetailAnswer:
+        """Show one job: how its forecast moved, and the runs that its prediction rests on."""
+        return showing.job(cluster, job_id, caller)
+
+    @router.get(
+        "/v1/queues/{cluster:path}",
         tags=["queues"],
         responses=refusals(404, 422),
         openapi_extra=needs(*SEEN),
@@ -146,18 +159,6 @@ def add(
         """
         return showing.queue(cluster, query, caller)
 
-    @router.get(
-        "/v1/queues/{cluster}/jobs/{job_id}",
-        tags=["queues"],
-        responses=refusals(404, 422),
-        openapi_extra=needs(*SEEN),
-    )
-    async def job(
-        cluster: Cluster, job_id: Annotated[Text, Path()], caller: Asking
-    ) -> LiveJobDetailAnswer:
-        """Show one job: how its forecast moved, and the runs that its prediction rests on."""
-        return showing.job(cluster, job_id, caller)
-
     async def ask(cluster: Cluster, body: WhatIfRequest, caller: Asking) -> WhatIfAnswer:
         """Say when a job that is not in the queue would start and end, by what is asked for it.
 
@@ -167,7 +168,7 @@ def add(
 
     router.routes.append(
         WhatIfRoute(
-            "/v1/queues/{cluster}/what-if",
+            "/v1/queues/{cluster:path}/what-if",
             ask,
             methods=["POST"],
             tags=["queues"],

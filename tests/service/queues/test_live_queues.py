@@ -1,3 +1,5 @@
+from urllib.parse import quote
+
 import pytest
 from asgi_client import NOW, run_of
 
@@ -374,3 +376,19 @@ def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, s
         connection.execute(queues_table.delete())
     assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)
     other.wait_until(lambda: other.get("/v1/queues/hill").json().get("found") == 0, 10.0)
+
+
+@pytest.mark.parametrize("cluster", ["hill/east", "a b", "höhe", "x/jobs"])
+def test_a_cluster_may_have_any_name_on_every_call_with_its_name_in_the_path(live, cluster):
+    at = f"/v1/queues/{quote(cluster, safe='')}"
+    live.complete(run_of("1", cluster=cluster))
+    assert live.request("PUT", at, json=queue(waiting=[SMALL])).status_code == 202
+    live.wait_until(lambda: live.get(at).json().get("forecast_at") is not None)
+    shown = live.get(at).json()
+    assert (shown["cluster"], starts(shown)) == (cluster, {"32": 0})
+    assert live.get(f"{at}/jobs/32").json()["cluster"] == cluster
+    asked = live.post(f"{at}/what-if", {"submission": {"requested_walltime": 900}}).json()
+    assert asked["cluster"] == cluster
+    assert asked["as_written"]["start_time"] is not None
+    assert live.get("/v1/queues").json()["queues"][0]["cluster"] == cluster
+    assert live.metric("walltimed_requests_total", route="/v1/queues/{cluster}/jobs/{job_id}") >= 1
