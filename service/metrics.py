@@ -28,11 +28,12 @@ WAIT_BUCKETS = (
 """Seconds."""
 
 FILTER = re.compile(
-    rb"(walltimed\.lua|walltimed_hook\.py|torque_submitfilter\.py)/([0-9A-Za-z.+-]{1,32})"
+    rb"(walltimed\.lua|cli_filter\.lua|walltimed_hook\.py|torque_submitfilter\.py)"
+    rb"/([0-9A-Za-z.+-]{1,32})(?: \(([a-z-]{1,16})\))?"
 )
-"""How a submit filter names itself and its release."""
+"""Name, release and, in newer ones, mode of a submit filter, as it says them."""
 
-UNNAMED = ("unnamed", "")
+UNNAMED = (b"unnamed", b"", b"")
 """A submit filter from before there were such names."""
 
 MOST_FILTERS = 32
@@ -208,8 +209,8 @@ class RequestMetrics:
         )
         self._last_asked = metrics.gauge(
             "filter_last_request_timestamp_seconds",
-            "When a submit filter last asked, in Unix seconds, by its file and release.",
-            "filter release",
+            "When a submit filter last asked, in Unix seconds, by its file, release and mode.",
+            "filter release mode",
             mode="max",
         )
         self._by_filter: dict[bytes, tuple[Gauge, float]] = {}
@@ -236,8 +237,8 @@ class RequestMetrics:
             known = FILTER.fullmatch(agent)
             if (agent and not known) or len(self._by_filter) == MOST_FILTERS:
                 return
-            labels = map(bytes.decode, known.groups()) if known else UNNAMED
-            gauge = self._last_asked.labels(*labels)
+            labels = known.groups(b"") if known else UNNAMED
+            gauge = self._last_asked.labels(*map(bytes.decode, labels))
         gauge.set(now)
         self._by_filter[agent] = gauge, now
 

@@ -34,7 +34,7 @@ DEFAULTS = {
     "limit_coverage": 0.9,  # which must hold at least this share of runtimes
     "assumed_walltime": 86400,  # what the queue allows a job that asks for nothing
 }
-AGENT = "torque_submitfilter.py/0.2.0"  # its release, for `walltimed doctor`
+AGENT = "torque_submitfilter.py/0.2.0 (%s)"  # release and mode, for `walltimed doctor`
 LARGEST_ANSWER = 65536  # bytes
 LONGEST = 1e9  # seconds; more is no walltime
 OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
@@ -120,7 +120,7 @@ def ask(submission, config):
     signal.setitimer(signal.ITIMER_REAL, config["budget_seconds"])
     try:
         connection = http.client.HTTPConnection(config["host"], config["port"])
-        headers = {"Content-Type": "application/json", "User-Agent": AGENT}
+        headers = {"Content-Type": "application/json", "User-Agent": AGENT % config["mode"]}
         token = token_in(config["token_file"])
         if token:
             headers["Authorization"] = "Bearer " + token

@@ -42,7 +42,7 @@ DEFAULTS = {
 SHORTEST_LIMIT = 60  # seconds
 MARK = "walltimed_prediction"  # a custom string resource, where the site has defined it
 PAUSE = "walltimed_silent_until"
-AGENT = "User-Agent: walltimed_hook.py/0.2.0"  # its release, for `walltimed doctor`
+AGENT = "User-Agent: walltimed_hook.py/0.2.0 (%s)"  # release and mode, for `walltimed doctor`
 LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192  # bytes
 LONGEST = 1e9  # seconds; more is no walltime
 PREDICTION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -158,7 +158,8 @@ def ask(submission, config):
     """The service's answer, within the budget or not at all."""
     body = json.dumps(submission).encode()
     lines = ["POST /v1/predictions HTTP/1.1", "Host: walltimed", "Connection: close"]
-    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", AGENT]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    lines.append(AGENT % config["mode"])
     token = token_in(config["token_file"])
     if token:
         lines.append("Authorization: Bearer " + token)

@@ -25,7 +25,7 @@ local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
 local LONGEST_NAME, LONGEST_ID = 255, 64
 local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
 local LONGEST_WALLTIME = 1e9 -- seconds; more is no walltime
-local AGENT = "User-Agent: walltimed.lua/0.2.0" -- its release, for `walltimed doctor`
+local AGENT = "User-Agent: %s/0.2.0 (%s)" -- name, release and mode, for `walltimed doctor`
 local SOFT_LIMIT_SINCE = "0025.0005.0004"
 
 -- Values -----------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ end
 local function request(config, body)
   local lines = {
     "POST /v1/predictions HTTP/1.1", "Host: walltimed", "Content-Type: application/json",
-    "Content-Length: " .. #body, AGENT,
+    "Content-Length: " .. #body, AGENT:format(config.name, config.mode),
   }
   local token = token_in(config.token_file)
   if token then lines[#lines + 1] = "Authorization: Bearer " .. token end
@@ -320,10 +320,10 @@ local function soft_is_safe(version, scheduler)
   return ("%04d.%04d.%04d"):format(major, minor, micro) >= SOFT_LIMIT_SINCE
 end
 
-local function settings(directory, name)
-  local config = {}
+local function settings(directory, file, name)
+  local config = { name = name }
   for key, value in pairs(DEFAULTS) do config[key] = value end
-  for key, value in pairs(dofile(directory .. "/" .. name)) do config[key] = value end
+  for key, value in pairs(dofile(directory .. "/" .. file)) do config[key] = value end
   assert(LADDER[config.mode], "no such mode: " .. tostring(config.mode))
   assert(not config.token, "token is now in a file: token_file")
   local site = slurm_conf(directory .. "/slurm.conf")
@@ -371,7 +371,7 @@ local walltimed = {}
 
 -- A function of a job description and the partitions that does all there is to do at submission.
 function walltimed.submitter(directory, config_name)
-  local config = settings(directory, config_name or "walltimed_config.lua")
+  local config = settings(directory, config_name or "walltimed_config.lua", "walltimed.lua")
   if config.mode == "off" then return function() end end
   local ask = asker(config, slurm.log_error)
   return function(job, partitions)
@@ -386,7 +386,7 @@ end
 
 -- A function of a submission and the job's comment that gives a line of advice for its user, or nil.
 function walltimed.adviser(directory, config_name)
-  local config = settings(directory, config_name or "walltimed_cli_config.lua")
+  local config = settings(directory, config_name or "walltimed_cli_config.lua", "cli_filter.lua")
   local ask = config.mode ~= "off" and asker(config, function() end)
   return function(submission, comment)
     submission.cluster, submission.submit_time = config.cluster, os.time()

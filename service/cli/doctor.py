@@ -23,7 +23,7 @@ from simulator.cli.options import AsJson, ConfigFile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from service.operations.diagnosing import Finding, ServiceSigns
+    from service.operations.diagnosing import AskingFilter, Finding, ServiceSigns
     from service.settings import Settings
     from service.store import ClusterSigns
     from simulator.replay.remote import Client
@@ -40,6 +40,9 @@ def doctor(
     token_file: Annotated[
         Path | None, typer.Option(help="File with any valid token, where calls need one.")
     ] = None,
+    pbs_accounting: Annotated[
+        Path, typer.Option(help="Accounting logs of a PBS server, where this user may read them.")
+    ] = Path("/var/spool/pbs/server_priv/accounting"),
     timeout: Annotated[
         float, typer.Option(min=0.1, max=LONGEST_SECONDS, help="Seconds for each answer.")
     ] = 10.0,
@@ -51,7 +54,9 @@ def doctor(
 
     Asks the running service and reads the history: a history that is not the service's, a cluster
     under two names, predictions without completions, completions without predictions, times in the
-    wrong zone, filters of another release, callers without a token. Run it as the service's user.
+    wrong zone, filters of another release or mode, callers without a token. On a machine of the
+    resource manager also: runs that its accounting does not know, an updater without rights. Run it
+    as the service's user.
     The exit code is 1 if something is wrong.
 
     For example:
@@ -59,7 +64,8 @@ def doctor(
         sudo -u walltimed walltimed doctor
         sudo -u walltimed walltimed doctor --token-file /etc/walltimed/pbs-token --days 1
     """
-    from service.operations.diagnosing import diagnose
+    from service.cli.site_signs import site_signs
+    from service.operations.diagnosing import asking_filters, diagnose
 
     settings = load_settings(database_url=database_url, config=file)
     check_parameters(settings)
@@ -74,12 +80,17 @@ def doctor(
             fingerprint=store.fingerprint(),
             release=version("walltimed"),
             now=now,
+            site=site_signs(store, since=now - days * DAY, now=now, pbs_accounting=pbs_accounting),
+            queue_old_seconds=settings.queue_old_seconds,
         )
         warnings = surplus_of(store, settings)
     if as_json:
-        print_json({"findings": found, "clusters": clusters, "warnings": warnings})
+        filters = asking_filters(service, now)
+        print_json(
+            {"findings": found, "clusters": clusters, "filters": filters, "warnings": warnings}
+        )
     else:
-        show(clusters, found, warnings, now=now, days=days)
+        show(clusters, asking_filters(service, now), found, warnings, now=now, days=days)
     if any(each.is_wrong for each in found):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -143,16 +154,19 @@ def samples_in(exposition: str) -> list[tuple[str, dict[str, str], float]]:
 
 def show(
     clusters: "Sequence[ClusterSigns]",
+    filters: "Sequence[AskingFilter]",
     found: "Sequence[Finding]",
     warnings: "Sequence[str]",
     *,
     now: float,
     days: float,
 ) -> None:
-    """Print what was looked at and what was found for people."""
+    """Print clusters, filters and findings for people."""
     out.print(f"In the last {days:g} days:" if clusters else f"Nothing came in {days:g} days.")
     for cluster in clusters:
         out.print(f"  {escape(account_of(cluster, now))}", soft_wrap=True)
+    for asking in filters:
+        out.print(f"  {escape(line_of(asking, now))}", soft_wrap=True)
     for each in found:
         mark = "[red]wrong:[/red]" if each.is_wrong else "[yellow]note:[/yellow]"
         out.print(f"{mark} {escape(each.says)}", soft_wrap=True)
@@ -162,6 +176,15 @@ def show(
     wrong = sum(each.is_wrong for each in found)
     things = {0: "Nothing is wrong.", 1: "1 thing does not fit."}
     out.print(things.get(wrong, f"{wrong} things do not fit."))
+
+
+def line_of(asking: "AskingFilter", now: float) -> str:
+    """Return a line about a submit filter that has asked."""
+    from simulator.reports.words import duration
+
+    mode = f", mode {asking.mode}" if asking.mode else ""
+    release = f" {asking.release}" if asking.release else ""
+    return f"{asking.filter}{release}{mode}: asked {duration(now - asking.asked_at)} ago"
 
 
 def account_of(cluster: "ClusterSigns", now: float) -> str:

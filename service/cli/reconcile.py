@@ -82,8 +82,8 @@ def reconcile(
         out.print(f"  left out: {rows:,} {reason}")
 
 
-def rows_of(sacct: str, *, since: float) -> list[str]:
-    """The rows of sacct for all jobs since ``since``, in the form that is safe to read.
+def rows_of(sacct: str, *, since: float, columns: str = COLUMNS) -> list[str]:
+    """Return the rows of sacct for all jobs since ``since``, in the form that is safe to read.
 
     Raises:
         CommandError: sacct cannot be run or fails.
@@ -92,7 +92,7 @@ def rows_of(sacct: str, *, since: float) -> list[str]:
     command = [sacct, "-a", "-X", "-D", "-P", f"--delimiter={SEPARATOR}", "-S", begin]
     try:
         done = subprocess.run(  # noqa: S603 - the administrator names the command
-            [*command, "-E", "now", "-o", COLUMNS],
+            [*command, "-E", "now", "-o", columns],
             env=environ | {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"},
             capture_output=True,
             check=True,

@@ -57,26 +57,108 @@ class ServiceSigns(Struct, frozen=True, kw_only=True):
     samples: Sequence[tuple[str, Mapping[str, str], float]] = ()
 
 
-def diagnose(
+class FilterFile(Struct, frozen=True, kw_only=True):
+    """A settings file of a submit filter on this machine.
+
+    Attributes:
+        filter: name of the filter, as requests have it.
+        path: of the file.
+        mode: set in the file.
+        changed_at: Unix seconds.
+    """
+
+    filter: str
+    path: str
+    mode: str
+    changed_at: float
+
+
+class QueueSigns(Struct, frozen=True, kw_only=True):
+    """The state of a live queue.
+
+    Attributes:
+        cluster: its name.
+        taken_at: Unix seconds.
+        trouble: reason why it could not be forecast, in a sentence; None if it could.
+    """
+
+    cluster: str
+    taken_at: float
+    trouble: str | None = None
+
+
+class UnknownRuns(Struct, frozen=True, kw_only=True):
+    """Runs of a cluster in the history whose jobs its accounting does not know.
+
+    Attributes:
+        cluster: its name.
+        jobs: job id and user of each.
+    """
+
+    cluster: str
+    jobs: Sequence[tuple[str, str | None]]
+
+
+class SiteSigns(Struct, frozen=True, kw_only=True):
+    """Facts that this machine and the history show of the resource manager.
+
+    Attributes:
+        filter_files: settings of submit filters.
+        queues: live queues.
+        updater: user of Slurm's updater, if Slurm does not let that user change jobs.
+        unknown_runs: runs that no accounting knows.
+    """
+
+    filter_files: Sequence[FilterFile] = ()
+    queues: Sequence[QueueSigns] = ()
+    updater: str | None = None
+    unknown_runs: Sequence[UnknownRuns] = ()
+
+
+class AskingFilter(Struct, frozen=True, kw_only=True):
+    """A submit filter that has asked within a day.
+
+    Attributes:
+        filter: its name.
+        release: as it says.
+        mode: as it says; empty in releases that do not say.
+        asked_at: Unix seconds.
+    """
+
+    filter: str
+    release: str
+    mode: str
+    asked_at: float
+
+
+NOTHING_SEEN = SiteSigns()
+
+
+def diagnose(  # noqa: PLR0913 - what is compared
     service: ServiceSigns,
     clusters: Sequence[ClusterSigns],
     *,
     fingerprint: str,
     release: str,
     now: float,
+    site: SiteSigns = NOTHING_SEEN,
+    queue_old_seconds: float = float("inf"),
 ) -> list[Finding]:
-    """Everything that does not fit, the service's own troubles first.
+    """Return everything that does not fit, the service's own troubles first.
 
     Args:
-        service: what it says of itself.
-        clusters: what the history shows.
+        service: signs of the running service.
+        clusters: signs of the history.
         fingerprint: of that history.
         release: of this command.
         now: Unix seconds.
+        site: signs of the resource manager.
+        queue_old_seconds: age from which a live queue is old.
     """
     found = [*of_service(service, fingerprint, release, now)]
     if any(each.name == "other-history" for each in found):
         return found  # what the wrong history shows would mislead
+    found += of_site(service, site, now, queue_old_seconds)
     found += of_names(clusters)
     named = {each.cluster for each in found}
     for cluster in clusters:
@@ -130,9 +212,13 @@ def of_callers(service: ServiceSigns, release: str, now: float) -> Iterator[Find
             says=f"The service runs release {service.release}, and this command is {release}.",
             remedy="Restart the service: `systemctl restart walltimed`.",
         )
-    for labels, at in _values(service, "walltimed_filter_last_request_timestamp_seconds"):
-        if labels["release"] != release and now - at < DAY:
-            yield _old_filter(labels["filter"], labels["release"], release, now - at)
+    old = {
+        (each.filter, each.release): now - each.asked_at
+        for each in sorted(asking_filters(service, now), key=lambda each: each.asked_at)
+        if each.release != release
+    }
+    for (name, theirs), ago in old.items():
+        yield _old_filter(name, theirs, release, ago)
     for labels, calls in _values(service, "walltimed_requests_total"):
         if labels["status"] in REFUSED and labels["route"].startswith("/v1/") and calls:
             yield Finding(
@@ -142,6 +228,88 @@ def of_callers(service: ServiceSigns, release: str, now: float) -> Iterator[Find
                 remedy="Give the caller a token with the scope of that call: docs/deployment.md, "
                 "Access. The count begins anew when the service does.",
             )
+
+
+def asking_filters(service: ServiceSigns, now: float) -> list[AskingFilter]:
+    """Return the submit filters that have asked within a day."""
+    return [
+        AskingFilter(
+            filter=labels["filter"],
+            release=labels["release"],
+            mode=labels.get("mode", ""),
+            asked_at=at,
+        )
+        for labels, at in _values(service, "walltimed_filter_last_request_timestamp_seconds")
+        if now - at < DAY
+    ]
+
+
+def of_site(
+    service: ServiceSigns, site: SiteSigns, now: float, queue_old_seconds: float
+) -> Iterator[Finding]:
+    """Yield modes, rights, queues and runs that do not fit the resource manager."""
+    for file in site.filter_files:
+        yield from of_mode(file, asking_filters(service, now), now)
+    if site.updater:
+        yield Finding(
+            name="no-rights",
+            says=f"The updater runs as {site.updater}, whom Slurm does not let change jobs of "
+            "others.",
+            remedy=f"sacctmgr -i add user {site.updater} account=root adminlevel=operator",
+        )
+    for queue in site.queues:
+        yield from of_queue(queue, now, queue_old_seconds)
+    for unknown in site.unknown_runs:
+        some = ", ".join(f"{job} of {user or 'nobody named'}" for job, user in unknown.jobs[:3])
+        more = ", …" if len(unknown.jobs) > 3 else ""
+        yield Finding(
+            name="unknown-runs",
+            cluster=unknown.cluster,
+            says=f"{len(unknown.jobs):,} runs of cluster '{unknown.cluster}' are of jobs that the "
+            f"resource manager's accounting does not know: {some}{more}.",
+            remedy="If they are another machine's, give that a cluster name of its own. Else "
+            "somebody reports runs that there were not: revoke the tokens with scope ingest that "
+            "you do not know (`walltimed token list`), then `walltimed forget --user USER`.",
+        )
+
+
+def of_mode(file: FilterFile, asking: Sequence[AskingFilter], now: float) -> Iterator[Finding]:
+    """Yield a filter that has asked since its settings changed, and never in their mode."""
+    since = [
+        each
+        for each in asking
+        if each.filter == file.filter and each.mode and each.asked_at > file.changed_at
+    ]
+    if not since or any(each.mode == file.mode for each in since):
+        return
+    last = max(since, key=lambda each: each.asked_at)
+    yield Finding(
+        name="other-mode",
+        says=f"{file.filter} asked {duration(now - last.asked_at)} ago in mode {last.mode}; "
+        f"{file.path} says {file.mode}.",
+        remedy="Let the resource manager read the file: touch job_submit.lua (Slurm), `qmgr -c "
+        f"'import hook walltimed application/x-config default {file.path}'` (PBS).",
+    )
+
+
+def of_queue(queue: QueueSigns, now: float, queue_old_seconds: float) -> Iterator[Finding]:
+    """Yield a live queue that cannot be forecast, or that is not renewed."""
+    if queue.trouble:
+        yield Finding(
+            name="queue-trouble",
+            cluster=queue.cluster,
+            says=f"The queue of cluster '{queue.cluster}' is not forecast: {queue.trouble}",
+            remedy="docs/queue.md has the sizes that can be forecast; the service's log has more.",
+        )
+    if now - queue.taken_at > queue_old_seconds:
+        yield Finding(
+            name="old-queue",
+            cluster=queue.cluster,
+            says=f"The queue of cluster '{queue.cluster}' was handed over "
+            f"{duration(now - queue.taken_at)} ago.",
+            remedy="Look at its sender: the journal of walltimed-slurm-updater or "
+            "walltimed-pbs-queue.",
+        )
 
 
 def _old_filter(name: str, theirs: str, ours: str, ago: float) -> Finding:

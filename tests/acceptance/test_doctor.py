@@ -59,11 +59,28 @@ def url(tmp_path_factory):
     return url
 
 
-def test_everything_that_is_wrong_is_told(url, tmp_path):
+@pytest.fixture(autouse=True)
+def no_slurm(tmp_path, monkeypatch):
+    """No command of a Slurm that happens to be installed."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A machine whose filter is to be in mode soft, and whose accounting lacks a run."""
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
+    (tmp_path / "walltimed_config.lua").write_text('return { mode = "soft" }')
+    (tmp_path / "accounting").mkdir()
+    records = [f"11/23/2026 00:00:00;E;works{job};user=ada\n" for job in range(5)]
+    (tmp_path / "accounting" / time.strftime("%Y%m%d")).write_text("".join(records))
+    return ("--pbs-accounting", str(tmp_path / "accounting"))
+
+
+def test_everything_that_is_wrong_is_told(url, site, tmp_path):
     ingest = walltimed("token", "issue", "x", "-s", "ingest", "-d", url)[1].split()[-1]
     (tmp_path / "token").write_text(ingest)
     with Service(url) as service:
-        at = ("--url", f"unix:{service.socket}", "-d", url)
+        at = ("--url", f"unix:{service.socket}", "-d", url, *site)
         with_token = (*at, "--token-file", str(tmp_path / "token"))
         old = {"User-Agent": "walltimed_hook.py/0.0.1"}
         job = {"user": "ada", "requested_walltime": 60, "cluster": "works"}
@@ -71,11 +88,15 @@ def test_everything_that_is_wrong_is_told(url, tmp_path):
         predict = walltimed("token", "issue", "y", "-s", "predict", "-d", url)[1].split()[-1]
         old["Authorization"] = f"Bearer {predict}"
         eventually(lambda: service.client.post("/v1/predictions", json=job, headers=old).is_success)
+        observing = old | {"User-Agent": f"walltimed.lua/{installed_version()} (observe)"}
+        assert service.client.post("/v1/predictions", json=job, headers=observing).is_success
         code, found = findings(*with_token)
         assert code == 1
         assert found == {
             ("other-filter", None),
             ("refused-calls", None),
+            ("other-mode", None),
+            ("unknown-runs", "works"),
             ("two-names", "Hill"),
             ("no-predictions", "hill"),
             ("no-completions", "unheard"),
@@ -95,11 +116,12 @@ def test_a_site_where_all_fits_is_told_so(tmp_path):
     with Service(url) as service:
         now = time.time()
         job = {"user": "ada", "requested_walltime": 60, "job_id": "1", "submit_time": now}
-        headers = {"User-Agent": f"walltimed.lua/{installed_version()}"}
+        headers = {"User-Agent": f"walltimed.lua/{installed_version()} (observe)"}
         assert service.client.post("/v1/predictions", json=job, headers=headers).is_success
         run = {**job, "start_time": now, "runtime": 0.5, "end_time": now + 0.5}
         assert service.complete(run).is_success
         code, printed = walltimed("doctor", "--url", f"unix:{service.socket}", "-d", url)
     assert code == 0, printed
     assert "1 predictions, 1 of them with their run; 1 runs" in printed
+    assert f"walltimed.lua {installed_version()}, mode observe: asked" in printed
     assert printed.endswith("Nothing is wrong.\n")

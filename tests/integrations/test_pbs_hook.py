@@ -74,6 +74,7 @@ def test_the_question_is_the_job_in_the_words_of_the_api(tmp_path):
         }
     ]
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
+    assert re.search(r"User-Agent: walltimed_hook\.py/[0-9.]+ \([a-z]+\)\r\n", service.headers[0])
 
 
 @pytest.mark.parametrize(

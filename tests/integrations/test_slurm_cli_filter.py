@@ -1,5 +1,7 @@
 """cli_filter.lua in a stand-alone Lua: advice at sbatch, never in the way."""
 
+import re
+
 import pytest
 from fake_service import GARBAGE, STREAMS, fake_service, prediction
 from slurm_scripts import LUAS, Site
@@ -35,6 +37,7 @@ def test_the_user_is_told_how_long_such_jobs_ran(site):
     range_ = "ran 1 min to 31 min (9 of 10)"
     assert done.told == [f"walltimed: jobs like this one {range_}; this one may run 60 min"]
     (asked,) = service.requests
+    assert re.search(r"User-Agent: cli_filter\.lua/[0-9.]+ \(advise\)\r\n", service.headers[0])
     assert asked.pop("submit_time")
     assert asked == {
         "cluster": "hill",

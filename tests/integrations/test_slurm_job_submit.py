@@ -1,5 +1,6 @@
 """job_submit.lua in a stand-alone Lua, against a service that is well, slow, wrong or gone."""
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,6 +65,7 @@ def test_the_question_is_the_job_in_the_words_of_the_api(site):
     }
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
     assert service.headers[0].startswith("POST /v1/predictions HTTP/1.1\r\n")
+    assert re.search(r"User-Agent: walltimed\.lua/[0-9.]+ \(observe\)\r\n", service.headers[0])
 
 
 def asked(site, **job):

@@ -1,6 +1,7 @@
 """Torque's submit filter as qsub runs it: script in, script out, exit code 0."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -108,6 +109,9 @@ def test_the_token_goes_along(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         submit(tmp_path, service, token_file=str(tmp_path / "token"))
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
+    assert re.search(
+        r"User-Agent: torque_submitfilter\.py/[0-9.]+ \([a-z]+\)\r\n", service.headers[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,14 @@ class Noted:
     @property
     def told(self) -> dict[str, float]:
         """When each filter last asked, by its name and release."""
-        line = r'filter_last_request_timestamp_seconds{filter="(.*)",release="(.*)"} (.*)'
+        line = (
+            r'filter_last_request_timestamp_seconds{filter="(.*)",mode="(.*)",release="(.*)"} (.*)'
+        )
         found = re.findall(line, self.metrics.exposition().decode())
-        return {f"{name} {release}".strip(): float(time) for name, release, time in found}
+        return {
+            " ".join(filter(None, [name, release, mode])): float(time)
+            for name, mode, release, time in found
+        }
 
 
 @pytest.fixture
@@ -52,11 +57,13 @@ def test_each_filter_and_release_is_noted_by_itself_and_one_without_a_name_as_un
     noted.ask(b"walltimed.lua/1.2", 1000.0)
     noted.ask(b"walltimed_hook.py/1.2", 1000.25)
     noted.ask(b"torque_submitfilter.py/1.3", 1000.5)
+    noted.ask(b"cli_filter.lua/1.3 (advise)", 1000.5)
     noted.ask(b"", 1000.75)
     assert noted.told == {
         "walltimed.lua 1.2": 1000.0,
         "walltimed_hook.py 1.2": 1000.25,
         "torque_submitfilter.py 1.3": 1000.5,
+        "cli_filter.lua 1.3 advise": 1000.5,
         "unnamed": 1000.75,
     }
 

@@ -2,7 +2,15 @@
 
 from msgspec.structs import replace
 
-from service.operations.diagnosing import ServiceSigns, diagnose
+from service.operations.diagnosing import (
+    FilterFile,
+    QueueSigns,
+    ServiceSigns,
+    SiteSigns,
+    UnknownRuns,
+    asking_filters,
+    diagnose,
+)
 from service.store import ClusterSigns, Shift
 
 NOW = 1_800_000_000.0
@@ -21,8 +29,16 @@ WORKS = ClusterSigns(
 )
 
 
-def names(service, *clusters):
-    found = diagnose(service, clusters, fingerprint="h", release="1.2.3", now=NOW)
+def names(service, *clusters, **site):
+    found = diagnose(
+        service,
+        clusters,
+        fingerprint="h",
+        release="1.2.3",
+        now=NOW,
+        site=SiteSigns(**site),
+        queue_old_seconds=600,
+    )
     return [(each.name, each.cluster) for each in found]
 
 
@@ -121,3 +137,62 @@ def test_times_of_another_zone_are_told():
 
 def test_jobs_that_repeat_are_no_sign_of_a_zone_while_predictions_find_their_runs():
     assert names(WELL, replace(WORKS, moved=Shift(seconds=-3600, jobs=9))) == []
+
+
+def asked_in(mode, ago, name="walltimed.lua", release="1.2.3"):
+    return (SEEN, {"filter": name, "release": release, "mode": mode}, NOW - ago)
+
+
+def says(mode, ago, name="walltimed.lua"):
+    return FilterFile(filter=name, path="/etc/x", mode=mode, changed_at=NOW - ago)
+
+
+def test_a_filter_that_has_not_read_its_settings_is_told():
+    service = replace(WELL, samples=[asked_in("observe", 5)])
+    assert names(service, filter_files=[says("soft", 60)]) == [("other-mode", None)]
+    assert names(service, filter_files=[says("off", 60)]) == [("other-mode", None)]
+
+
+def test_a_filter_in_the_mode_of_its_settings_is_left_in_peace():
+    both = replace(WELL, samples=[asked_in("observe", 50), asked_in("soft", 5)])
+    assert names(both, filter_files=[says("soft", 60)]) == []
+    before = replace(WELL, samples=[asked_in("observe", 70)])
+    assert names(before, filter_files=[says("soft", 60)]) == [], "no job since"
+    silent = replace(WELL, samples=[asked_in("", 5)])
+    assert names(silent, filter_files=[says("soft", 60)]) == [], "an old release"
+    other = replace(WELL, samples=[asked_in("advise", 5, "cli_filter.lua")])
+    assert names(other, filter_files=[says("soft", 60)]) == []
+
+
+def test_an_old_filter_in_two_modes_is_told_once():
+    samples = [asked_in(mode, 5, release="1.0") for mode in ("observe", "soft")]
+    service = replace(WELL, samples=samples)
+    assert names(service) == [("other-filter", None)]
+    assert {each.mode for each in asking_filters(service, NOW)} == {"observe", "soft"}
+
+
+def test_an_updater_without_rights_is_told():
+    assert names(WELL, WORKS, updater="walltimed") == [("no-rights", None)]
+
+
+def test_a_queue_that_is_not_forecast_or_not_renewed_is_told():
+    well = QueueSigns(cluster="hill", taken_at=NOW - 60)
+    assert names(WELL, queues=[well]) == []
+    failed = replace(well, trouble="It takes too long.")
+    assert names(WELL, queues=[failed]) == [("queue-trouble", "hill")]
+    assert names(WELL, queues=[replace(well, taken_at=NOW - 601)]) == [("old-queue", "hill")]
+
+
+def test_runs_that_the_accounting_does_not_know_are_told_with_the_first_jobs():
+    jobs = [(str(number), "eve") for number in range(5)]
+    (found,) = diagnose(
+        WELL,
+        [],
+        fingerprint="h",
+        release="1.2.3",
+        now=NOW,
+        site=SiteSigns(unknown_runs=[UnknownRuns(cluster="hill", jobs=jobs)]),
+    )
+    assert (found.name, found.cluster, found.is_wrong) == ("unknown-runs", "hill", True)
+    assert "5 runs" in found.says
+    assert "0 of eve, 1 of eve, 2 of eve, …" in found.says
