@@ -124,7 +124,7 @@ def routes_of(application):
         extra = getattr(route, "openapi_extra", None) or {}
         scopes = set(chain.from_iterable(each["token"] for each in extra.get("security", [])))
         for method in route.methods - {"HEAD"}:
-            yield f"{method} {route.path.replace(':path', '')}", scopes
+            yield f"{method} {route.path_format}", scopes
 
 
 def path_of(template):

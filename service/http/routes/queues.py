@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from pydantic import TypeAdapter, ValidationError
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
@@ -43,6 +44,15 @@ LARGEST_QUEUE = 64 << 20
 Cluster = Annotated[Text, Path(description="Cluster of the queue.")]
 
 SEEN = (Scope.READ, Scope.SELF)
+
+
+class ClusterConvertor(StringConvertor):
+    """The name of a cluster in a path: it may have slashes, but not the end of another call."""
+
+    regex = "(?:(?!/jobs/(?!what-if$)[^/]*$|/what-if$).)+"
+
+
+register_url_convertor("cluster", ClusterConvertor())
 
 
 class ClusterRoute(BytesRoute):
@@ -114,7 +124,7 @@ def add(
 
     router.routes.append(
         QueueRoute(
-            "/v1/queues/{cluster:path}",
+            "/v1/queues/{cluster:cluster}",
             put,
             methods=["PUT"],
             tags=["queues"],
@@ -131,9 +141,8 @@ def add(
         """List the queues that were handed over, without their jobs."""
         return showing.queues()
 
-    # A cluster's name may contain slashes, hence the converter and this order.
     @router.get(
-        "/v1/queues/{cluster:path}/jobs/{job_id}",
+        "/v1/queues/{cluster:cluster}/jobs/{job_id}",
         tags=["queues"],
         responses=refusals(404, 422),
         openapi_extra=needs(*SEEN),
@@ -145,7 +154,7 @@ def add(
         return showing.job(cluster, job_id, caller)
 
     @router.get(
-        "/v1/queues/{cluster:path}",
+        "/v1/queues/{cluster:cluster}",
         tags=["queues"],
         responses=refusals(404, 422),
         openapi_extra=needs(*SEEN),
@@ -168,7 +177,7 @@ def add(
 
     router.routes.append(
         WhatIfRoute(
-            "/v1/queues/{cluster:path}/what-if",
+            "/v1/queues/{cluster:cluster}/what-if",
             ask,
             methods=["POST"],
             tags=["queues"],
