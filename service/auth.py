@@ -14,7 +14,7 @@ class Scope(StrEnum):
     """The permissions of a token; ``admin`` allows everything.
 
     ``read`` is good for everything that is no secret and changes nothing; ``self`` for what belongs
-    to one user, and for totals without names.
+    to one user, and for the numbers of jobs in the live queue.
     """
 
     PREDICT = "predict"
