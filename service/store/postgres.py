@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError
 
 from predictors.jobs import Completion
 from service.store.database import Database, LogReader, without_passwords
@@ -138,7 +139,9 @@ class PostgresDatabase(Database):
                 is_held = connection.exec_driver_sql(lock, (_TUNING_LOCK,)).scalar_one()
             yield is_held
         finally:
-            connection.invalidate()  # the session ends, and with it the lock
+            with suppress(DBAPIError):  # a server that is away has ended the session itself
+                connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+            connection.invalidate()  # its settings are no other session's
             connection.close()
 
     def scrub(self, names: Collection[str]) -> str | None:
