@@ -114,14 +114,12 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
     by_msgspec = APIRouter(route_class=MsgspecRoute)
     by_msgspec.max_body_size = worker.settings.max_body_bytes
-    predictions.add(by_msgspec, predicting_of(worker))
+    predictions.add(by_msgspec, Predicting(worker))
     app.router.routes.extend(by_msgspec.routes)
-    completing, reporting = completing_of(worker), reporting_of(worker)
-    completions.add(app.router, completing)
-    adapters.add(
-        app.router, Adapting(completing, worker.metrics), limit=worker.settings.max_body_bytes
-    )
-    users.add(app.router, ranking_of(worker), reporting)
+    reporting = Reporting(worker)
+    completions.add(app.router, Completing(worker))
+    adapters.add(app.router, Adapting(worker), limit=worker.settings.max_body_bytes)
+    users.add(app.router, Ranking(worker), reporting)
     forecasts.add(app.router, forecasting_of(worker))
     showing = showing_queues_of(worker)
     queues.add(
@@ -132,7 +130,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
         scoring=ScoringWaits(worker.store),
     )
     reports.add(app.router, reporting_requests_of(worker))
-    tunings.add(app.router, rounds_of(worker))
+    tunings.add(app.router, TuningRounds(worker))
     health.add(app.router, reporting, worker.health)
 
     document = cache(lambda: to_json(openapi.describe(app)))
@@ -146,41 +144,6 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     async def for_machines(_request: Request) -> Response:
         return Response(document(), media_type="application/json")
-
-
-def predicting_of(worker: Worker) -> Predicting:
-    """The operation, with the parts of the worker that it uses; so are the others."""
-    return Predicting(
-        worker.settings,
-        follower=worker.follower,
-        recorder=worker.recorder,
-        pseudonyms=worker.pseudonyms,
-        metrics=worker.metrics,
-        clock=worker.clock,
-    )
-
-
-def completing_of(worker: Worker) -> Completing:
-    """The operation that stores completions."""
-    return Completing(
-        worker.settings,
-        writer=worker.writer,
-        recorder=worker.recorder,
-        follower=worker.follower,
-        pseudonyms=worker.pseudonyms,
-        metrics=worker.metrics,
-        cluster_bound=worker.cluster_bound,
-    )
-
-
-def ranking_of(worker: Worker) -> Ranking:
-    """The operation that ranks users and waiting jobs."""
-    return Ranking(
-        worker.settings,
-        follower=worker.follower,
-        pseudonyms=worker.pseudonyms,
-        clock=worker.clock,
-    )
 
 
 def forecasting_of(worker: Worker) -> Forecasting:
@@ -234,11 +197,6 @@ def reporting_requests_of(worker: Worker) -> ReportingRequests:
     return ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
 
 
-def rounds_of(worker: Worker) -> TuningRounds:
-    """The operation that asks for rounds of tuning and tells of them."""
-    return TuningRounds(worker.store.tunings, keeper=worker.tuning, clock=worker.clock)
-
-
 def site_of(worker: Worker, showing: ShowingQueues) -> Site:
     """The pages for people, and the process that makes them."""
     process = PageProcess(worker.settings)
@@ -248,7 +206,7 @@ def site_of(worker: Worker, showing: ShowingQueues) -> Site:
         process=process,
         queues=showing,
         what_if=what_if_of(worker, showing),
-        ranking=ranking_of(worker),
+        ranking=Ranking(worker),
     )
 
 
@@ -259,15 +217,4 @@ def visitors_of(worker: Worker) -> Visitors:
         worker.store,
         clock=worker.clock,
         seconds=worker.settings.page_session_hours * SECONDS_PER_HOUR,
-    )
-
-
-def reporting_of(worker: Worker) -> Reporting:
-    """The operation that reports scores and metrics."""
-    return Reporting(
-        worker.settings,
-        store=worker.store,
-        live=worker.live,
-        metrics=worker.metrics,
-        set_gauges=worker.set_gauges,
     )

@@ -12,7 +12,6 @@ from service.adapters import jobcomp, pbs
 from service.adapters.runs import Reason, SkippedError
 from service.contract.answers import RecordsAnswer
 from service.errors import TooManyClustersError
-from service.metrics import Metrics
 from service.operations.completing import GROUP, NOTHING, Completing
 from service.store import (
     Ingested,
@@ -20,6 +19,7 @@ from service.store import (
     ReportedCompletion,
     StoreUnavailableError,
 )
+from service.worker.worker import Worker
 
 log = structlog.get_logger()
 
@@ -45,9 +45,9 @@ class Adapting:
     is durable: what the store cannot take now will come again.
     """
 
-    def __init__(self, completing: Completing, metrics: Metrics) -> None:
-        self._completing = completing
-        self._metrics = metrics
+    def __init__(self, worker: Worker) -> None:
+        self._completing = Completing(worker)
+        self._metrics = worker.metrics
 
     async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
         """Take a document of jobcomp/elasticsearch; None was too large to be one.

@@ -9,14 +9,8 @@ from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
 from service.contract.ndjson import Line, lines_of, report_of
 from service.errors import InvalidLineError, TooManyBadLinesError, TooManyClustersError
-from service.metrics import Metrics
-from service.pseudonyms import Pseudonyms
-from service.settings import Settings
 from service.store import Ingested, ReportedCompletion, StoreFullError
-from service.worker.cluster_bound import ClusterBound
-from service.worker.log_follower import LogFollower
-from service.worker.prediction_recorder import PredictionRecorder
-from service.worker.writer import Writer
+from service.worker.worker import Worker
 
 GROUP = 1000
 """Number of completions of a stream stored in one commit; other commits pass in between."""
@@ -33,24 +27,14 @@ NOTHING = Ingested(accepted=0, duplicates=0)
 class Completing:
     """Stores completions durably, lets this process learn from them, then answers."""
 
-    def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over
-        self,
-        settings: Settings,
-        *,
-        writer: Writer,
-        recorder: PredictionRecorder,
-        follower: LogFollower,
-        pseudonyms: Pseudonyms,
-        metrics: Metrics,
-        cluster_bound: ClusterBound,
-    ) -> None:
-        self._settings = settings
-        self._writer = writer
-        self._recorder = recorder
-        self._follower = follower
-        self._pseudonyms = pseudonyms
-        self._metrics = metrics
-        self._cluster_bound = cluster_bound
+    def __init__(self, worker: Worker) -> None:
+        self._settings = worker.settings
+        self._writer = worker.writer
+        self._recorder = worker.recorder
+        self._follower = worker.follower
+        self._pseudonyms = worker.pseudonyms
+        self._metrics = worker.metrics
+        self._cluster_bound = worker.cluster_bound
 
     async def complete(self, body: CompletionBody | CompletionBatch) -> IngestionAnswer:
         """Store one or several completions in one transaction.

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from itertools import count
 
 from msgspec.structs import astuple, replace
@@ -31,12 +30,9 @@ from service.contract.bodies import (
     method_of,
 )
 from service.errors import InvalidFieldError
-from service.metrics import Metrics
-from service.pseudonyms import Pseudonyms
-from service.settings import Settings
 from service.worker.live_state import ClusterState
-from service.worker.log_follower import LogFollower
-from service.worker.prediction_recorder import AnsweredPrediction, PredictionRecorder
+from service.worker.prediction_recorder import AnsweredPrediction
+from service.worker.worker import Worker
 
 PREDICTIONS_PER_TURN = 16
 """Number of predictions made in one turn of the event loop; other requests pass in between."""
@@ -45,23 +41,14 @@ PREDICTIONS_PER_TURN = 16
 class Predicting:
     """Predicts from memory; nothing here waits for the store."""
 
-    def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over
-        self,
-        settings: Settings,
-        *,
-        follower: LogFollower,
-        recorder: PredictionRecorder,
-        pseudonyms: Pseudonyms,
-        metrics: Metrics,
-        clock: Callable[[], float],
-    ) -> None:
-        self._settings = settings
-        self._usual = Question(coverage=settings.coverage)
-        self._follower = follower
-        self._recorder = recorder
-        self._hide = pseudonyms.submission
-        self._metrics = metrics
-        self._clock = clock
+    def __init__(self, worker: Worker) -> None:
+        self._settings = worker.settings
+        self._usual = Question(coverage=worker.settings.coverage)
+        self._follower = worker.follower
+        self._recorder = worker.recorder
+        self._hide = worker.pseudonyms.submission
+        self._metrics = worker.metrics
+        self._clock = worker.clock
         self._prefix = secrets.token_hex(8)
         self._serial = count(1)
 

@@ -1,7 +1,6 @@
 """Ranking users by the accuracy of their requests, and their waiting jobs by priority."""
 
 import asyncio
-from collections.abc import Callable
 from operator import attrgetter
 
 from predictors.accuracy_groups import Accuracies, UserAccuracy, aged_priority, group_named
@@ -16,9 +15,7 @@ from service.contract.answers import (
 from service.contract.bodies import PriorityRequest, WaitingJob, check_length
 from service.contract.fields import unix_seconds
 from service.errors import ForbiddenError, UnknownUserError
-from service.pseudonyms import Pseudonyms
-from service.settings import Settings
-from service.worker.log_follower import LogFollower
+from service.worker.worker import Worker
 
 JOBS_PER_TURN = 256
 """Number of jobs ranked in one turn of the event loop; other requests pass in between."""
@@ -27,19 +24,12 @@ JOBS_PER_TURN = 256
 class Ranking:
     """Accuracy groups and aging priorities (Rocchetti et al.), from memory."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        follower: LogFollower,
-        pseudonyms: Pseudonyms,
-        clock: Callable[[], float],
-    ) -> None:
-        self._settings = settings
-        self._follower = follower
-        self._default = group_named(settings.default_group)
-        self._pseudonym = pseudonyms.user
-        self._clock = clock
+    def __init__(self, worker: Worker) -> None:
+        self._settings = worker.settings
+        self._follower = worker.follower
+        self._default = group_named(worker.settings.default_group)
+        self._pseudonym = worker.pseudonyms.user
+        self._clock = worker.clock
 
     def user(self, user: str, cluster: str, caller: Caller) -> UserAnswer:
         """One user's accuracy.

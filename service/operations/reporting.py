@@ -1,7 +1,6 @@
 """Telling how the service and its methods are doing."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import asdict
 
 import structlog
@@ -14,11 +13,10 @@ from service.contract.answers import (
     RecentScoreAnswer,
     ScoreAnswer,
 )
-from service.metrics import Metrics, Scores
+from service.metrics import Scores
 from service.operations.queues.wait_scoring import together
-from service.settings import Settings
-from service.store import MethodScore, Promise, RecentScore, Store, StoreError
-from service.worker.live_state import LiveState
+from service.store import MethodScore, Promise, RecentScore, StoreError
+from service.worker.worker import Worker
 
 log = structlog.get_logger()
 
@@ -29,20 +27,12 @@ REPORTED_CLUSTERS = 100
 class Reporting:
     """Live scores and metrics."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        store: Store,
-        live: LiveState,
-        metrics: Metrics,
-        set_gauges: Callable[[], None],
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._live = live
-        self._metrics = metrics
-        self._set_gauges = set_gauges
+    def __init__(self, worker: Worker) -> None:
+        self._settings = worker.settings
+        self._store = worker.store
+        self._live = worker.live
+        self._metrics = worker.metrics
+        self._set_gauges = worker.set_gauges
         self._recent: dict[str, tuple[int, dict[str, RecentScore]]] = {}
 
     async def methods(self, cluster: str) -> MethodsAnswer:

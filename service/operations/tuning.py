@@ -1,7 +1,6 @@
 """Asking for rounds of tuning, and telling how they went."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,15 +14,17 @@ from service.contract.answers import (
 )
 from service.contract.bodies import TuningRequest
 from service.errors import UnknownTuningError
-from service.store import Tuning, Tunings
-from service.worker.tuning.keeper import TuningKeeper
+from service.store import Tuning
+from service.worker.worker import Worker
 
 
-class TellingRounds:
-    """What the store knows of the rounds of tuning of every cluster."""
+class TuningRounds:
+    """The rounds of tuning of every cluster, and the way to ask for one."""
 
-    def __init__(self, tunings: Tunings) -> None:
-        self._tunings = tunings
+    def __init__(self, worker: Worker) -> None:
+        self._tunings = worker.store.tunings
+        self._keeper = worker.tuning
+        self._clock = worker.clock
 
     async def of_cluster(self, cluster: str) -> TuningsAnswer:
         """The latest rounds of a cluster."""
@@ -40,17 +41,6 @@ class TellingRounds:
         if found is None:
             raise UnknownTuningError(f"There is no round of tuning {tuning_id}.")
         return answer_of(found)
-
-
-class TuningRounds(TellingRounds):
-    """The rounds of tuning of every cluster, and the way to ask for one."""
-
-    def __init__(
-        self, tunings: Tunings, *, keeper: TuningKeeper, clock: Callable[[], float]
-    ) -> None:
-        super().__init__(tunings)
-        self._keeper = keeper
-        self._clock = clock
 
     async def start(self, body: TuningRequest) -> TuningAnswer:
         """Ask for a round; it runs in a process of its own.

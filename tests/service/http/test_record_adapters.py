@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from service.http.app import completing_of
 from service.operations import adapting
 from service.operations.adapting import Adapting
 from service.store import StoreUnavailableError, open_store
@@ -147,7 +146,7 @@ def test_others_get_their_turn_while_a_long_log_is_read(service):
     while not turns:
         pass
     body = b"11/14/2023 22:14:20;Q;1.hill;queue=batch\n" * 40_000
-    adapting_ = Adapting(completing_of(service.worker), service.worker.metrics)
+    adapting_ = Adapting(service.worker)
     before = turns
     try:
         answer = service.run(adapting_.pbs_records(body, "hill", UTC))
