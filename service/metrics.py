@@ -276,10 +276,10 @@ class ScoreMetrics:
     def _scored_lately(self, cluster: str, recent: RecentScore) -> None:
         of_method = self._recent_underestimates.labels(cluster, recent.method)
         of_method.set(recent.underestimation_rate)
-        for what, kept in (("intervals", recent.intervals), ("underestimates", recent.rates)):
-            if kept is not None:
-                self._asked.labels(cluster, recent.method, what).set(kept.asked)
-                self._got.labels(cluster, recent.method, what).set(kept.got)
+        for what, found in (("intervals", recent.intervals), ("underestimates", recent.rates)):
+            if found is not None:
+                self._asked.labels(cluster, recent.method, what).set(found.nominal)
+                self._got.labels(cluster, recent.method, what).set(found.observed)
 
 
 class QueueMetrics:

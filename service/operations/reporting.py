@@ -15,7 +15,7 @@ from service.contract.answers import (
 )
 from service.metrics import Scores
 from service.operations.queues.wait_scoring import together
-from service.store import MethodScore, Promise, RecentScore, StoreError
+from service.store import Calibration, MethodScore, RecentScore, StoreError
 from service.worker.worker import Worker
 
 log = structlog.get_logger()
@@ -107,12 +107,12 @@ def _recent(recent: RecentScore) -> RecentScoreAnswer:
     return RecentScoreAnswer(
         jobs=recent.jobs,
         underestimation_rate=recent.underestimation_rate,
-        intervals=_promise(recent.intervals),
-        rates=_promise(recent.rates),
+        intervals=_calibration(recent.intervals),
+        rates=_calibration(recent.rates),
     )
 
 
-def _promise(promise: Promise | None) -> PromiseAnswer | None:
-    if promise is None:
+def _calibration(found: Calibration | None) -> PromiseAnswer | None:
+    if found is None:
         return None
-    return PromiseAnswer(jobs=promise.jobs, asked=promise.asked, got=promise.got)
+    return PromiseAnswer(jobs=found.jobs, asked=found.nominal, got=found.observed)

@@ -5,7 +5,7 @@ from service.store.forgetting import Erased, Erasure
 from service.store.past_runs import PastRun, PastRuns
 from service.store.queue_records import Queues, WaitScore
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
-from service.store.scores import MethodScore, Promise, RecentScore, Side
+from service.store.scores import Calibration, MethodScore, RecentScore, Side
 from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.store_errors import (
@@ -24,6 +24,7 @@ from service.store.warm_start import ClusterHistory
 
 __all__ = [
     "Adoption",
+    "Calibration",
     "ClusterHistory",
     "ClusterSigns",
     "Erased",
@@ -36,7 +37,6 @@ __all__ = [
     "NewerSchemaError",
     "PastRun",
     "PastRuns",
-    "Promise",
     "Queues",
     "RecentScore",
     "RecordedPrediction",

@@ -5,18 +5,29 @@ so for every row and has to win the lock back from a busy event loop each time: 
 instead of 40,000, measured with SQLite. A statement here takes some hundred rows per call.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, CursorResult
+from sqlalchemy import BigInteger, Connection, CursorResult, Double, Table, Text
+from sqlalchemy.types import TypeEngine
 
 Rows = Sequence[tuple[Any, ...]]
 
 # Large enough to share the cost of a call, small enough to hold the lock for a millisecond at most.
 _ROWS_AT_ONCE = 512
+
+
+_TYPES: Mapping[type[TypeEngine[Any]], str] = {Text: "text", Double: "float8", BigInteger: "int8"}
+
+
+def columns_of(table: Table, *, but: Collection[str] = ()) -> dict[str, str]:
+    """Return PostgreSQL's type of each column of a table, without the columns named in ``but``."""
+    return {
+        column.name: _TYPES[type(column.type)] for column in table.columns if column.name not in but
+    }
 
 
 class BatchStatement:

@@ -1,47 +1,17 @@
 """Records that enter the store, and domain types as database rows and back."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from predictors.jobs import Completion, Interval, Status, Submission
+from service.store.batches import columns_of
+from service.store.tables import completions, predictions
 
 # Column names and PostgreSQL's types, in the order of the rows.
-SUBMISSION: Mapping[str, str] = {
-    "cluster": "text",
-    "job_id": "text",
-    "user_name": "text",
-    "group_name": "text",
-    "project": "text",
-    "queue": "text",
-    "application": "text",
-    "requested_walltime": "float8",
-    "requested_processors": "int8",
-    "requested_memory": "float8",
-    "submit_time": "float8",
-}
-COMPLETION: Mapping[str, str] = {
-    **SUBMISSION,
-    "start_time": "float8",
-    "end_time": "float8",
-    "runtime": "float8",
-    "status": "text",
-}
-PREDICTION: Mapping[str, str] = {
-    **SUBMISSION,
-    "prediction_id": "text",
-    "recorded_at": "float8",
-    "method": "text",
-    "predicted_walltime": "float8",
-    "estimates": "text",
-    "lower_bound": "float8",
-    "upper_bound": "float8",
-    "bounds": "text",
-    "coverage": "float8",
-    "underestimation_rate": "float8",
-}
+COMPLETION = columns_of(completions, but=("seq", "xid"))
+PREDICTION = columns_of(predictions, but=("outcome", "runtime", "ended_at"))
 
 _STATUSES = {status.value: status for status in Status}
 _NAMES = {status: name for name, status in _STATUSES.items()}  # faster than their attribute
@@ -106,7 +76,7 @@ class Ingested(Struct, frozen=True, kw_only=True):
 
 
 def submission_row(job: Submission) -> tuple[Any, ...]:
-    """A submission as a row, in the column order SUBMISSION."""
+    """A submission as a row, in the order of the columns of completions and predictions."""
     return (
         job.cluster,
         job.job_id,
@@ -132,8 +102,8 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
     """A recorded prediction as a row, in the column order PREDICTION."""
     interval = prediction.interval
     return (
-        *submission_row(prediction.submission),
         prediction.prediction_id,
+        *submission_row(prediction.submission),
         prediction.recorded_at,
         prediction.method,
         prediction.predicted_walltime,

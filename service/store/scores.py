@@ -8,16 +8,27 @@ by kind of job (table ``daily_scores``, which the page draws over time), and ove
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from math import inf
+from operator import add
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import astuple
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, literal, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+)
 
 from predictors.jobs import Completion, Submission
-from service.store.batches import BatchStatement
+from service.store.batches import BatchStatement, columns_of
 from service.store.database import Database
-from service.store.matching import Match, OpenPrediction
+from service.store.matching import Match
 from service.store.rows import bounds_of, seconds_of
 from service.store.tables import SCORED, daily_scores, predictions, scores
 
@@ -70,18 +81,18 @@ class MethodScore(Struct, frozen=True, kw_only=True):
     asked_coverage: float | None
 
 
-class Promise(Struct, frozen=True, kw_only=True):
-    """A share that was asked of a method, and the share observed.
+class Calibration(Struct, frozen=True, kw_only=True):
+    """A share of jobs that was asked for, and the share observed.
 
     Attributes:
-        jobs: how many it was asked about.
-        asked: mean of the shares of jobs that were asked for.
-        got: the share of jobs that came.
+        jobs: number of jobs.
+        nominal: mean of the shares that were asked for.
+        observed: share of the jobs for which the statement held.
     """
 
     jobs: int
-    asked: float
-    got: float
+    nominal: float
+    observed: float
 
 
 class RecentScore(Struct, frozen=True, kw_only=True):
@@ -89,17 +100,17 @@ class RecentScore(Struct, frozen=True, kw_only=True):
 
     Attributes:
         method: its name.
-        jobs: how many of them it was asked about.
+        jobs: number of jobs that the method was asked about.
         underestimation_rate: share of them that ran longer than predicted.
-        intervals: of the jobs that it gave an interval for, how many it was to hold and held.
-        rates: of the jobs for which a rate of underestimates was asked, how many came.
+        intervals: shares of runtimes within the method's intervals.
+        rates: shares of underestimates, of jobs for which a rate was asked for.
     """
 
     method: str
     jobs: int
     underestimation_rate: float
-    intervals: Promise | None
-    rates: Promise | None
+    intervals: Calibration | None
+    rates: Calibration | None
 
 
 class JobKind(Struct, frozen=True, order=True):
@@ -130,45 +141,41 @@ class Sums(Struct):
         self.underestimated += predicted < runtime
         self.accuracy += max(0.0, min(predicted, runtime)) / max(predicted, runtime)
 
-    def add_interval(self, lower: float, upper: float, asked: float, runtime: float) -> None:
-        """Compare one interval, which was to hold the share ``asked`` of jobs, with the truth."""
+    def add_interval(self, nominal: float, *, is_covered: bool) -> None:
+        """Count one interval that was to hold the share ``nominal`` of runtimes."""
         self.intervals += 1
-        self.covered += lower <= runtime <= upper
-        self.asked_coverage += asked
+        self.covered += is_covered
+        self.asked_coverage += nominal
+
+    def calibration(self) -> Calibration | None:
+        """Return the nominal and the observed coverage; None without intervals."""
+        if not self.intervals:
+            return None
+        return Calibration(
+            jobs=self.intervals,
+            nominal=self.asked_coverage / self.intervals,
+            observed=self.covered / self.intervals,
+        )
 
 
-_SUMS = {
-    "jobs": "int8",
-    "absolute_error": "float8",
-    "underestimated": "int8",
-    "accuracy": "float8",
-    "intervals": "int8",
-    "covered": "int8",
-    "asked_coverage": "float8",
-}
-_DAILY_KEY = {
-    "cluster": "text",
-    "day": "int8",
-    "method": "text",
-    "queue": "text",
-    "group_name": "text",
-    "size": "text",
-}
+_ByMethod = defaultdict[str, Sums]
+_SUMS = Sums.__struct_fields__
 
 
-def _adding(table: str, key: Mapping[str, str]) -> BatchStatement:
+def _adding(table: Table) -> BatchStatement:
     """Return a statement that adds sums to the rows of a table, by their primary key."""
-    names = ", ".join((*key, *_SUMS))
-    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _SUMS)
+    columns, key = columns_of(table), ", ".join(table.primary_key.columns.keys())
+    names = ", ".join(columns)
+    added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in _SUMS)
     return BatchStatement(
-        {**key, **_SUMS},
-        f"INSERT INTO {table} ({names}) {{incoming}} SELECT {names} FROM incoming WHERE true "  # noqa: S608 - of constants
-        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {added}",
+        columns,
+        f"INSERT INTO {table.name} ({names}) {{incoming}} SELECT {names} FROM incoming WHERE true "  # noqa: S608 - of constants
+        f"ON CONFLICT ({key}) DO UPDATE SET {added}",
     )
 
 
-_ADD = _adding("scores", {"cluster": "text", "method": "text"})
-_ADD_DAILY = _adding("daily_scores", _DAILY_KEY)
+_ADD = _adding(scores)
+_ADD_DAILY = _adding(daily_scores)
 _CLOSE = BatchStatement(
     {"prediction_id": "text", "outcome": "text", "runtime": "float8", "ended_at": "float8"},
     """{incoming} UPDATE predictions SET outcome = incoming.outcome, runtime = incoming.runtime,
@@ -249,21 +256,22 @@ class Scores:
 def score(connection: Connection, matches: Iterable[tuple[Match, Completion]]) -> None:
     """Close the predictions of jobs that ended with these runs, and add up their scores."""
     closed: list[tuple[str, str, float | None, float | None]] = []
-    sums: dict[tuple[JobKind, str], Sums] = defaultdict(Sums)
+    sums: dict[JobKind, _ByMethod] = {}
     for match, run in matches:
         closed.append((match.prediction.prediction_id, "scored", run.runtime, run.end_time))
         closed.extend((other, "superseded", None, None) for other in match.superseded)
-        _compare(match.prediction, run, sums)
+        kind = kind_of(run.submission, run.end_time)
+        _compare(match.prediction, run.runtime, sums.setdefault(kind, defaultdict(Sums)))
     _CLOSE.execute(connection, closed)
-    totals = _totals(sums)
     # In one order everywhere, or two workers could wait for each other's rows.
-    _ADD.execute(connection, [(*key, *totals[key]) for key in sorted(totals)])
+    daily = sorted((kind, method) for kind, by_method in sums.items() for method in by_method)
+    _ADD.execute(connection, _totals(sums))
     _ADD_DAILY.execute(
         connection,
         [
             (kind.cluster, kind.day, method, kind.queue, kind.group, kind.size,
-             *astuple(sums[kind, method]))
-            for kind, method in sorted(sums)
+             *astuple(sums[kind][method]))
+            for kind, method in daily
         ],
     )  # fmt: skip
 
@@ -286,26 +294,32 @@ def size_of(processors: int | None) -> str:
     return next((name for most, name in SIZES if processors <= most), LARGEST)
 
 
-def _compare(
-    prediction: OpenPrediction, run: Completion, sums: dict[tuple[JobKind, str], Sums]
-) -> None:
-    kind = kind_of(run.submission, run.end_time)
+def _compare(prediction: Any, runtime: float, sums: _ByMethod) -> None:
+    """Add a prediction to the sums of the methods that were asked.
+
+    A run counts up to its request where it is compared with an interval, as in the ranks that
+    intervals come from.
+
+    Args:
+        prediction: an open prediction, or a row of a scored one.
+        runtime: of its job, in seconds.
+        sums: what is added to.
+    """
     for method, seconds in seconds_of(prediction.estimates).items():
-        sums[kind, method].add(seconds, run.runtime)
-    within = min(run.runtime, prediction.requested_walltime)
+        sums[method].add(seconds, runtime)
+    within = min(runtime, prediction.requested_walltime)
     for method, (lower, upper) in bounds_of(prediction.bounds).items():
-        asked = prediction.coverage or 0.0
-        sums[kind, method].add_interval(lower, upper, asked, within)
+        sums[method].add_interval(prediction.coverage or 0.0, is_covered=lower <= within <= upper)
 
 
-def _totals(sums: Mapping[tuple[JobKind, str], Sums]) -> dict[tuple[str, str], list[float]]:
-    """Return the sums by cluster and method alone, in the order of their fields."""
+def _totals(sums: Mapping[JobKind, _ByMethod]) -> list[tuple[Any, ...]]:
+    """Return rows of sums by cluster and method alone, in their order."""
     totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0] * len(_SUMS))
-    for (kind, method), each in sums.items():
-        total = totals[kind.cluster, method]
-        for place, value in enumerate(astuple(each)):
-            total[place] += value
-    return totals
+    for kind, by_method in sums.items():
+        for method, each in by_method.items():
+            total = totals[kind.cluster, method]
+            total[:] = map(add, total, astuple(each))
+    return [(*key, *totals[key]) for key in sorted(totals)]
 
 
 def _score(row: Row[Any], label: int | str = "all") -> MethodScore:
@@ -324,59 +338,21 @@ def _score(row: Row[Any], label: int | str = "all") -> MethodScore:
     )
 
 
-class _Kept(Struct):
-    """Counts for one calibration check: jobs, sum of nominal shares, successes."""
-
-    jobs: int = 0
-    asked: float = 0.0
-    came: int = 0
-
-    def add(self, asked: float, came: bool) -> None:  # noqa: FBT001 - it is what is counted
-        """Count one job."""
-        self.jobs += 1
-        self.asked += asked
-        self.came += came
-
-    def promise(self) -> Promise | None:
-        """Return the shares; None without jobs."""
-        if not self.jobs:
-            return None
-        return Promise(jobs=self.jobs, asked=self.asked / self.jobs, got=self.came / self.jobs)
-
-
-class _Recent(Struct):
-    """Counts over the last jobs of one method."""
-
-    jobs: int = 0
-    underestimated: int = 0
-    intervals: _Kept = field(default_factory=_Kept)
-    rates: _Kept = field(default_factory=_Kept)
-
-
-def _recent_scores(rows: Iterable[Any]) -> list[RecentScore]:
-    """Add up scored predictions by method.
-
-    A run counts up to its request where it is compared with what was asked for, as in the ranks
-    that intervals come from.
-    """
-    recent: dict[str, _Recent] = defaultdict(_Recent)
+def _recent_scores(rows: Iterable[Row[Any]]) -> list[RecentScore]:
+    """Return the scores over scored predictions, by method."""
+    recent, rates = _ByMethod(Sums), _ByMethod(Sums)
     for row in rows:
-        within = min(row.runtime, row.requested_walltime)
-        for method, seconds in seconds_of(row.estimates).items():
-            recent[method].jobs += 1
-            recent[method].underestimated += seconds < row.runtime
-        for method, (lower, upper) in bounds_of(row.bounds).items():
-            recent[method].intervals.add(row.coverage, lower <= within <= upper)
+        _compare(row, row.runtime, recent)
         if row.underestimation_rate is not None:
-            short = row.predicted_walltime < within
-            recent[row.method].rates.add(row.underestimation_rate, short)
+            is_short = row.predicted_walltime < min(row.runtime, row.requested_walltime)
+            rates[row.method].add_interval(row.underestimation_rate, is_covered=is_short)
     return [
         RecentScore(
             method=method,
-            jobs=found.jobs,
-            underestimation_rate=found.underestimated / found.jobs,
-            intervals=found.intervals.promise(),
-            rates=found.rates.promise(),
+            jobs=sums.jobs,
+            underestimation_rate=sums.underestimated / sums.jobs,
+            intervals=sums.calibration(),
+            rates=rates[method].calibration(),
         )
-        for method, found in sorted(recent.items())
+        for method, sums in sorted(recent.items())
     ]

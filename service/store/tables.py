@@ -149,8 +149,8 @@ predictions = Table(
 )
 
 
-def _score_columns(**asked_coverage: Any) -> list[Column[Any]]:
-    """Return the sums over the scored jobs of a method; ``asked_coverage`` has a default or not."""
+def _score_columns() -> list[Column[Any]]:
+    """Return the sums over the scored jobs of a method."""
     return [
         Column("jobs", BigInteger, nullable=False),
         Column("absolute_error", Double, nullable=False),  # sum, seconds
@@ -158,7 +158,7 @@ def _score_columns(**asked_coverage: Any) -> list[Column[Any]]:
         Column("accuracy", Double, nullable=False),  # sum over jobs
         Column("intervals", BigInteger, nullable=False),
         Column("covered", BigInteger, nullable=False),
-        Column("asked_coverage", Double, nullable=False, **asked_coverage),  # sum over intervals
+        Column("asked_coverage", Double, nullable=False),  # sum over intervals
     ]
 
 
@@ -168,7 +168,7 @@ scores = Table(
     metadata,
     Column("cluster", Text),
     Column("method", Text),
-    *_score_columns(server_default="0"),
+    *_score_columns(),
     PrimaryKeyConstraint("cluster", "method"),
 )
 
@@ -294,7 +294,7 @@ parameters = Table(
     Column("tuning_id", Text, nullable=False),
     Column("parameters", Text, nullable=False),  # JSON; null: what the settings say
     Column("since", Double, nullable=False),
-    Column("subject", Text, nullable=False, server_default="knn"),
+    Column("subject", Text, nullable=False),
     Column("replaced", BigInteger),  # the version before it; NULL where it replaced the settings'
     Column("made_until", Double),  # end of the last run it was made on; NULL: not to be reviewed
     PrimaryKeyConstraint("version"),

@@ -112,17 +112,6 @@ def test_every_upgrade_writes_down_its_release(store, engine):
     assert rows == [(NEWEST, version("walltimed"))]
 
 
-def test_who_upgrades_again_after_a_downgrade_is_written_down(store, engine):
-    store.upgrade()
-    with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE releases SET release = '0.0.1'")
-        command.downgrade(alembic_config(connection), "-1")
-    assert not store.upgrade()
-    with engine.connect() as connection:
-        rows = connection.exec_driver_sql("SELECT revision, release FROM releases").all()
-    assert rows == [(NEWEST, version("walltimed"))]
-
-
 def test_another_program_s_tables_are_named_and_left_alone(store, engine):
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE completions (recipe TEXT)")

@@ -8,10 +8,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from alembic.command import downgrade
 from asgi_client import InProcess, run_of
 from runs import a_run, read_all, reported
-from sqlalchemy import NullPool, create_engine, make_url
+from sqlalchemy import make_url
 
 from service.store import (
     StoreDamagedError,
@@ -19,7 +18,6 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.store.schema import alembic_config
 from service.store.sqlite_backup import FileInTheWayError
 
 
@@ -214,25 +212,6 @@ def test_postgresql_is_left_to_its_own_tools(walltimed, postgres_url, tmp_path):
         code, _, said = walltimed("db", command, tmp_path / "copy", "-d", postgres_url)
         assert code == 1
         assert tool in said
-
-
-def older(copy: Path, revision: str) -> Path:
-    """The copy as an earlier release made it."""
-    engine = create_engine(f"sqlite:///{copy}", poolclass=NullPool)
-    with engine.begin() as connection:
-        downgrade(alembic_config(connection), revision)
-    return copy
-
-
-def test_a_backup_of_an_older_release_is_brought_up_and_todays_tokens_stay(history, tmp_path):
-    history.write([reported(a_run("1"))])
-    history.back_up(tmp_path / "copy")
-    older(tmp_path / "copy", "2026_11_23_subjects")
-    token, _ = history.tokens.issue("ada", ["self"], now=1.0, user="ada")
-    restored(tmp_path / "copy", history, tmp_path)
-    history.check()
-    assert history.tokens.read_all() == [token]
-    assert runs_of(history) == ["1"]
 
 
 def made_by_the_future(copy: Path) -> None:

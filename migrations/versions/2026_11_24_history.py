@@ -1,6 +1,6 @@
 """The log of completions, recorded predictions, scores, tokens, queues and rounds of tuning.
 
-Revision: 2026_11_23_subjects, the first
+Revision: 2026_11_24_history, the first
 """
 
 from typing import Any
@@ -9,14 +9,14 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.schema import CreateSequence, DropSequence
 
-revision = "2026_11_23_subjects"
+revision = "2026_11_24_history"
 down_revision = None
 branch_labels = None
 depends_on = None
 
 TABLES = (
     *("completions", "predictions", "scores", "daily_scores", "wait_scores", "tokens", "sessions"),
-    *("queues", "tunings", "parameters", "releases", "erasures", "characterisations"),
+    *("queues", "tunings", "parameters", "releases", "erasures"),
 )
 
 _SEQ = sa.Sequence("completions_seq")
@@ -31,7 +31,6 @@ def upgrade() -> None:
     _create_queues()
     _create_tunings()
     _create_administration()
-    _create_characterisations()
 
 
 def downgrade() -> None:
@@ -132,7 +131,7 @@ def _create_predictions() -> None:
         )
 
 
-def _sums(**asked_coverage: Any) -> list[sa.Column[Any]]:
+def _sums() -> list[sa.Column[Any]]:
     return [
         sa.Column("jobs", sa.BigInteger, nullable=False),
         sa.Column("absolute_error", sa.Double, nullable=False),
@@ -140,7 +139,7 @@ def _sums(**asked_coverage: Any) -> list[sa.Column[Any]]:
         sa.Column("accuracy", sa.Double, nullable=False),
         sa.Column("intervals", sa.BigInteger, nullable=False),
         sa.Column("covered", sa.BigInteger, nullable=False),
-        sa.Column("asked_coverage", sa.Double, nullable=False, **asked_coverage),
+        sa.Column("asked_coverage", sa.Double, nullable=False),
     ]
 
 
@@ -149,7 +148,7 @@ def _create_scores() -> None:
         "scores",
         sa.Column("cluster", sa.Text),
         sa.Column("method", sa.Text),
-        *_sums(server_default="0"),
+        *_sums(),
         sa.PrimaryKeyConstraint("cluster", "method", name="pk_scores"),
     )
     op.create_table(
@@ -221,9 +220,7 @@ def _create_tunings() -> None:
         sa.Column("horizon", sa.BigInteger, nullable=False),
         sa.Column("asked_at", sa.Double, nullable=False),
         sa.Column("started_at", sa.Double),
-        sa.Column("seen_at", sa.Double),
         sa.Column("finished_at", sa.Double),
-        sa.Column("attempts", sa.Integer, nullable=False),
         sa.Column("progress", sa.Text),
         sa.Column("outcome", sa.Text),
         sa.Column("error", sa.Text),
@@ -246,8 +243,7 @@ def _create_tunings() -> None:
         sa.Column("tuning_id", sa.Text, nullable=False),
         sa.Column("parameters", sa.Text, nullable=False),
         sa.Column("since", sa.Double, nullable=False),
-        sa.Column("subject", sa.Text, nullable=False, server_default="knn"),
-        sa.Column("content", sa.LargeBinary),
+        sa.Column("subject", sa.Text, nullable=False),
         sa.Column("replaced", sa.BigInteger),
         sa.Column("made_until", sa.Double),
         sa.PrimaryKeyConstraint("version", name="pk_parameters"),
@@ -268,18 +264,4 @@ def _create_administration() -> None:
         sa.Column("erasure", sa.BigInteger().with_variant(sa.Integer, "sqlite"), sa.Identity()),
         sa.Column("erased_at", sa.Double, nullable=False),
         sa.PrimaryKeyConstraint("erasure", name="pk_erasures"),
-    )
-
-
-def _create_characterisations() -> None:
-    op.create_table(
-        "characterisations",
-        sa.Column("cluster", sa.Text),
-        sa.Column("application", sa.Text),
-        sa.Column("tasks", sa.BigInteger),
-        sa.Column("execution_time", sa.Double, nullable=False),
-        sa.Column("cpu_share", sa.Double, nullable=False),
-        sa.Column("source", sa.Text, nullable=False),
-        sa.Column("recorded_at", sa.Double, nullable=False),
-        sa.PrimaryKeyConstraint("cluster", "application", "tasks", name="pk_characterisations"),
     )
