@@ -25,7 +25,7 @@ class Commands(LazyGroup):
         "serve": LazyCommand("service.cli.serve:serve", SERVICE),
         "demo": LazyCommand("service.cli.demo:demo", SERVICE),
         "config": LazyCommand("service.cli.config:config", SERVICE),
-        "check-config": LazyCommand("service.cli.checking:check_config", SERVICE),
+        "check-config": LazyCommand("service.cli.config:check_config", SERVICE),
         "doctor": LazyCommand("service.cli.doctor:doctor", SERVICE),
         "slurm-updater": LazyCommand("service.cli.slurm_updating:slurm_updater", SERVICE),
         "warm-up": LazyCommand("service.cli.warming:warm_up", SERVICE, hidden=True),

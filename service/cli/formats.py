@@ -55,8 +55,8 @@ def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
 
 def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Output of sacct: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
-    from service.adapters.sacct_json import read_sacct_json
     from service.adapters.sacct_text import read_sacct
+    from service.adapters.slurm_json import read_sacct_json
     from simulator.traces.files import read_bytes
 
     content = read_bytes(path).removeprefix(BOM_UTF8)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.adapters import jobcomp, pbs, sacct_json, sacct_text
+from service.adapters import pbs, sacct_text, slurm_json
 from service.adapters.runs import SkippedError
 from service.store import ReportedCompletion
 
@@ -85,19 +85,21 @@ def read(adapter, *args):
 @given(st.sampled_from(DOCUMENTS), st.data())
 def test_jobcomp_documents_with_strange_values(outcomes, document, data):
     changes = data.draw(st.dictionaries(st.sampled_from(sorted(document)), values, max_size=4))
-    assert_whole(read(jobcomp.completion_of, json.dumps(document | changes).encode()), outcomes)
+    assert_whole(
+        read(slurm_json.jobcomp_completion, json.dumps(document | changes).encode()), outcomes
+    )
 
 
 @given(st.sampled_from(DOCUMENTS), st.data())
 def test_a_document_cut_anywhere_is_no_document(document, data):
     body = json.dumps(document).encode()
     cut = data.draw(st.integers(min_value=0, max_value=len(body) - 1))
-    assert isinstance(read(jobcomp.completion_of, body[:cut]), SkippedError)
+    assert isinstance(read(slurm_json.jobcomp_completion, body[:cut]), SkippedError)
 
 
 @given(st.binary())
 def test_jobcomp_bodies_of_any_bytes(body):
-    assert isinstance(read(jobcomp.completion_of, body), SkippedError)
+    assert isinstance(read(slurm_json.jobcomp_completion, body), SkippedError)
 
 
 @COUNTED
@@ -106,7 +108,7 @@ def test_sacct_json_with_strange_values(outcomes, job, data):
     changes = data.draw(st.dictionaries(st.sampled_from(sorted(job)), values, max_size=4))
     time = data.draw(st.dictionaries(st.sampled_from(sorted(job["time"])), values, max_size=3))
     body = json.dumps({"jobs": [job | {"time": job["time"] | time} | changes]})
-    for _, outcome in sacct_json.read_sacct_json(body.encode()):
+    for _, outcome in slurm_json.read_sacct_json(body.encode()):
         assert_whole(outcome, outcomes)
 
 

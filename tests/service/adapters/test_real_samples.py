@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from predictors.jobs import Status
-from service.adapters.jobcomp import completion_of
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.sacct_json import read_sacct_json
 from service.adapters.sacct_text import read_sacct
+from service.adapters.slurm_json import jobcomp_completion, read_sacct_json
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
 VERSIONS = ["22.05", "24.11", "26.05"]
@@ -28,7 +27,7 @@ def documents(version, name="jobcomp_elasticsearch.jsonl"):
 
 def outcome(body):
     try:
-        return completion_of(body)
+        return jobcomp_completion(body)
     except SkippedError as skipped:
         return skipped
 

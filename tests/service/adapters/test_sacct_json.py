@@ -7,7 +7,7 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.sacct_json import completion_of, read_sacct_json
+from service.adapters.slurm_json import read_sacct_json, sacct_completion
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 SHAPES = ["22.05", "24.11", "26.05"]
@@ -66,7 +66,7 @@ def test_the_job_script_goes_nowhere():
 
 def test_one_job_can_be_read_alone():
     job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]
-    alone = completion_of(json.dumps(job).encode(), cluster="dale")
+    alone = sacct_completion(json.dumps(job).encode(), cluster="dale")
     assert alone.completion.submission.cluster == "dale"
 
 
@@ -76,7 +76,7 @@ def first_job(**changes):
 
 
 def told(job):
-    return completion_of(json.dumps(job).encode()).completion
+    return sacct_completion(json.dumps(job).encode()).completion
 
 
 def test_jobs_are_numbered_from_one():
@@ -104,5 +104,5 @@ def test_the_processors_are_those_asked_for_or_else_those_required(asked, proces
     job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]
     job["tres"]["requested"] = [] if asked is None else [{"type": "cpu", "count": asked}]
     job["required"] = {"CPUs": 4}
-    told = completion_of(json.dumps(job).encode()).completion.submission
+    told = sacct_completion(json.dumps(job).encode()).completion.submission
     assert told.requested_processors == processors

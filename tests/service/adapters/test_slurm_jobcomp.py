@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from predictors.jobs import Status
-from service.adapters.jobcomp import completion_of
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm_fields import status_of
+from service.adapters.slurm_json import jobcomp_completion
 
 DATA = Path(__file__).parents[2] / "data" / "slurm" / "jobcomp.jsonl"
 CASES = {
@@ -18,7 +18,7 @@ CASES = {
 
 
 def report(case, **kwargs):
-    return completion_of(json.dumps(CASES[case]).encode(), **kwargs)
+    return jobcomp_completion(json.dumps(CASES[case]).encode(), **kwargs)
 
 
 def run(case):
@@ -77,7 +77,7 @@ def test_each_trap_of_a_document_is_read_as_it_is_meant(case, fact, expected):
     ],
 )
 def test_a_field_that_is_odd_is_read_with_the_others(fields, fact, expected):
-    assert attrgetter(fact)(completion_of(changed(**fields)).completion) == expected
+    assert attrgetter(fact)(jobcomp_completion(changed(**fields)).completion) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_the_job_script_goes_nowhere(case):
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b"[" * 5000])
 def test_what_is_no_document_is_skipped(body):
     with pytest.raises(SkippedError) as skipped:
-        completion_of(body)
+        jobcomp_completion(body)
     assert skipped.value.reason is Reason.MALFORMED
 
 
 def test_the_run_of_a_job_with_any_bytes_for_a_name_counts():
-    submission = completion_of(
+    submission = jobcomp_completion(
         changed(job_name="BYTES").replace(b"BYTES", b"\xff\xfe")
     ).completion.submission
     assert submission.application == "\ufffd\ufffd", "Slurm would send it again for ever"
@@ -153,7 +153,7 @@ def test_the_run_of_a_job_with_any_bytes_for_a_name_counts():
 )
 def test_a_document_that_tells_of_no_run_says_why(field, value, expected):
     with pytest.raises(SkippedError) as skipped:
-        completion_of(changed(**{field: value}))
+        jobcomp_completion(changed(**{field: value}))
     assert skipped.value.reason is expected
 
 
@@ -165,6 +165,6 @@ def test_of_a_list_of_states_words_count_and_nothing_else():
 
 def test_hostile_names_are_made_harmless():
     body = changed(job_name="a\x00b\nc\x1b[31m" + "x" * 1000)
-    name = completion_of(body).completion.submission.application
+    name = jobcomp_completion(body).completion.submission.application
     assert name.startswith("a?b?c?[31mxxx")
     assert len(name) == 255

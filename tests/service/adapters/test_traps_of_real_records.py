@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from predictors.jobs import Status
-from service.adapters.jobcomp import completion_of
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.sacct_json import read_sacct_json
 from service.adapters.sacct_text import read_sacct
+from service.adapters.slurm_json import jobcomp_completion, read_sacct_json
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
 LOCAL = timezone(timedelta(hours=3))
@@ -30,7 +29,7 @@ def documents(version):
 
 def told_by(body):
     try:
-        return completion_of(body.encode())
+        return jobcomp_completion(body.encode())
     except SkippedError as skipped:
         return skipped.reason
 

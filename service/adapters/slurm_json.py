@@ -1,11 +1,14 @@
-"""Read the output of ``sacct --json``: one meaning, three shapes (21.08-22.05, 23.02, 24.05 on)."""
+"""Read Slurm's JSON about runs: jobcomp's documents (22.05 to 26.05) and ``sacct --json``.
+
+The output of ``sacct --json`` has three shapes (21.08 to 22.05, 23.02, 24.05 on).
+"""
 
 from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from service.adapters.runs import Reason, SkippedError, decoded, ended_run
 from service.adapters.slurm_fields import (
@@ -15,13 +18,73 @@ from service.adapters.slurm_fields import (
     queue_of,
     requested_limit,
     status_of,
+    trackable_resources,
 )
 from service.adapters.values import MINUTE, count, moment, number, text
 from service.store import ReportedCompletion
 
 
-class Job(Struct, gc=False):
-    """The fields that are read; all others, the job script first, are never decoded."""
+class JobcompDocument(Struct, gc=False):
+    """The fields of a jobcomp document that are read; the others are never decoded."""
+
+    jobid: Any = None
+    username: Any = None
+    groupname: Any = None
+    account: Any = None
+    partition: Any = None
+    job_name: Any = None
+    cluster: Any = None
+    state: Any = None
+    elapsed: Any = None
+    time_limit: Any = None
+    total_cpus: Any = None
+    total_nodes: Any = None
+    tres_req: Any = None
+    admin_comment: Any = None
+    submit: Any = field(name="@submit", default=None)
+    start: Any = field(name="@start", default=None)
+    end: Any = field(name="@end", default=None)
+
+
+_JOBCOMP = msgspec.json.Decoder(JobcompDocument)
+
+
+def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+    """The run that a jobcomp document reports; ``cluster`` overrides the document's own.
+
+    Times in it are UTC without saying so. ``time_limit`` is in seconds, the one in force at the
+    end, and absent when there was none.
+
+    Raises:
+        SkippedError: the document tells of no run that ended.
+    """
+    document = decoded(body, _JOBCOMP)
+    status = status_of(document.state)
+    if not count(document.total_nodes):
+        raise SkippedError(Reason.NEVER_RAN)
+    processors, memory = trackable_resources(document.tres_req)
+    return ended_run(
+        job_id=text(document.jobid),
+        submit=moment(document.submit, UTC),
+        start=moment(document.start, UTC),
+        end=moment(document.end, UTC),
+        elapsed=number(document.elapsed),
+        requested=number(document.time_limit),
+        status=status,
+        cluster=cluster or text(document.cluster),
+        user=text(document.username),
+        group=text(document.groupname),
+        project=text(document.account),
+        queue=queue_of(document.partition),
+        application=text(document.job_name),
+        processors=processors or count(document.total_cpus),
+        memory=memory,
+        prediction_id=prediction_id_of(document.admin_comment),
+    )
+
+
+class SacctJob(Struct, gc=False):
+    """The fields of a job in ``sacct --json`` that are read; the others are never decoded."""
 
     job_id: Any = None
     name: Any = None
@@ -40,7 +103,7 @@ class Job(Struct, gc=False):
 
 
 _JOBS = msgspec.json.Decoder(Jobs)
-_JOB = msgspec.json.Decoder(Job)
+_JOB = msgspec.json.Decoder(SacctJob)
 
 
 def read_sacct_json(
@@ -53,12 +116,12 @@ def read_sacct_json(
     """
     for position, job in enumerate(decoded(body, _JOBS).jobs, start=1):
         try:
-            yield position, completion_of(bytes(job), cluster=cluster)
+            yield position, sacct_completion(bytes(job), cluster=cluster)
         except SkippedError as skipped:
             yield position, skipped
 
 
-def completion_of(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+def sacct_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
     """The run that one job of the document tells of.
 
     Raises:
