@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.job_script import request_in
-from service.cli.times import limit, moment, spoken
+from service.cli.times import limit, moment, moment_within
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration
@@ -157,8 +157,4 @@ def start_with(variant: dict[str, Any], now: float) -> str:
     request = limit(variant["requested_walltime"])
     if variant["start_time"] is None:
         return f"with {request} {OBSTACLES.get(variant['obstacle'], 'not known')}"
-    interval = variant["start_interval"]
-    until = f" to {moment(interval['upper'], now)}" if interval else ""
-    early = moment(interval["lower"], now) if interval else ""
-    told = f" ({round(100 * interval['coverage'])}%: {early}{until})" if interval else ""
-    return f"with {request} {spoken(variant['start_time'], now)}{told}"
+    return f"with {request} {moment_within(variant['start_time'], variant['start_interval'], now)}"

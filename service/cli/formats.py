@@ -144,7 +144,7 @@ def format_of(path: str, wanted: str | None) -> str:
     Raises:
         CommandError: there is no such format, or the content is of none.
     """
-    from simulator.traces.files import STANDARD_STREAM
+    from simulator.traces.files import STANDARD_STREAM, read_beginning
 
     if wanted is not None:
         if wanted in REMOVED_FORMATS:
@@ -156,7 +156,7 @@ def format_of(path: str, wanted: str | None) -> str:
         return wanted
     if path == STANDARD_STREAM:
         return "swf"
-    found = seen_format(beginning_of(path))
+    found = seen_format(read_beginning(path, BEGINNING))
     if found is None:
         raise CommandError(
             f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "
@@ -179,18 +179,6 @@ def seen_format(beginning: bytes) -> str | None:
         if any(pattern.match(line) for line in lines[:20]):
             return name
     return None
-
-
-def beginning_of(path: str) -> bytes:
-    """The first bytes of a file, uncompressed.
-
-    Raises:
-        DamagedFileError: a compressed file cannot be unpacked.
-        OSError: the file cannot be read.
-    """
-    from simulator.traces.files import read_beginning
-
-    return read_beginning(path, BEGINNING)
 
 
 def zone_named(name: str) -> ZoneInfo:

@@ -18,11 +18,13 @@ SHELL_OPTIONS = ("install_completion", "show_completion")
 
 REMOVED_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "config": {"--wide": "the list shows the same in 80 columns, and --json is for programs."},
+    "queue": {"--watch": "`watch -n 30 walltimed queue` shows the queue again and again."},
     "report": {
         "--html": "the page of accuracy shows it; --csv and --json are for other programs.",
         "--mail-dir": "--everybody --csv lists the users and what each has to gain.",
     },
     "tune": {
+        "--dry-run": "a round of a history that is too short says so and changes nothing.",
         "--follow": "the service runs rounds by itself, and `walltimed tune --due` under a timer "
         "runs them elsewhere.",
         **dict.fromkeys(

@@ -1,15 +1,13 @@
 """``walltimed queue``: shows waiting and running jobs with their predicted starts and ends."""
 
 import time
-from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
-from service.cli.options import LONGEST_SECONDS
-from service.cli.times import limit, moment
+from service.cli.times import limit, moment, moment_within
 from simulator.cli.console import CommandError, err, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration
@@ -36,10 +34,6 @@ def queue(
     jobs: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Job ids.")] = None,
     *,
     user: Annotated[str | None, typer.Option("--user", "-u", help="Only this user's.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again.")] = False,
-    interval: Annotated[
-        float, typer.Option(min=1.0, max=LONGEST_SECONDS, help="With --watch: seconds.")
-    ] = 30.0,
     limit_: Annotated[int, typer.Option("--limit", min=1, help="Most jobs shown.")] = 1000,
     url: Url = None,
     token_file: TokenFile = None,
@@ -54,30 +48,20 @@ def queue(
     For example:
 
         walltimed queue
-        walltimed queue --user ada --watch
+        watch -n 30 walltimed queue --user ada
         walltimed queue 4711
     """
-    while True:
-        with asking(url, token_file, cluster) as service:
-            if jobs:
-                told = details(service, jobs)
-            else:
-                shown = service.queue(user=user, limit=limit_)
-        if watch and not as_json:
-            out.clear()
-        if as_json:
-            print_json({"jobs": told} if jobs else shown)
-        elif jobs:
-            for detail in told:
-                tell(detail)
-        else:
-            show(shown)
-        if not watch:
-            return
-        with suppress(KeyboardInterrupt):
-            time.sleep(interval)
-            continue
-        return
+    with asking(url, token_file, cluster) as service:
+        answer = (
+            {"jobs": details(service, jobs)} if jobs else service.queue(user=user, limit=limit_)
+        )
+    if as_json:
+        print_json(answer)
+    elif jobs:
+        for detail in answer["jobs"]:
+            show_job(detail)
+    else:
+        show(answer)
 
 
 def details(service: ClusterService, jobs: list[str]) -> list[dict[str, Any]]:
@@ -137,7 +121,7 @@ def row(found: dict[str, str]) -> str:
     ).rstrip()
 
 
-def tell(detail: dict[str, Any]) -> None:
+def show_job(detail: dict[str, Any]) -> None:
     """Print one job at length."""
     job, now = detail["job"], time.time()
     title = f"{job['job_id']} {job['application'] or ''}".strip()
@@ -148,24 +132,14 @@ def tell(detail: dict[str, Any]) -> None:
         "asked for": f"{limit(job['requested_walltime'])} on {job['requested_processors']} cpus",
         "will run": f"about {duration(job['predicted_walltime'])}, by "
         f"{detail['basis']['jobs']:,} earlier runs",
-        "starts": at(job["start_time"], job["start_interval"], now),
-        "ends": at(job["end_time"], job["end_interval"], now),
+        "starts": moment_within(job["start_time"], job["start_interval"], now),
+        "ends": moment_within(job["end_time"], job["end_interval"], now),
         "moved": moves(job),
     }
     for name, fact in facts.items():
         out.print(f"  {name:<10} {escape(fact)}", soft_wrap=True)
     if detail["is_old"]:
         out.print(f"  the queue is of {moment(detail['taken_at'], now)}", style="yellow")
-
-
-def at(seconds: float | None, interval: dict[str, float] | None, now: float) -> str:
-    """A time and its interval."""
-    told = moment(seconds, now)
-    if interval is None:
-        return told
-    share = round(100 * interval["coverage"])
-    bounds = f"{moment(interval['lower'], now)} to {moment(interval['upper'], now)}"
-    return f"{told} ({share}%: {bounds})"
 
 
 def moves(job: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from predictors.jobs import Completion
     from service.pseudonyms import Pseudonyms
@@ -34,6 +34,8 @@ COLUMNS = (
     "AdminComment,NodeList"
 )
 BATCH = 1000
+"""Runs in a transaction: so few that others can commit in between."""
+
 DAY = 86400.0
 
 
@@ -115,6 +117,7 @@ def fill(
     """Store the runs of these rows, batch by durable batch."""
     from service.adapters.runs import SkippedError
     from service.adapters.sacct_text import read_sacct
+    from simulator.replay.trace_replay import slices
 
     runs: list[ReportedCompletion] = []
     left_out: Counter[str] = Counter()
@@ -125,14 +128,8 @@ def fill(
             admit(outcome.completion)
             runs.append(outcome)
     report = ReconcileCounts(left_out=dict(left_out))
-    for batch in batches(runs):
+    for batch in slices(runs, BATCH):
         (stored,) = store.write([names.reports(batch)])
         report.accepted += stored.accepted
         report.duplicates += stored.duplicates
     return report
-
-
-def batches(runs: "list[ReportedCompletion]") -> "Iterator[list[ReportedCompletion]]":
-    """The runs in batches so small that others can commit in between."""
-    for start in range(0, len(runs), BATCH):
-        yield runs[start : start + BATCH]

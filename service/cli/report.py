@@ -7,7 +7,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from rich.markup import escape
 from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.times import limit, local, period_of
 from simulator.cli.console import CommandError, ExitCode, cell, out, print_json
+from simulator.cli.options import AsJson
 
 MOST_USERS = 1000
 """Users of one list."""
@@ -42,14 +42,6 @@ COST = (
 )
 
 
-class Form(StrEnum):
-    """The forms of a report."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
 def report(
     *,
     user: Annotated[str | None, typer.Option("--user", "-u", help="Default: you.")] = None,
@@ -60,7 +52,7 @@ def report(
         bool, typer.Option("--everybody", help="The users with most to gain (scope read).")
     ] = False,
     since: Annotated[str, typer.Option(help="Period up to now, such as 30d, 12h or 2w.")] = "30d",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for a spreadsheet.")] = False,
     url: Url = None,
     token_file: TokenFile = None,
@@ -77,7 +69,8 @@ def report(
         walltimed report --account physics --csv
         walltimed report --everybody
     """
-    form = form_of(as_json=as_json, as_csv=as_csv)
+    if as_json and as_csv:
+        raise CommandError("Give one of --json and --csv.", ExitCode.USAGE)
     since_then = time.time() - period_of(since)
     with asking(url, token_file, cluster) as service:
         if everybody:
@@ -89,30 +82,19 @@ def report(
             answer = service.get(
                 "/v1/reports/requests", user=whose, account=account, since=since_then
             )
-    write(answer, form)
-
-
-def form_of(*, as_json: bool, as_csv: bool) -> Form:
-    """Return the form of the report.
-
-    Raises:
-        CommandError: two are asked for.
-    """
-    if as_json and as_csv:
-        raise CommandError("Give one of --json and --csv.", ExitCode.USAGE)
-    return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
-
-
-def write(answer: dict[str, Any], form: Form) -> None:
-    """Write the report in a form."""
-    if form is Form.JSON:
+    if as_json:
         print_json(answer)
-    elif form is Form.CSV:
+    elif as_csv:
         sys.stdout.write(as_table_file(answer))
     else:
-        legend = ["", *textwrap.wrap(meaning(answer), 80)] if rows_of(answer) else []
-        for text in (*lines_of(answer), *legend):
-            out.print(escape(text), soft_wrap=True)
+        show(answer)
+
+
+def show(answer: dict[str, Any]) -> None:
+    """Print the report for people."""
+    legend = ["", *textwrap.wrap(meaning(answer), 80)] if rows_of(answer) else []
+    for text in (*lines_of(answer), *legend):
+        out.print(escape(text), soft_wrap=True)
 
 
 def rows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:

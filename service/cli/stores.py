@@ -24,12 +24,14 @@ def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
 
     Raises:
         CommandError: the database URL names no store.
+        NotYoursError: no history was named, and the machine's service has another one.
     """
     from sqlalchemy.exc import ArgumentError
 
     from service.store import open_store
 
-    check_default_place(settings)
+    if settings.is_default_history:
+        places.check_own_history()
     try:
         store = open_store(
             settings.database_url.get_secret_value(),
@@ -54,16 +56,6 @@ def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
         yield store
     finally:
         store.close()
-
-
-def check_default_place(settings: "Settings") -> None:
-    """Refuse a history that nobody has named beside that of the machine's service.
-
-    Raises:
-        NotYoursError: the machine's service has a history, and it would be a second one.
-    """
-    if settings.is_default_history:
-        places.check_own_history()
 
 
 def make_default_place(settings: "Settings") -> None:

@@ -1,6 +1,7 @@
 """Times and durations as people read them, in the zone of whoever reads."""
 
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime
 
 from simulator.cli.console import CommandError, ExitCode
 
@@ -11,7 +12,7 @@ def moment(seconds: float | None, now: float) -> str:
     """A time as shortly as is clear: ``21:30``, ``Tue 14:00``, ``03 Dec 14:00``."""
     if seconds is None:
         return "-"
-    then, today = datetime.fromtimestamp(seconds).astimezone(), local(now)
+    then, today = local(seconds), local(now)
     if then.date() == today.date():
         return f"{then:%H:%M}"
     if abs((then.date() - today.date()).days) < 7:
@@ -19,18 +20,13 @@ def moment(seconds: float | None, now: float) -> str:
     return f"{then:%d %b}" if then.year == today.year else f"{then:%Y-%m-%d}"
 
 
-def spoken(seconds: float, now: float) -> str:
-    """A time as people say it: ``today at 21:30``, ``tomorrow at 14:00``."""
-    then, today = datetime.fromtimestamp(seconds).astimezone(), local(now)
-    if seconds <= now + 60:
-        return "now"
-    if then.date() == today.date():
-        return f"today at {then:%H:%M}"
-    if then.date() == (today + timedelta(days=1)).date():
-        return f"tomorrow at {then:%H:%M}"
-    if (then.date() - today.date()).days < 7:
-        return f"{then:%A} at {then:%H:%M}"
-    return f"{then:%d %B} at {then:%H:%M}"
+def moment_within(seconds: float | None, interval: Mapping[str, float] | None, now: float) -> str:
+    """Return a time with its interval, such as ``14:00 (80%: 13:20 to 16:10)``."""
+    if interval is None:
+        return moment(seconds, now)
+    share = round(100 * interval["coverage"])
+    bounds = f"{moment(interval['lower'], now)} to {moment(interval['upper'], now)}"
+    return f"{moment(seconds, now)} ({share}%: {bounds})"
 
 
 def local(seconds: float) -> datetime:

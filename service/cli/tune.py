@@ -39,9 +39,6 @@ def tune(
             "--due", help="Run the rounds that are due or were asked for, of all clusters."
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what a round would look at; run none.")
-    ] = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
     as_json: AsJson = False,
@@ -66,9 +63,7 @@ def tune(
     plan = plan_of(settings, penalty=penalty, search=search, seed=seed)
     check_available(plan.search)
     with ready(settings) as store:
-        if dry_run:
-            show_plan(store, cluster, plan, as_json=as_json)
-        elif due:
+        if due:
             show(run_due(store, settings, plan), as_json=as_json)
         else:
             ended = run_one(store, settings, cluster, plan, quiet=as_json)
@@ -76,34 +71,6 @@ def tune(
                 print_json(ended.outcome)
             else:
                 show([ended], as_json=False)
-
-
-def show_plan(store: "Store", cluster: str, plan: "TuningPlan", *, as_json: bool) -> None:
-    """Print which jobs a round would look at, and how it would search.
-
-    Raises:
-        CommandError: the history is too short for a round.
-    """
-    from predictors.tuning.plan import TooShortHistoryError
-    from service.store import Erasure
-
-    jobs = store.erasable(Erasure(cluster=cluster)).runs
-    looked_at = min(jobs, plan.jobs)
-    try:
-        training, test = plan.divide(looked_at)
-    except TooShortHistoryError as error:
-        raise CommandError(str(error)) from error
-    parts = {"neighbours": training, "training": test - training, "test": looked_at - test}
-    if as_json:
-        print_json({"cluster": cluster, "jobs": jobs, **parts, "plan": plan})
-        return
-    out.print(
-        f"A round for {cluster}, which has {jobs:,} runs, would search on {parts['training']:,} "
-        f"jobs ({plan.search}, penalty {plan.penalty:g}) and be tested on the "
-        f"{parts['test']:,} newest; {parts['neighbours']:,} older ones serve as neighbours. No "
-        "round was run.",
-        soft_wrap=True,
-    )
 
 
 def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,16 +34,6 @@ def compile_methods(*names: str) -> None:
     LiveState(Settings.model_construct(), Metrics()).rehearse(names)
 
 
-def compile_attention() -> None:
-    """Ask attention, which takes as long as all others together."""
-    compile_methods("attention")
-
-
-def compile_likeness() -> None:
-    """Ask the methods that weigh runs by how like they are."""
-    compile_methods("knn", "least-cost")
-
-
 def compile_ranking() -> None:
     """Ask the methods that rank or average a user's runs; and age priorities."""
     from predictors.accuracy_groups import warm_up as compile_aging
@@ -57,7 +48,7 @@ def compile_attention_and_rounds() -> None:
     from predictors.methods.attention import Attention
     from predictors.tuning.stretch import stretch_of
 
-    compile_attention()
+    compile_methods("attention")
     stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=[1.0])
 
 
@@ -103,21 +94,15 @@ def compile_simulator() -> None:
 
 
 OTHER_METHODS: Mapping[str, Callable[[], None]] = {
-    "knn and least-cost": compile_likeness,
+    "knn and least-cost": partial(compile_methods, "knn", "least-cost"),
     "the other methods": compile_ranking,
 }
 
 PREDICTING: Mapping[str, Callable[[], None]] = {
-    "attention": compile_attention,
+    "attention": partial(compile_methods, "attention"),
     **OTHER_METHODS,
 }
 """The parts that predictions need."""
-
-SERVING: Mapping[str, Callable[[], None]] = {
-    "the simulator": compile_simulator,
-    **PREDICTING,
-}
-"""The parts that predictions and forecasts need."""
 
 EVERYTHING: Mapping[str, Callable[[], None]] = {
     "the simulator": compile_simulator,
@@ -130,14 +115,11 @@ EVERYTHING: Mapping[str, Callable[[], None]] = {
 
 def warm_up(
     *,
-    serving: Annotated[
-        bool, typer.Option("--serving", help="Not what rounds of tuning need.")
-    ] = False,
     predicting: Annotated[
         bool,
         typer.Option(
             "--predicting",
-            help="Nor what forecasts need: a service compiles that in the background.",
+            help="Only methods: a service compiles what forecasts need in the background.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -154,7 +136,7 @@ def warm_up(
         NUMBA_CACHE_DIR=/var/cache/walltimed walltimed warm-up
     """
     began = time.perf_counter()
-    parts = PREDICTING if predicting else SERVING if serving else EVERYTHING
+    parts = PREDICTING if predicting else EVERYTHING
     compiled = sum(functions for _, functions in compile_parts(parts))
     seconds = round(time.perf_counter() - began, 1)
     if as_json:
@@ -198,7 +180,7 @@ def main(*parts: str) -> None:
     from predictors.compiled import compilations
 
     for part in parts:
-        {**SERVING, **EVERYTHING}[part]()
+        {**PREDICTING, **EVERYTHING}[part]()
     sys.stdout.write(f"{compilations()}\n")
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from service.cli.job_script import request_in
-from service.cli.times import limit, moment, period_of, spoken
+from service.cli.times import limit, moment, period_of
 from simulator.cli.console import CommandError
 
 SLURM = """#!/bin/bash
@@ -107,10 +107,6 @@ def test_times_are_told_in_the_zone_of_the_reader():
     assert moment(noon + 3600, noon) == "13:00"
     assert moment(noon + 86400, noon) == "Thu 12:00"
     assert moment(noon + 30 * 86400, noon) == "15 Dec"
-    assert spoken(noon, noon) == "now"
-    assert spoken(noon + 9.5 * 3600, noon) == "today at 21:30"
-    assert spoken(noon + 26 * 3600, noon) == "tomorrow at 14:00"
-    assert spoken(noon + 3 * 86400, noon) == "Saturday at 12:00"
 
 
 def test_periods():

@@ -107,7 +107,7 @@ ELSEWHERE = {
     "queue": "test_user_commands",
     "report": "test_user_commands",
     "reconcile": "test_cli_accounting",
-    "tune": "test_tune_command and test_misleading_commands",
+    "tune": "test_tune_command",
     "verify": "test_simulate_command",
 }
 """Where the others run, whose output the fixture ``walltimed`` checks too."""

@@ -145,18 +145,6 @@ def test_a_dry_run_of_an_import_stores_nothing(walltimed, log, tmp_path):
     assert not (tmp_path / "new.sqlite3").exists()
 
 
-def test_a_dry_run_of_tuning_says_what_a_round_would_look_at(walltimed, tmp_path, sqlite_url):
-    code, _, told = walltimed("tune", "--dry-run", "-d", sqlite_url)
-    assert code == 1
-    assert "1000 completions" in told
-    write_swf(synthesise(SyntheticLog(jobs=1200, seed=5)), tmp_path / "log.swf")
-    walltimed("import", "log.swf", "-d", sqlite_url)
-    code, printed, _ = walltimed("tune", "--dry-run", "-d", sqlite_url, "--json")
-    assert code == 0
-    document = json.loads(printed)
-    assert document["neighbours"] + document["training"] + document["test"] == document["jobs"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [

@@ -126,20 +126,6 @@ def test_queue_tells_one_job_at_length(call):
     assert detail["job"]["job_id"] == "2"
 
 
-def test_queue_watches_until_it_is_stopped(call, monkeypatch):
-    shown = []
-
-    def stop(_seconds):
-        shown.append(1)
-        if len(shown) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("service.cli.queue.time.sleep", stop)
-    code, told, _ = call("queue", "--watch")
-    assert code == 0
-    assert told.count("JOBID") == 2
-
-
 def test_report_tells_hours_and_a_request_that_would_do(call):
     code, told, _ = call("report", "--user", "ada")
     assert code == 0

@@ -14,7 +14,7 @@ from running_service import WALLTIMED, eventually
 
 from predictors.compiled import COMPILING
 from predictors.registry import METHODS
-from service.cli.warming import SERVING, compile_methods
+from service.cli.warming import EVERYTHING, compile_methods
 
 pytestmark = [pytest.mark.lengthy(40), pytest.mark.cold]
 
@@ -77,10 +77,10 @@ def loaded(printed: str) -> set[str]:
 
 
 @pytest.mark.acceptance
-def test_what_a_service_and_the_demo_use_is_what_warm_up_serving_compiles(tmp_path):
-    run(WALLTIMED, "warm-up", "--serving")
+def test_a_service_and_the_demo_use_nothing_that_a_warm_up_does_not_compile(tmp_path):
+    run(WALLTIMED, "warm-up")
     debug = {"NUMBA_DEBUG_CACHE": "1", "PYTHONUNBUFFERED": "1"}
-    known = loaded(run(sys.executable, "-m", "service.cli.warming", *SERVING, **debug).stdout)
+    known = loaded(run(sys.executable, "-m", "service.cli.warming", *EVERYTHING, **debug).stdout)
     assert len(known) > 10
     settings = {
         "WALLTIMED_DATABASE_URL": f"sqlite:///{tmp_path}/history.sqlite3",
