@@ -129,7 +129,7 @@ def fill(
             runs.append(outcome)
     report = ReconcileCounts(left_out=dict(left_out))
     for batch in slices(runs, BATCH):
-        (stored,) = store.write([names.reports(batch)])
+        (stored,) = store.write([names.reports([*batch])])
         report.accepted += stored.accepted
         report.duplicates += stored.duplicates
     return report
