@@ -1,8 +1,5 @@
 """A look at large bodies before they are validated, because nonsense takes seconds to describe."""
 
-from collections.abc import Callable
-from typing import Any
-
 from service.errors import InvalidFieldError
 
 LARGE = 1 << 16
@@ -16,17 +13,6 @@ FIELDS_PER_PART = 64
 
 MOST_VALUES = 1_000_000
 """Of a body; a batch of ten thousand runs with all their fields has a fifth of that."""
-
-
-def plausible(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Return a validator like ``validate`` that raises InvalidFieldError for large nonsense."""
-
-    def validated(body: bytes) -> Any:
-        if len(body) > LARGE:
-            check_outline(body)
-        return validate(body)
-
-    return validated
 
 
 def check_outline(body: bytes) -> None:

@@ -6,14 +6,14 @@ from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from service.http import error_answers, openapi
-from service.http.bytes_route import BytesRoute, MsgspecRoute, to_json
 from service.http.connections import REFUSED
 from service.http.gate import Gate
 from service.http.host_names import HostNames
+from service.http.hot_calls import HotCalls, to_json
 from service.http.routes import (
     adapters,
     api_docs,
@@ -96,12 +96,12 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.worker = worker
-    app.router.route_class = BytesRoute
-    app.router.max_body_size = settings.max_body_bytes
-    add_routes(app, worker)
+    hot: HotCalls = {}
+    add_routes(app, hot, worker)
     error_answers.install(app)
     app.gate = Gate(
         partial(FastAPI.__call__, app),
+        hot=hot,
         guard=worker.guard,
         names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
@@ -110,27 +110,27 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
     return app
 
 
-def add_routes(app: FastAPI, worker: Worker) -> None:
+def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
-    by_msgspec = APIRouter(route_class=MsgspecRoute)
-    by_msgspec.max_body_size = worker.settings.max_body_bytes
-    predictions.add(by_msgspec, Predicting(worker))
-    app.router.routes.extend(by_msgspec.routes)
+    limit = worker.settings.max_body_bytes
     reporting = Reporting(worker)
-    completions.add(app.router, Completing(worker))
-    adapters.add(app.router, Adapting(worker), limit=worker.settings.max_body_bytes)
-    users.add(app.router, Ranking(worker), reporting)
-    forecasts.add(app.router, forecasting_of(worker))
+    predictions.add(app.router, hot, Predicting(worker), limit=limit)
+    completions.add(app.router, hot, Completing(worker), limit=limit)
+    adapters.add(app.router, Adapting(worker), limit=limit)
+    users.add(app.router, hot, Ranking(worker), reporting, limit=limit)
+    forecasts.add(app.router, hot, forecasting_of(worker), limit=limit)
     showing = showing_queues_of(worker)
     queues.add(
         app.router,
+        hot,
+        limit=limit,
         taking=taking_queues_of(worker),
         showing=showing,
         what_if=what_if_of(worker, showing),
         scoring=ScoringWaits(worker.store),
     )
     reports.add(app.router, reporting_requests_of(worker))
-    tunings.add(app.router, TuningRounds(worker))
+    tunings.add(app.router, hot, TuningRounds(worker), limit=limit)
     health.add(app.router, reporting, worker.health)
 
     document = cache(lambda: to_json(openapi.describe(app)))

@@ -16,7 +16,7 @@ from service.errors import (
     headers_of,
     status_of,
 )
-from service.http.bytes_route import to_json
+from service.http.hot_calls import to_json
 from service.logs import SparseLog
 
 LONGEST_HEAD = 1 << 16

@@ -23,7 +23,7 @@ from service.errors import (
     headers_of,
     status_of,
 )
-from service.http.bytes_route import send_json, to_json
+from service.http.hot_calls import send_json, to_json
 
 log = structlog.get_logger()
 

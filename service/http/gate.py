@@ -3,24 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
+from fastapi import Depends, Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.auth import Guard, Scope
+from service.auth import Caller, Guard, Scope
 from service.errors import STATUSES, EncodedBodyError, MalformedRequestError
-from service.http.bytes_route import BytesRoute
-from service.http.callers import CALLER
 from service.http.error_answers import failure, send_error
 from service.http.host_names import HostNames
+from service.http.hot_calls import HotCalls
 from service.metrics import Metrics, RouteMetrics
 
 SCHEME = "token"
 """The security scheme's name in the OpenAPI document."""
+
+CALLER = "walltimed.caller"
+"""Key of the connection's scope under which the gate notes who makes the request."""
 
 ANSWERED = tuple(STATUSES)
 """Errors that become answers; any other exception is a bug."""
@@ -71,35 +74,48 @@ def needs(*scopes: Scope) -> dict[str, Any]:
     return {"security": [{SCHEME: [scope.value]} for scope in scopes] or [{SCHEME: []}]}
 
 
+async def caller_of(request: Request) -> Caller:
+    """Return the caller; asynchronous, because FastAPI runs anything else in a thread."""
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
+Asking = Annotated[Caller, Depends(caller_of)]
+"""The type of an endpoint's argument that gets the caller."""
+
+
 class Gate:
     """Finds a request's route, admits it by its token, and counts and times its answer.
 
-    Bytes routes are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
+    Hot calls are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
     prediction. All others are found by FastAPI as usual.
 
     Args:
         app: everything else.
+        hot: the hot calls.
         guard: knows the tokens.
         names: under which the service answers while it asks for no tokens; None: any.
         metrics: where requests are counted.
         routes: of the application.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is named where it is handed over
         self,
         app: ASGIApp,
         *,
+        hot: HotCalls,
         guard: Guard,
         names: HostNames | None,
         metrics: Metrics,
         routes: Sequence[BaseRoute],
     ) -> None:
         self._app = app
+        self._hot = hot
         self._guard = guard
         self._names = names
         self._metrics = metrics
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
-        self._templates: list[tuple[APIRoute, Endpoint]] = []
+        self._templates: list[tuple[str, APIRoute, Endpoint]] = []
         self._elsewhere = Endpoint(
             app=app,
             is_open=False,
@@ -113,25 +129,28 @@ class Gate:
 
     def _add(self, route: APIRoute) -> None:
         security = (route.openapi_extra or needs())["security"]
+        (method,) = route.methods or {"GET"}
         endpoint = Endpoint(
-            app=route.bytes_app if isinstance(route, BytesRoute) and route.bytes_app else self._app,
+            app=self._hot.get((method, route.path_format), self._app),
             is_open=not security,
             is_for_filters=route.path_format == FILTERS_PATH,
             scopes=tuple(scope for way in security for scope in way[SCHEME]),
             metrics=self._metrics.requests.route(route.path_format),
         )
         if route.param_convertors:
-            self._templates.append((route, endpoint))
-            return
-        for method in route.methods or ():
+            self._templates.append((method, route, endpoint))
+        else:
             self._endpoints[method, route.path_format] = endpoint
 
-    def _endpoint_of(self, method: str, path: str) -> Endpoint:
+    def _endpoint_of(self, connection: Connection) -> Endpoint:
+        """Return the endpoint of a request, and note the parameters of its path in its scope."""
+        method, path = connection["method"], connection["path"]
         endpoint = self._endpoints.get((method, path))
         if endpoint is not None:
             return endpoint
-        for route, endpoint in self._templates:
-            if method in (route.methods or ()) and route.path_regex.match(path):
+        for served, route, endpoint in self._templates:
+            if method == served and (found := route.path_regex.match(path)):
+                connection["path_params"] = found.groupdict()
                 return endpoint
         return self._elsewhere
 
@@ -165,7 +184,7 @@ class Gate:
         started = perf_counter()
         if connection["method"] == "HEAD":
             connection, send = {**connection, "method": "GET"}, without_body(send)
-        endpoint = self._endpoint_of(connection["method"], connection["path"])
+        endpoint = self._endpoint_of(connection)
         status = CALLER_LEFT
 
         async def watched(message: Message) -> None:

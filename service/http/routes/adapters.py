@@ -9,13 +9,10 @@ from service.auth import Scope
 from service.contract.answers import RecordsAnswer
 from service.contract.fields import Complaint, Text
 from service.errors import UnsupportedMediaTypeError
-from service.http.bytes_route import check_is_json, content_type
 from service.http.gate import needs
+from service.http.hot_calls import check_is_json, content_type
 from service.http.openapi import refusals
 from service.operations.adapting import Adapting
-
-ANY_LENGTH = 2**62
-"""No limit in the gate: a body that is too long is read to its end, dropped, and answered."""
 
 ACCOUNTING = "text/x-pbs-accounting"
 """The media type of accounting records. A web page could send text/plain here unasked."""
@@ -39,7 +36,6 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         "/v1/adapters/slurm/jobcomp",
         tags=["adapters"],
         responses=responses,
-        max_body_size=ANY_LENGTH,
         openapi_extra=needs(Scope.INGEST) | body("application/json", {"type": "object"}),
     )
     async def jobcomp(request: Request, cluster: Cluster = None) -> RecordsAnswer:
@@ -56,7 +52,6 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         "/v1/adapters/pbs/accounting",
         tags=["adapters"],
         responses=responses,
-        max_body_size=ANY_LENGTH,
         openapi_extra=needs(Scope.INGEST) | body(ACCOUNTING, {"type": "string"}),
     )
     async def accounting(
@@ -83,7 +78,7 @@ def zone_of(offset: str) -> timezone:
 
 
 async def up_to(request: Request, limit: int) -> bytes | None:
-    """The whole body; None if it is longer than ``limit``, and then none of it is kept."""
+    """Return the whole body; None if it is longer than ``limit``: it is read to its end then."""
     chunks: list[bytes] = []
     length = 0
     async for chunk in request.stream():

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -10,7 +9,7 @@ import structlog
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
 from service.auth import Scope
@@ -18,8 +17,8 @@ from service.contract.answers import IngestionAnswer, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, OnErrorQuery, refusal
 from service.contract.decoding import msgspec_first
 from service.errors import FieldErrorBody, LineErrorBody
-from service.http.bytes_route import BytesRoute, content_type, send_json, to_json
 from service.http.gate import needs
+from service.http.hot_calls import HotCalls, JSONCall, content_type, send_json, to_json
 from service.http.openapi import refusals
 from service.operations.completing import Completing
 
@@ -61,41 +60,15 @@ _EXTRA = {
 }
 
 
-class CompletionsRoute(BytesRoute):
-    """A bytes route that takes NDJSON too, as a stream."""
+def add(router: APIRouter, hot: HotCalls, completing: Completing, *, limit: int) -> None:
+    """Add the call; ``limit`` is the largest body in bytes, but for NDJSON."""
 
-    def __init__(
-        self, path: str, endpoint: Callable[..., Any], *, completing: Completing, **options: Any
-    ) -> None:
-        self._completing = completing
-        super().__init__(path, endpoint, **options)
-
-    def make_bytes_app(self) -> ASGIApp:
-        """What serves the route: by the body's type."""
-        return partial(by_type, json=super().make_bytes_app(), ndjson=self.take_stream)
-
-    def validator(self) -> Callable[[bytes], Any]:
-        """A validator that knows a batch by its first field, and so complains to the point."""
-        one = msgspec_first(CompletionBody)
-        several = msgspec_first(CompletionBatch)
-        return lambda body: several(body) if _is_batch(body) else one(body)
-
-    async def take_stream(self, connection: Connection, receive: Receive, send: Send) -> None:
-        """Serve one request with a body of NDJSON."""
-        query = query_of(connection)
-        skips = query.on_error == "skip"
-        take = self._completing.complete_valid if skips else self._completing.complete_all_or_none
-        try:
-            answer = await take(chunks_of(receive))
-        except ClientDisconnect:
-            log.warning("a caller left before the end of its stream", on_error=query.on_error)
-            return
-        await send_json(send, 200, to_json(answer))
-
-
-def add(router: APIRouter, completing: Completing) -> None:
-    """Add the call."""
-
+    @router.post(
+        "/v1/completions",
+        tags=["completions"],
+        responses=_RESPONSES,
+        openapi_extra=needs(Scope.INGEST) | _EXTRA,
+    )
     async def complete(body: CompletionBody | CompletionBatch) -> IngestionAnswer | SkippingAnswer:
         """Report runs that have ended: one, several, or NDJSON of any length.
 
@@ -104,31 +77,38 @@ def add(router: APIRouter, completing: Completing) -> None:
         """
         return await completing.complete(body)
 
-    router.routes.append(
-        CompletionsRoute(
-            "/v1/completions",
-            complete,
-            completing=completing,
-            methods=["POST"],
-            tags=["completions"],
-            response_model=IngestionAnswer | SkippingAnswer,
-            responses=_RESPONSES,
-            openapi_extra=needs(Scope.INGEST) | _EXTRA,
-            max_body_size=router.max_body_size,
-        )
-    )
+    json = JSONCall(endpoint=complete, validate=validator(), limit=limit)
+
+    async def by_type(connection: Connection, receive: Receive, send: Send) -> None:
+        if content_type(connection) == NDJSON.encode():
+            await take_stream(completing, connection, receive, send)
+            return
+        if connection["query_string"]:
+            query_of(connection)
+        await json(connection, receive, send)
+
+    hot["POST", "/v1/completions"] = by_type
 
 
-async def by_type(
-    connection: Connection, receive: Receive, send: Send, *, json: ASGIApp, ndjson: ASGIApp
+def validator() -> Callable[[bytes], Any]:
+    """Return a decoder that knows a batch by its first field, so that errors name their place."""
+    one, several = msgspec_first(CompletionBody), msgspec_first(CompletionBatch)
+    return lambda body: several(body) if _is_batch(body) else one(body)
+
+
+async def take_stream(
+    completing: Completing, connection: Connection, receive: Receive, send: Send
 ) -> None:
-    """Serve a request by the type of its body; ``json`` refuses all other types."""
-    if content_type(connection) == NDJSON.encode():
-        await ndjson(connection, receive, send)
+    """Serve one request with a body of NDJSON."""
+    query = query_of(connection)
+    skips = query.on_error == "skip"
+    take = completing.complete_valid if skips else completing.complete_all_or_none
+    try:
+        answer = await take(chunks_of(receive))
+    except ClientDisconnect:
+        log.warning("a caller left before the end of its stream", on_error=query.on_error)
         return
-    if connection["query_string"]:
-        query_of(connection)
-    await json(connection, receive, send)
+    await send_json(send, 200, to_json(answer))
 
 
 def query_of(connection: Connection) -> OnErrorQuery:

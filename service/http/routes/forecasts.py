@@ -6,12 +6,13 @@ from service.auth import Scope
 from service.contract.forecast_answers import ForecastAnswer
 from service.contract.forecast_bodies import ForecastRequest
 from service.http.gate import needs
+from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import refusals
 from service.operations.forecasting import Forecasting
 
 
-def add(router: APIRouter, forecasting: Forecasting) -> None:
-    """Add the call, a bytes route."""
+def add(router: APIRouter, hot: HotCalls, forecasting: Forecasting, *, limit: int) -> None:
+    """Add the call; ``limit`` is the largest body in bytes."""
 
     @router.post(
         "/v1/forecasts",
@@ -25,3 +26,7 @@ def add(router: APIRouter, forecasting: Forecasting) -> None:
         The forecast assumes that no further jobs are submitted. Times are exact to the second.
         """
         return await forecasting.forecast(body)
+
+    hot["POST", "/v1/forecasts"] = JSONCall(
+        endpoint=forecast, validate=ForecastRequest.model_validate_json, limit=limit
+    )

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from service.contract.answers import HealthAnswer, LivenessAnswer
-from service.http.bytes_route import to_json
 from service.http.gate import needs, open_to_all
+from service.http.hot_calls import to_json
 from service.http.openapi import refusals
 from service.operations.reporting import Reporting
 

@@ -5,7 +5,9 @@ from fastapi import APIRouter
 from service.auth import Scope
 from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
+from service.contract.decoding import msgspec_first
 from service.http.gate import needs
+from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS
 from service.operations.predicting import Predicting
 
@@ -13,17 +15,16 @@ LARGEST_JOB = 1 << 16
 """Most bytes of a body about one job; one with the longest fields takes less than half of them."""
 
 
-def add(router: APIRouter, predicting: Predicting) -> None:
-    """Add the calls; all of them are bytes routes."""
+def add(router: APIRouter, hot: HotCalls, predicting: Predicting, *, limit: int) -> None:
+    """Add the calls; ``limit`` is the largest body in bytes."""
     extra = needs(Scope.PREDICT)
-    about_one = min(LARGEST_JOB, router.max_body_size or LARGEST_JOB)
+    about_one = min(LARGEST_JOB, limit)
 
     @router.post(
         "/v1/predictions",
         tags=["predictions"],
         responses=BODY_REFUSALS,
         openapi_extra=extra,
-        max_body_size=about_one,
     )
     async def predict(body: PredictionRequest) -> PredictionAnswer:
         """Predict how long a job will run.
@@ -47,7 +48,6 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         tags=["predictions"],
         responses=BODY_REFUSALS,
         openapi_extra=extra,
-        max_body_size=about_one,
     )
     async def extend(body: ExtensionRequest) -> ExtensionAnswer:
         """Give the next estimate of a job that has outlived its prediction.
@@ -57,3 +57,13 @@ def add(router: APIRouter, predicting: Predicting) -> None:
         the prediction is doubled until it exceeds the elapsed time or reaches the request.
         """
         return predicting.extend(body)
+
+    hot["POST", "/v1/predictions"] = JSONCall(
+        endpoint=predict, validate=msgspec_first(PredictionRequest), limit=about_one
+    )
+    hot["POST", "/v1/predictions/batch"] = JSONCall(
+        endpoint=predict_batch, validate=msgspec_first(PredictionBatch), limit=limit
+    )
+    hot["POST", "/v1/predictions/extend"] = JSONCall(
+        endpoint=extend, validate=msgspec_first(ExtensionRequest), limit=about_one
+    )

@@ -1,16 +1,14 @@
 """Calls about live queues."""
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from pydantic import TypeAdapter, ValidationError
 from starlette.convertors import StringConvertor, register_url_convertor
-from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
 from service.auth import Scope
-from service.contract.bodies import ClusterQuery, refusal
+from service.contract.bodies import ClusterQuery
 from service.contract.decoding import msgspec_first
 from service.contract.fields import Text
 from service.contract.queue_answers import (
@@ -23,15 +21,8 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import QueueBody, QueueQuery, WhatIfRequest
 from service.errors import InvalidFieldError
-from service.http.bytes_route import (
-    BytesRoute,
-    check_is_json,
-    read_body,
-    send_json,
-    to_json,
-)
-from service.http.callers import CALLER, Asking
-from service.http.gate import needs
+from service.http.gate import CALLER, Asking, needs
+from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import refusals
 from service.operations.queues.showing import ShowingQueues
 from service.operations.queues.taking import TakingQueues
@@ -54,67 +45,40 @@ class ClusterConvertor(StringConvertor):
 
 register_url_convertor("cluster", ClusterConvertor())
 
-
-class ClusterRoute(BytesRoute):
-    """A bytes route with the cluster in its path."""
-
-    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        super().__init__(path, endpoint, **options)
-        self._cluster = TypeAdapter(Text).validate_python
-        self._validate = self.checked_validator()
-        self.app = self.bytes_app = self.serve
-
-    async def serve(self, connection: Connection, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        check_is_json(connection)
-        body = await read_body(connection, receive, self.max_body_size)
-        if body is None:
-            return
-        try:
-            argument = self._validate(body)
-        except ValidationError as error:
-            raise refusal(error) from error
-        answer = await self.answer(connection, self._cluster_in(connection["path"]), argument)
-        await send_json(send, self.status_code or 200, to_json(answer))
-
-    async def answer(self, _connection: Connection, cluster: str, argument: Any) -> Any:
-        """What the endpoint answers."""
-        return await self.endpoint(cluster, argument)
-
-    def _cluster_in(self, path: str) -> str:
-        match = self.path_regex.match(path)
-        try:
-            return self._cluster(match["cluster"] if match else "")
-        except ValidationError as error:
-            raise InvalidFieldError("The name of the cluster is none.", "cluster") from error
+_cluster = TypeAdapter(Text).validate_python
 
 
-class QueueRoute(ClusterRoute):
-    """Takes queues, whose bodies are larger than those of other calls."""
+def cluster_in(connection: Connection) -> tuple[str]:
+    """Return the cluster in the path.
 
-    def checked_validator(self) -> Callable[[bytes], Any]:
-        """A fast decoder for most queues; it leaves the others to the model."""
-        return msgspec_first(QueueBody)
-
-
-class WhatIfRoute(ClusterRoute):
-    """Tells its endpoint who asks, too: the answer to one user is not that to another."""
-
-    async def answer(self, connection: Connection, cluster: str, argument: Any) -> Any:
-        """What the endpoint answers to this caller."""
-        return await self.endpoint(cluster, argument, connection[CALLER])
+    Raises:
+        InvalidFieldError: it is no name.
+    """
+    try:
+        return (_cluster(connection["path_params"]["cluster"]),)
+    except ValidationError as error:
+        raise InvalidFieldError("The name of the cluster is none.", "cluster") from error
 
 
-def add(
+def add(  # noqa: PLR0913 - the operations, named where they are handed over
     router: APIRouter,
+    hot: HotCalls,
     *,
+    limit: int,
     taking: TakingQueues,
     showing: ShowingQueues,
     what_if: WhatIf,
     scoring: ScoringWaits,
 ) -> None:
-    """Add the calls."""
+    """Add the calls; ``limit`` is the largest body in bytes, but for queues."""
 
+    @router.put(
+        "/v1/queues/{cluster:cluster}",
+        tags=["queues"],
+        status_code=202,
+        responses=refusals(400, 413, 415, 422, 503),
+        openapi_extra=needs(Scope.INGEST),
+    )
     async def put(cluster: Cluster, body: QueueBody) -> QueueTakenAnswer:
         """Hand over the queue and the machine of a cluster, in the place of those before.
 
@@ -122,18 +86,12 @@ def add(
         """
         return await taking.take(cluster, body)
 
-    router.routes.append(
-        QueueRoute(
-            "/v1/queues/{cluster:cluster}",
-            put,
-            methods=["PUT"],
-            tags=["queues"],
-            status_code=202,
-            response_model=QueueTakenAnswer,
-            responses=refusals(400, 413, 415, 422, 503),
-            openapi_extra=needs(Scope.INGEST),
-            max_body_size=LARGEST_QUEUE,
-        )
+    hot["PUT", "/v1/queues/{cluster}"] = JSONCall(
+        endpoint=put,
+        validate=msgspec_first(QueueBody),
+        limit=LARGEST_QUEUE,
+        status=202,
+        arguments=cluster_in,
     )
 
     @router.get("/v1/queues", tags=["queues"], responses=refusals(), openapi_extra=needs(*SEEN))
@@ -168,24 +126,24 @@ def add(
         """
         return showing.queue(cluster, query, caller)
 
-    async def ask(cluster: Cluster, body: WhatIfRequest, caller: Asking) -> WhatIfAnswer:
+    @router.post(
+        "/v1/queues/{cluster:cluster}/what-if",
+        tags=["queues"],
+        responses=refusals(400, 404, 413, 415, 422, 503),
+        openapi_extra=needs(*SEEN),
+    )
+    async def ask(cluster: Cluster, caller: Asking, body: WhatIfRequest) -> WhatIfAnswer:
         """Say when a job that is not in the queue would start and end, by what is asked for it.
 
         The job is played at the end of the queue. Nothing is recorded or submitted.
         """
         return await what_if.ask(cluster, body, caller)
 
-    router.routes.append(
-        WhatIfRoute(
-            "/v1/queues/{cluster:cluster}/what-if",
-            ask,
-            methods=["POST"],
-            tags=["queues"],
-            response_model=WhatIfAnswer,
-            responses=refusals(400, 404, 413, 415, 422, 503),
-            openapi_extra=needs(*SEEN),
-            max_body_size=router.max_body_size,
-        )
+    hot["POST", "/v1/queues/{cluster}/what-if"] = JSONCall(
+        endpoint=ask,
+        validate=WhatIfRequest.model_validate_json,
+        limit=limit,
+        arguments=lambda connection: (*cluster_in(connection), connection[CALLER]),
     )
 
     @router.get(

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Query
 from service.auth import Scope
 from service.contract.report_answers import RequestsReportAnswer, UsersReportAnswer
 from service.contract.report_bodies import RequestsQuery, UsersQuery
-from service.http.callers import Asking
-from service.http.gate import needs
+from service.http.gate import Asking, needs
 from service.http.openapi import refusals
 from service.operations.request_reports import ReportingRequests
 

@@ -9,12 +9,13 @@ from service.contract.answers import TuningAnswer, TuningsAnswer
 from service.contract.bodies import ClusterQuery, TuningRequest
 from service.contract.fields import Text
 from service.http.gate import needs
+from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import refusals
 from service.operations.tuning import TuningRounds
 
 
-def add(router: APIRouter, rounds: TuningRounds) -> None:
-    """Add the calls."""
+def add(router: APIRouter, hot: HotCalls, rounds: TuningRounds, *, limit: int) -> None:
+    """Add the calls; ``limit`` is the largest body in bytes."""
 
     @router.post(
         "/v1/tunings",
@@ -30,6 +31,10 @@ def add(router: APIRouter, rounds: TuningRounds) -> None:
         already, the answer is that round.
         """
         return await rounds.start(body)
+
+    hot["POST", "/v1/tunings"] = JSONCall(
+        endpoint=start, validate=TuningRequest.model_validate_json, limit=limit, status=202
+    )
 
     @router.get(
         "/v1/tunings",

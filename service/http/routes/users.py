@@ -8,8 +8,8 @@ from service.auth import Scope
 from service.contract.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
 from service.contract.bodies import ClusterQuery, PriorityRequest
 from service.contract.fields import Text
-from service.http.callers import Asking
-from service.http.gate import needs
+from service.http.gate import Asking, needs
+from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS, refusals
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
@@ -17,8 +17,10 @@ from service.operations.reporting import Reporting
 Of = Annotated[ClusterQuery, Query()]
 
 
-def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
-    """Add the calls."""
+def add(
+    router: APIRouter, hot: HotCalls, ranking: Ranking, reporting: Reporting, *, limit: int
+) -> None:
+    """Add the calls; ``limit`` is the largest body in bytes."""
     of_one = needs(Scope.PREDICT, Scope.READ, Scope.SELF)
 
     @router.get("/v1/methods", tags=["methods"], responses=refusals(422, 503), openapi_extra=of_one)
@@ -56,3 +58,7 @@ def add(router: APIRouter, ranking: Ranking, reporting: Reporting) -> None:
     async def priorities(body: PriorityRequest) -> PrioritiesAnswer:
         """Rank waiting jobs by the accuracy of their users and by their waits."""
         return await ranking.priorities(body)
+
+    hot["POST", "/v1/priorities"] = JSONCall(
+        endpoint=priorities, validate=PriorityRequest.model_validate_json, limit=limit
+    )

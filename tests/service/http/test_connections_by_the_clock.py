@@ -11,8 +11,8 @@ from uvicorn.server import ServerState
 from wire import Wire
 
 from service.http import connections
-from service.http.bytes_route import send_json
 from service.http.connections import REFUSED, BoundedProtocol
+from service.http.hot_calls import send_json
 from service.logs import SparseLog
 
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
