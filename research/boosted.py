@@ -1,7 +1,7 @@
 """Why not trees? Boosted ones and a forest beside ours, where they underestimate as often."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.base import Predictor
 from predictors.jobs import Completion, Submission
 from predictors.measures import Seconds
 from predictors.methods.attention import Attention
 from predictors.methods.least_cost import LeastCost
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
-from simulator.replay.trace_replay import steps
+from simulator.replay.trace_replay import events, play_jobs
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, Takes, runs_of
@@ -242,7 +243,7 @@ def causal_rounds(
     rows: list[list[float]] = [[] for _ in log]
     ended: list[int] = []
     rounds = [Retraining(0, [])]
-    for step in moments(log):
+    for step in events(log):
         for job in step.ended:
             columns.observe(log[job])
         ended += step.ended
@@ -296,44 +297,40 @@ def least_costs(log: Sequence[Completion]) -> tuple[Table, float]:
     """What least-cost says at each price, and the microseconds of one prediction."""
     first = LeastCost(price=PRICES[0])
     methods = [first, *(first.repriced(price) for price in PRICES[1:])]
-    found = np.empty((len(PRICES), len(log)))
-    spent = 0.0
-    for run in log[:1]:  # it loads the machine code, which is no part of a prediction
-        LeastCost().predict(run.submission)
-    for step in moments(log):
-        for job in step.ended:
-            first.observe(log[job])
-        began = perf_counter()
-        for job in step.submitted:
-            for place, method in enumerate(methods):
-                found[place, job] = method.predict(log[job].submission).predicted_walltime
-        spent += perf_counter() - began
-    return found, spent / max(1, len(log)) / len(PRICES) * 1e6
+
+    def predict(job: Submission) -> list[float]:
+        return [method.predict(job).predicted_walltime for method in methods]
+
+    found, microseconds = timed(log, first, predict)
+    return found, microseconds / len(PRICES)
 
 
 def attentions(log: Sequence[Completion]) -> tuple[Table, float]:
     """What attention says at each price with the shipped weights, and its microseconds."""
     attention = Attention()
     prices = np.array(PRICES)
+    return timed(log, attention, lambda job: attention.estimates(job, prices))
+
+
+def timed(
+    log: Sequence[Completion],
+    method: Predictor,
+    predict: Callable[[Submission], Sequence[float] | Seconds],
+) -> tuple[Table, float]:
+    """The predictions by price and job, and the microseconds of one call of ``predict``."""
     found = np.empty((len(PRICES), len(log)))
     spent = 0.0
     for run in log[:1]:  # it loads the machine code, which is no part of a prediction
-        Attention().estimates(run.submission, prices)
-    for step in moments(log):
-        for job in step.ended:
-            attention.observe(log[job])
+        predict(run.submission)
+
+    def ask(job: int) -> None:
+        nonlocal spent
         began = perf_counter()
-        for job in step.submitted:
-            found[:, job] = attention.estimates(log[job].submission, prices)
+        found[:, job] = predict(log[job].submission)
         spent += perf_counter() - began
+
+    play_jobs(log, ended=lambda job: method.observe(log[job]), submitted=ask)
     return found, spent / max(1, len(log)) * 1e6
-
-
-def moments(log: Sequence[Completion]) -> Iterator[Any]:
-    """The events of the log in order of time."""
-    submit = np.array([run.submission.submit_time for run in log], dtype=float)
-    end = np.array([run.end_time for run in log], dtype=float)
-    return steps(submit, end)
 
 
 def tables(found: Boosted) -> str:

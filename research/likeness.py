@@ -31,7 +31,7 @@ from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.learning.examples import Examples, examples_of, together
 from simulator.learning.logs import name_of
 from simulator.learning.training import Recipe, learn
-from simulator.replay.trace_replay import steps
+from simulator.replay.trace_replay import play_jobs
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
@@ -289,25 +289,26 @@ def estimates_of(
     further = np.empty((len(FURTHER_PRICES), len(log)))
     prices, further_prices = np.array(PRICES), np.array(FURTHER_PRICES)
     same = [_label("least-cost", price) for price in PRICES]
-    submit = np.array([run.submission.submit_time for run in log], dtype=float)
-    end = np.array([run.end_time for run in log], dtype=float)
-    for step in steps(submit, end):
-        for job in step.ended:
-            least = np.array([said[label][job] for label in same])
-            answers = {Attention.name: ours["attention"][:, job].copy(), LeastCost.name: least}
-            rounds.observe(log[job], answers)
-            for each in learning:
-                each.observe(log[job])
-        for job in step.submitted:
-            submission = log[job].submission
-            for label, method in asked.items():
-                said[label][job] = method.predict(submission).predicted_walltime
-            ours["attention"][:, job] = attention.estimates(submission, prices)
-            for place, chosen in enumerate(rounds.methods):
-                is_attention = chosen == Attention.name
-                other = said[same[place]][job]
-                ours["auto"][place, job] = ours["attention"][place, job] if is_attention else other
-            further[:, job] = attention.estimates(submission, further_prices)
+
+    def learn(job: int) -> None:
+        least = np.array([said[label][job] for label in same])
+        answers = {Attention.name: ours["attention"][:, job].copy(), LeastCost.name: least}
+        rounds.observe(log[job], answers)
+        for each in learning:
+            each.observe(log[job])
+
+    def ask(job: int) -> None:
+        submission = log[job].submission
+        for label, method in asked.items():
+            said[label][job] = method.predict(submission).predicted_walltime
+        ours["attention"][:, job] = attention.estimates(submission, prices)
+        for place, chosen in enumerate(rounds.methods):
+            is_attention = chosen == Attention.name
+            other = said[same[place]][job]
+            ours["auto"][place, job] = ours["attention"][place, job] if is_attention else other
+        further[:, job] = attention.estimates(submission, further_prices)
+
+    play_jobs(log, ended=learn, submitted=ask)
     said |= {
         _label(kind, price): ours[kind][place]
         for kind in KINDS

@@ -12,7 +12,7 @@ from predictors.methods.attention import Attention
 from predictors.methods.attention_atoms import ATOMS
 from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_weights import NOTHING_LEARNED
-from simulator.replay.trace_replay import steps
+from simulator.replay.trace_replay import play_jobs
 
 Halves = NDArray[np.float16]
 Singles = NDArray[np.float32]
@@ -107,8 +107,6 @@ def examples_of(
     drawn[np.random.default_rng(seed).permutation(len(runs))[:jobs]] = True
     examples = Examples.room(int(drawn.sum()))
     table = Attention(weights=NOTHING_LEARNED)
-    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
-    end = np.array([run.end_time for run in runs], dtype=float)
     asked = [
         run.submission.requested_walltime
         for run, is_drawn in zip(runs, drawn, strict=True)
@@ -116,14 +114,13 @@ def examples_of(
     ]
     examples.units[:] = np.mean(asked) if asked else 1.0
     found = 0
-    for step in steps(submit, end):
-        for job in step.ended:
-            table.observe(runs[job])
-        for job in step.submitted:
-            if drawn[job]:
-                found += note(examples, found, table, runs[job])
-        if progress:
-            progress(len(step.submitted))
+
+    def draw(job: int) -> None:
+        nonlocal found
+        if drawn[job]:
+            found += note(examples, found, table, runs[job])
+
+    play_jobs(runs, ended=lambda job: table.observe(runs[job]), submitted=draw, progress=progress)
     return examples.first(found)
 
 

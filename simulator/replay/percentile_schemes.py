@@ -20,7 +20,7 @@ from predictors.base import SHORTEST_ESTIMATE
 from predictors.jobs import Completion
 from predictors.measures import PredictionMeasures, Seconds, measure
 from predictors.methods.percentile import KEYS, Percentile, rank, share_of
-from simulator.replay.trace_replay import steps
+from simulator.replay.trace_replay import play_jobs
 
 PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 """The paper's median, percentiles and maximum."""
@@ -132,16 +132,16 @@ def predictions(
         family: _Family(len(runs), {scheme.percentile for scheme in schemes})
         for family, schemes in families.items()
     }
-    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
-    end = np.array([run.end_time for run in runs], dtype=float)
-    for step in steps(submit, end):
+
+    def learn(job: int) -> None:
+        for player in players.values():
+            player.observe(runs[job])
+
+    def note(job: int) -> None:
         for family, player in players.items():
-            for job in step.ended:
-                player.observe(runs[job])
-            for job in step.submitted:
-                found[family].note(job, player.eligible(runs[job].submission))
-        if progress:
-            progress(len(step.submitted))
+            found[family].note(job, player.eligible(runs[job].submission))
+
+    play_jobs(runs, ended=learn, submitted=note, progress=progress)
     return {
         scheme: found[scheme.key, scheme.window_days].predicted(scheme, requested)
         for scheme in compared

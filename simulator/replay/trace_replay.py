@@ -202,9 +202,7 @@ def replay(
     """
     began = perf_counter()
     answers = {method: Answers.of(len(runs)) for method in player.methods}
-    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
-    end = np.array([run.end_time for run in runs], dtype=float)
-    for step in steps(submit, end):
+    for step in events(runs):
         if step.ended:
             player.observe([runs[job] for job in step.ended])
         for jobs in slices(step.submitted, player.largest_batch):
@@ -216,6 +214,37 @@ def replay(
         if progress:
             progress(len(step.submitted))
     return Replay(runs, answers, perf_counter() - began)
+
+
+def play_jobs(
+    runs: Sequence[Completion],
+    *,
+    ended: Callable[[int], object],
+    submitted: Callable[[int], object],
+    progress: Callable[[int], object] | None = None,
+) -> None:
+    """Play a log to two hooks in order of time, for questions that ``replay`` does not ask.
+
+    Args:
+        runs: the log; its order decides ties in time.
+        ended: called with the position of each run in the log at its end.
+        submitted: called with the position of each job in the log at its submission.
+        progress: called with the number of jobs that were just submitted.
+    """
+    for step in events(runs):
+        for job in step.ended:
+            ended(job)
+        for job in step.submitted:
+            submitted(job)
+        if progress:
+            progress(len(step.submitted))
+
+
+def events(runs: Sequence[Completion]) -> Iterator[Step]:
+    """The events of a log in order of time; see ``steps``."""
+    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
+    end = np.array([run.end_time for run in runs], dtype=float)
+    return steps(submit, end)
 
 
 def slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from predictors.base import Question, UncertainPredictor
 from predictors.jobs import Completion
 from predictors.registry import UNCERTAIN, create
-from simulator.replay.trace_replay import steps
+from simulator.replay.trace_replay import play_jobs
 from simulator.reports.replay_pictures import STYLE, save
 from simulator.reports.tables import text_table
 from simulator.studies.study import (
@@ -103,18 +103,17 @@ def compare(runs: Sequence[Completion], method: UncertainPredictor) -> Calibrate
         for coverage, rate in zip_longest(COVERAGES, RATES)
     ]
     lower, upper, predicted = np.empty((3, len(asked), len(runs)))
-    submit = np.array([run.submission.submit_time for run in runs], dtype=float)
-    end = np.array([run.end_time for run in runs], dtype=float)
-    for step in steps(submit, end):
-        for job in step.ended:
-            method.observe(runs[job])
-        for job in step.submitted:
-            for place, question in enumerate(asked):
-                answer = method.ask(runs[job].submission, question)
-                predicted[place, job] = answer.predicted_walltime
-                if answer.interval is not None:
-                    lower[place, job] = answer.interval.lower
-                    upper[place, job] = answer.interval.upper
+
+    def ask(job: int) -> None:
+        for place, question in enumerate(asked):
+            answer = method.ask(runs[job].submission, question)
+            predicted[place, job] = answer.predicted_walltime
+            if answer.interval is not None:
+                lower[place, job] = answer.interval.lower
+                upper[place, job] = answer.interval.upper
+
+    play_jobs(runs, ended=lambda job: method.observe(runs[job]), submitted=ask)
+    submit = np.array([run.submission.submit_time for run in runs])
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in runs])
     order = np.argsort(submit, kind="stable")
     levels = [
