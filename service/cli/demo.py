@@ -64,7 +64,7 @@ def demo(
     """
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.remote import Client
-    from simulator.reports.method_summary import NARROW_LEGEND, narrow_table, summarise
+    from simulator.reports.method_summary import summarise, summary_table
 
     specs = [MethodSpec.parse(text) for text in default_methods(None)]
     log = sample(limit)
@@ -84,7 +84,7 @@ def demo(
         summaries = sorted(summarise(played), key=lambda each: order.index(each.method))
         print_tables(
             f"{len(log.runs):,} jobs of a synthetic trace were played to it in simulated time "
-            f"({played.seconds:.1f} s):\n\n{narrow_table(summaries)}\n{NARROW_LEGEND}"
+            f"({played.seconds:.1f} s):\n\n{summary_table(summaries, wide=False)}"
         )
         if not leave:
             serve_on(service, log.runs)

@@ -40,9 +40,9 @@ from simulator.cli.players import opened
 if TYPE_CHECKING:
     from predictors.jobs import Completion
     from simulator.replay.method_spec import MethodSpec
-    from simulator.replay.percentile_schemes import Swept
     from simulator.replay.trace_replay import Replay
     from simulator.reports.method_summary import MethodSummary
+    from simulator.studies.tang.percentile_schemes import Swept
 
 
 @dataclass(frozen=True)
@@ -93,23 +93,18 @@ class ReplayResult:
 
     def show(self, *, wide: bool) -> None:
         """Print the facts and the tables; ``wide`` has all columns, in seconds."""
-        from simulator.reports import method_summary as tables
+        from simulator.reports.method_summary import summary_table
+        from simulator.studies.tang.percentile_schemes import sweep_table
 
         facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
-        table = (
-            tables.summary_table(self.summaries) if wide else tables.narrow_table(self.summaries)
-        )
-        legend = tables.LEGEND if wide else tables.NARROW_LEGEND
-        print_tables(f"{facts}\n{table}\n{legend}", wide=wide, end="\n")
+        table = summary_table(self.summaries, wide=wide)
+        print_tables(f"{facts}\n{table}", wide=wide, end="\n")
         if self.swept:
-            swept = (
-                tables.sweep_table(self.swept) if wide else tables.narrow_sweep_table(self.swept)
-            )
-            print_tables(swept, wide=wide, end="\n")
+            print_tables(sweep_table(self.swept, wide=wide), wide=wide, end="\n")
 
     def as_data(self) -> dict[str, Any]:
         """Return the result as a JSON object."""
-        from simulator.replay.percentile_schemes import as_records
+        from simulator.studies.tang.percentile_schemes import as_records
 
         return {
             "trace": self.log.name,
@@ -121,18 +116,18 @@ class ReplayResult:
             "sweep": as_records(self.swept) if self.swept else None,
         }
 
-    def write(self, directory: Path, by_percentile: "Swept") -> None:
-        """Write the page; ``by_percentile`` gives the picture of accuracies."""
-        from simulator.reports.replay_report import Report  # loads matplotlib
+    def write(self, directory: Path) -> None:
+        """Write the page with its pictures and data."""
+        from simulator.reports.replay_report import write_report  # loads matplotlib
+        from simulator.studies.tang.percentile_schemes import sweep_table
 
-        Report(
-            title=f"Replay of {self.log.name}",
-            facts=self.facts,
-            played=self.played,
-            summaries=self.summaries,
-            by_percentile=by_percentile,
-            swept=self.swept,
-        ).write(directory)
+        write_report(
+            directory,
+            self.facts,
+            self.played,
+            schemes=sweep_table(self.swept) if self.swept else "",
+            data=self.as_data(),
+        )
 
 
 def replay(
@@ -197,7 +192,7 @@ def replay(
     if predictions:
         write_predictions(played, predictions)
     if report:
-        result.write(report, compare_schemes(log, quiet=as_json, figure_only=True))
+        result.write(report)
         err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
     if as_json:
         print_json(result.as_data())
@@ -267,18 +262,11 @@ def play(
         return play_to(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
 
 
-def compare_schemes(log: "PlayedLog", *, quiet: bool, figure_only: bool = False) -> "Swept":
+def compare_schemes(log: "PlayedLog", *, quiet: bool) -> "Swept":
     """Play the log to the percentile method's schemes, in process."""
-    from simulator.replay import percentile_schemes
+    from simulator.studies.tang.percentile_schemes import schemes, sweep, usable_keys
 
-    keys = percentile_schemes.usable_keys(log.runs)
-    schemes = (
-        percentile_schemes.schemes(keys, windows=[None], lower_bounds=[0.0], min_jobs=[1])
-        if figure_only
-        else percentile_schemes.schemes(keys)
-    )
+    compared = schemes(usable_keys(log.runs))
     with progress_bar("jobs", quiet=quiet) as progress:
-        task = progress.add_task(f"{len(schemes)} schemes", total=len(log.runs))
-        return percentile_schemes.sweep(
-            log.runs, schemes, progress=lambda jobs: progress.advance(task, jobs)
-        )
+        task = progress.add_task(f"{len(compared)} schemes", total=len(log.runs))
+        return sweep(log.runs, compared, progress=lambda jobs: progress.advance(task, jobs))

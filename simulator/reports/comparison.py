@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from simulator.reports.tables import text_table
+from simulator.reports.tables import Column, seconds_columns, table_of
 from simulator.reports.words import duration
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.measures import Measures, measure
@@ -96,225 +96,125 @@ def outcome(
     return Outcome(schedule, measure(schedule), repeated)
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
-    """A line for every combination."""
-    heads = (
-        "policy", "estimates", "wait", "median", "slowdown", "bounded", "weighted", "backfilled",
-        "used", "outlived", "jobs/s",
-    )  # fmt: skip
-    return text_table(heads, [_line(each) for each in outcomes])
+class _Noise(NamedTuple):
+    """A measure of a combination in the table of noise, beside the first combination."""
+
+    outcome: Outcome
+    first: Outcome
+    measure: str
+
+    @property
+    def spread(self) -> Spread:
+        return self.outcome.spread(self.measure)
+
+    def number(self, value: float) -> str:
+        """A value of the measure as people say it."""
+        if self.measure == "utilisation":
+            return f"{value:.1%}"
+        if self.measure == "wait":
+            return duration(value)
+        return f"{value:,.{0 if value >= 1000 else 2}f}"
+
+    @property
+    def differs(self) -> str:
+        """Whether the difference from the first combination is more than noise."""
+        if self.outcome is self.first or len(self.first.shaken) < FEWEST_REPETITIONS:
+            return "-"
+        return "no" if self.spread.overlaps(self.first.spread(self.measure)) else "yes"
 
 
-def narrow_table(outcomes: Sequence[Outcome]) -> str:
-    """A line for every combination in 80 columns, with times as people say them."""
-    heads = ("policy", "estimates", "wait", "median", "bounded", "backfilled", "used", "outlived")
-    lines = [
-        (
-            each.schedule.semantics.policy,
-            each.schedule.estimates[:NARROW_NAME],
-            duration(each.measures.wait),
-            duration(each.measures.median_wait),
-            f"{each.measures.bounded_slowdown:,.2f}",
-            f"{each.measures.backfilled:.1%}",
-            f"{each.measures.utilisation:.1%}",
-            f"{each.measures.corrected:.1%}",
-        )
-        for each in outcomes
-    ]
-    return text_table(heads, lines)
-
-
-NARROW_NAME = 18
-"""Longest name of an estimate in 80 columns."""
-
-NARROW_LEGEND = """\
-wait, median: mean and median wait; bounded: bounded slowdown (10 s);
-backfilled: jobs that passed a waiting one; used: processor time of the
-makespan; outlived: jobs that outlived an estimate. All columns, in seconds:
---wide.
-"""
-
-
-def _line(each: Outcome) -> tuple[str, ...]:
-    measures = each.measures
-    return (
-        each.schedule.semantics.policy,
-        each.schedule.estimates,
-        f"{measures.wait:,.0f}",
-        f"{measures.median_wait:,.0f}",
-        f"{measures.slowdown:,.1f}",
-        f"{measures.bounded_slowdown:,.2f}",
-        f"{measures.weighted_wait:,.0f}",
-        f"{measures.backfilled:.1%}",
-        f"{measures.utilisation:.1%}",
-        f"{measures.corrected:.1%}",
-        f"{measures.jobs / each.schedule.seconds:,.0f}",
-    )
-
-
-LEGEND = """\
-wait, median: seconds; slowdown and bounded slowdown (10 s); weighted: wait weighted by priority
-at the start (Tang Eq 4); backfilled: jobs that passed a waiting one; used: processor time of the
-makespan; outlived: jobs that outlived an estimate.
-"""
-
-PREDICTABILITY_LEGEND = """\
-error: of the wait predicted at arrival, mean and median, in seconds; deviation: of the turnaround
-predicted then, in percent; in gap: jobs planned at arrival before the planned start of another
-waiting job; T_node: seconds for which a job's nodes were known before its start.
-"""
-
-
-def predictability_table(outcomes: Sequence[Outcome]) -> str:
-    """What users were told at arrival, under the policies that tell; empty if none does."""
-    heads = (
-        "policy",
-        "estimates",
-        "error",
-        "median",
-        "deviation",
-        "in gap",
-        "T_node",
-        "T_node > 0",
-    )
-    lines = [
-        (
-            each.schedule.semantics.policy,
-            each.schedule.estimates,
-            _number(each.measures.wait_error, "{:,.0f}"),
-            _number(each.measures.median_wait_error, "{:,.0f}"),
-            _number(each.measures.turnaround_deviation, "{:,.0f} %"),
-            _number(each.measures.planned_into_gap, "{:.1%}"),
-            _number(each.measures.node_notice, "{:,.0f}"),
-            _number(each.measures.node_notice_share, "{:.1%}"),
-        )
-        for each in outcomes
-        if each.measures.wait_error is not None
-    ]
-    return text_table(heads, lines) if lines else ""
-
-
-def narrow_predictability_table(outcomes: Sequence[Outcome]) -> str:
-    """The same in 80 columns, with times as people say them."""
-    heads = ("policy", "estimates", "error", "median", "deviation", "in gap", "known", "share")
-    lines = [
-        (
-            each.schedule.semantics.policy,
-            each.schedule.estimates[:NARROW_NAME],
-            _duration(each.measures.wait_error),
-            _duration(each.measures.median_wait_error),
-            _number(each.measures.turnaround_deviation, "{:,.0f} %"),
-            _number(each.measures.planned_into_gap, "{:.1%}"),
-            _duration(each.measures.node_notice),
-            _number(each.measures.node_notice_share, "{:.1%}"),
-        )
-        for each in outcomes
-        if each.measures.wait_error is not None
-    ]
-    return text_table(heads, lines) if lines else ""
-
-
-NARROW_PREDICTABILITY_LEGEND = """\
-error: of the wait predicted at arrival, mean and median; deviation: of the
-turnaround predicted then; in gap: jobs planned at arrival before the planned
-start of another waiting job; known: how long before its start a job's nodes
-were known, and for which share of the jobs.
-"""
-
-
-def _duration(seconds: float | None) -> str:
-    return "-" if seconds is None else duration(seconds)
-
-
-SHORT = {"bounded_slowdown": "bounded", "weighted_wait": "weighted", "utilisation": "used"}
-"""Names of measures as in the head of the narrow table."""
-
-
-def narrow_noise_table(outcomes: Sequence[Outcome]) -> str:
-    """A line for each measure of every combination in 80 columns."""
-    heads = ("policy", "estimates", "measure", "mean", "least", "most", "differs")
-    return text_table(
-        heads,
-        [_narrow_noise_line(each, outcomes[0], name) for each in outcomes for name in COMPARED],
-    )
-
-
-def _is_clear(each: Outcome, first: Outcome, name: str) -> bool:
-    """Whether a measure differs from that of the first combination by more than noise."""
-    return not each.spread(name).overlaps(first.spread(name))
-
-
-def _shows_noise(first: Outcome) -> bool:
-    """Whether there are enough repetitions to say what is noise."""
-    return len(first.shaken) >= FEWEST_REPETITIONS
-
-
-def _narrow_noise_line(each: Outcome, first: Outcome, name: str) -> tuple[str, ...]:
-    spread = each.spread(name)
-    differs = "yes" if _is_clear(each, first, name) else "no"
-    return (
-        each.schedule.semantics.policy,
-        each.schedule.estimates[:NARROW_NAME],
-        SHORT.get(name, name),
-        *(_said(name, value) for value in (spread.mean, spread.least, spread.greatest)),
-        "-" if each is first or not _shows_noise(first) else differs,
-    )
-
-
-def _said(name: str, value: float) -> str:
-    """A measure as people say it."""
-    if name == "utilisation":
-        return f"{value:.1%}"
-    return duration(value) if name == "wait" else f"{value:,.{0 if value >= 1000 else 2}f}"
-
-
-NARROW_NOISE_LEGEND = """\
-Mean, least and most of the repetitions; differs: the least is above the most of
-the first combination, or the most below its least, which is more than noise; -
-of fewer than 3 repetitions, which do not show what is noise.
-"""
-
-
-def noise_table(outcomes: Sequence[Outcome]) -> str:
-    """Mean and range over the shaken workloads, and the differences that are more than noise."""
-    heads = ("policy", "estimates", *(f"{name} [range]" for name in COMPARED), "against the first")
-    return text_table(heads, [_noise_line(each, outcomes[0]) for each in outcomes])
-
-
-def _noise_line(each: Outcome, first: Outcome) -> tuple[str, ...]:
-    spreads = [each.spread(name) for name in COMPARED]
-    clear = [name.replace("_", " ") for name in COMPARED if _is_clear(each, first, name)]
-    verdict = f"differs in {', '.join(clear)}" if clear else "all within the noise"
-    if not _shows_noise(first):
-        verdict = "too few repetitions"
-    return (
-        each.schedule.semantics.policy,
-        each.schedule.estimates,
-        *(f"{s.mean:,.4g} [{s.least:,.4g}, {s.greatest:,.4g}]" for s in spreads),
-        "-" if each is first else verdict,
-    )
-
-
-def _number(value: float | None, form: str) -> str:
+def _text(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
 
 
+COMBINATION: Sequence[Column[Outcome]] = (
+    Column("policy", lambda each: each.schedule.semantics.policy),
+    Column("estimates", lambda each: each.schedule.estimates),
+)
+
+SCHEDULES: Sequence[Column[Outcome]] = (
+    *COMBINATION,
+    *seconds_columns("wait", lambda each: each.measures.wait, "mean wait"),
+    *seconds_columns("median", lambda each: each.measures.median_wait, "median wait"),
+    Column("slowdown", lambda each: f"{each.measures.slowdown:,.1f}", shown="wide"),
+    Column(
+        "bounded", lambda each: f"{each.measures.bounded_slowdown:,.2f}", "bounded slowdown (10 s)"
+    ),
+    Column(
+        "weighted",
+        lambda each: f"{each.measures.weighted_wait:,.0f}",
+        "wait weighted by priority at the start (Tang Eq 4)",
+        "wide",
+    ),
+    Column(
+        "backfilled",
+        lambda each: f"{each.measures.backfilled:.1%}",
+        "jobs that passed a waiting one",
+    ),
+    Column(
+        "used",
+        lambda each: f"{each.measures.utilisation:.1%}",
+        "processor time of the makespan",
+    ),
+    Column(
+        "outlived",
+        lambda each: f"{each.measures.corrected:.1%}",
+        "jobs that outlived an estimate",
+    ),
+    Column(
+        "jobs/s", lambda each: f"{each.measures.jobs / each.schedule.seconds:,.0f}", shown="wide"
+    ),
+)
+
+PREDICTABILITY: Sequence[Column[Outcome]] = (
+    *COMBINATION,
+    *seconds_columns(
+        "error",
+        lambda each: each.measures.wait_error,
+        "mean error of the wait predicted at arrival",
+    ),
+    *seconds_columns("median", lambda each: each.measures.median_wait_error, "its median"),
+    Column(
+        "deviation",
+        lambda each: _text(each.measures.turnaround_deviation, "{:,.0f} %"),
+        "of the turnaround predicted then",
+    ),
+    Column(
+        "in gap",
+        lambda each: _text(each.measures.planned_into_gap, "{:.1%}"),
+        "jobs planned at arrival before the planned start of another waiting job",
+    ),
+    *seconds_columns(
+        "T_node",
+        lambda each: each.measures.node_notice,
+        "time for which a job's nodes were known before its start",
+    ),
+    Column("T_node > 0", lambda each: _text(each.measures.node_notice_share, "{:.1%}")),
+)
+"""Predictions at arrival, under the policies that make them."""
+
+NOISE: Sequence[Column[_Noise]] = (
+    Column("policy", lambda row: row.outcome.schedule.semantics.policy),
+    Column("estimates", lambda row: row.outcome.schedule.estimates),
+    Column("measure", lambda row: row.measure.replace("_", " ")),
+    Column("mean", lambda row: row.number(row.spread.mean), "of the repetitions, as the next two"),
+    Column("least", lambda row: row.number(row.spread.least)),
+    Column("most", lambda row: row.number(row.spread.greatest)),
+    Column(
+        "differs",
+        lambda row: row.differs,
+        "the least is above the most of the first combination, or the most below its least, which "
+        f"is more than noise; - with fewer than {FEWEST_REPETITIONS} repetitions",
+    ),
+)
+
+
 def tables(outcomes: Sequence[Outcome], *, wide: bool = True) -> str:
-    """All tables that are not empty, with their legends; narrow ones fit 80 columns."""
-    return "\n".join(_all_columns(outcomes) if wide else _narrow(outcomes))
-
-
-def _all_columns(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield from (table(outcomes), LEGEND)
-    if predictability := predictability_table(outcomes):
-        yield from (predictability, PREDICTABILITY_LEGEND)
+    """All tables that are not empty, with their legends; see ``table_of``."""
+    parts = [table_of(SCHEDULES, outcomes, wide=wide)]
+    if predicted := [each for each in outcomes if each.measures.wait_error is not None]:
+        parts.append(table_of(PREDICTABILITY, predicted, wide=wide))
     if outcomes[0].shaken:
-        yield noise_table(outcomes)
-
-
-def _narrow(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield from (narrow_table(outcomes), NARROW_LEGEND)
-    if predictability := narrow_predictability_table(outcomes):
-        yield from (predictability, NARROW_PREDICTABILITY_LEGEND)
-    if outcomes[0].shaken:
-        yield from (narrow_noise_table(outcomes), NARROW_NOISE_LEGEND)
+        rows = [_Noise(each, outcomes[0], name) for each in outcomes for name in COMPARED]
+        parts.append(table_of(NOISE, rows, wide=wide))
+    return "\n".join(parts)

@@ -1,38 +1,17 @@
 """The summary of a replay, one line for each method."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import PredictionMeasures, measure
-from simulator.replay.percentile_schemes import Scheme, Swept
 from simulator.replay.trace_replay import Replay
-from simulator.reports.tables import text_table
-from simulator.reports.words import duration
+from simulator.reports.tables import Column, seconds_columns, table_of
 
-HEADS = (
-    *("method", "jobs", "MAE s", "median s", "accuracy", "under", "NA", "OE", "UE", "BE"),
-    *("pred/s", "p50 ms", "p99 ms"),
-)
-
-NARROW_HEADS = ("method", "mean error", "median", "accuracy", "under", "pred/s")
-"""What fits 80 columns; ``HEADS`` are all."""
-
-NARROW_LEGEND = """\
-mean error, median: of |predicted - actual|. accuracy: 1 is perfect, 0.5 means
-off by a factor of two. under: jobs that ran longer than predicted. All columns:
---wide.
-"""
-
-LEGEND = """\
-MAE, median: mean and median absolute error in seconds. accuracy: mean of the smaller of
-predicted and actual over the larger. under: jobs that ran longer than predicted. NA: prediction
-is the request; OE: below the request and not below the runtime; UE, BE: below the runtime by up
-to, by more than 30 minutes. p50, p99: percentiles of the time of one prediction request.
-"""
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,41 +44,6 @@ class MethodSummary:
             "p99_seconds": self.p99_seconds,
         }
 
-    def row(self) -> list[str]:
-        """The method's line of the table."""
-        measures = self.measures
-        return [
-            self.method,
-            f"{measures.jobs:,}",
-            f"{measures.mean_absolute_error:,.1f}",
-            f"{measures.median_absolute_error:,.1f}",
-            f"{measures.accuracy:.3f}",
-            f"{measures.underestimation_rate:.2%}",
-            f"{measures.not_adjusted:.2%}",
-            f"{measures.overestimated:.2%}",
-            f"{measures.underestimated:.2%}",
-            f"{measures.badly_underestimated:.2%}",
-            f"{self.predictions_per_second:,.0f}",
-            f"{1000 * self.p50_seconds:.3f}",
-            f"{1000 * self.p99_seconds:.3f}",
-        ]
-
-    def narrow_row(self) -> list[str]:
-        """The method's line of the table in 80 columns."""
-        measures = self.measures
-        return [
-            self.method[:NARROW_NAME],
-            duration(measures.mean_absolute_error),
-            duration(measures.median_absolute_error),
-            f"{measures.accuracy:.3f}",
-            f"{measures.underestimation_rate:.1%}",
-            f"{self.predictions_per_second:,.0f}",
-        ]
-
-
-NARROW_NAME = 28
-"""Longest name of a method in 80 columns."""
-
 
 def summarise(played: Replay) -> list[MethodSummary]:
     """Measure every method of a replay.
@@ -122,96 +66,75 @@ def summarise(played: Replay) -> list[MethodSummary]:
     ]
 
 
-def summary_table(summaries: Sequence[MethodSummary]) -> str:
-    """The table, with a column for interval coverage where a method gave intervals."""
-    heads, rows = [*HEADS], [summary.row() for summary in summaries]
-    return _with_coverage(heads, rows, summaries, "{:.2%}", place=10)
+CLASSES: Mapping[str, tuple[str, str]] = {
+    "NA": ("not_adjusted", "predictions that are the request"),
+    "OE": ("overestimated", "below the request and not below the runtime"),
+    "UE": ("underestimated", "below the runtime by up to 30 minutes"),
+    "BE": ("badly_underestimated", "below the runtime by more"),
+}
+"""Tang et al.'s classes of predictions: field of ``PredictionMeasures``, and its meaning."""
 
 
-def narrow_table(summaries: Sequence[MethodSummary]) -> str:
-    """The table in 80 columns, with times as people say them."""
-    heads, rows = [*NARROW_HEADS], [summary.narrow_row() for summary in summaries]
-    return _with_coverage(heads, rows, summaries, "{:.1%}", place=5)
+def class_columns(
+    measures: Callable[[Row], PredictionMeasures], shown: Literal["both", "wide"]
+) -> list[Column[Row]]:
+    """Columns with the share of each of ``CLASSES``; ``measures`` returns those of a row."""
 
+    def share_of(field: str) -> Callable[[Row], str]:
+        return lambda row: f"{getattr(measures(row), field):.2%}"
 
-def _with_coverage(
-    heads: list[str],
-    rows: list[list[str]],
-    summaries: Sequence[MethodSummary],
-    form: str,
-    *,
-    place: int,
-) -> str:
-    coverages = [summary.measures.interval_coverage for summary in summaries]
-    if any(coverage is not None for coverage in coverages):
-        heads.insert(place, "covered")
-        for row, coverage in zip(rows, coverages, strict=True):
-            row.insert(place, "" if coverage is None else form.format(coverage))
-    return text_table(heads, rows)
-
-
-def sweep_table(swept: Swept) -> str:
-    """A line for each scheme."""
-    heads = (
-        "key",
-        "window d",
-        "bound",
-        "min jobs",
-        "percentile",
-        "accuracy",
-        "median acc",
-        "NA",
-        "OE",
-        "UE",
-    )
-    rows = [
-        [
-            *_of_scheme(scheme),
-            f"{measures.accuracy:.3f}",
-            f"{measures.median_accuracy:.3f}",
-            f"{measures.not_adjusted:.2%}",
-            f"{measures.overestimated:.2%}",
-            f"{measures.underestimated:.2%}",
-            f"{measures.badly_underestimated:.2%}",
-        ]
-        for scheme, measures in swept.items()
-    ]
-    return text_table((*heads, "BE"), rows)
-
-
-def narrow_sweep_table(swept: Swept) -> str:
-    """A line for each scheme in 80 columns."""
-    heads = ("key", "days", "bound", "min", "perc", "accuracy", "NA", "OE", "UE", "BE")
-    rows = [
-        [
-            *_of_scheme(scheme),
-            f"{measures.accuracy:.3f}",
-            f"{measures.not_adjusted:.0%}",
-            f"{measures.overestimated:.0%}",
-            f"{measures.underestimated:.0%}",
-            f"{measures.badly_underestimated:.0%}",
-        ]
-        for scheme, measures in swept.items()
-    ]
-    return f"{text_table(heads, rows)}\n{NARROW_SWEEP_LEGEND}"
-
-
-def _of_scheme(scheme: Scheme) -> list[str]:
-    """The parameters of a scheme, as both tables tell them."""
     return [
-        scheme.key,
-        "all" if scheme.window_days is None else f"{scheme.window_days:g}",
-        f"{scheme.lower_bound:g}" if scheme.lower_bound else "none",
-        str(scheme.min_jobs),
-        f"{scheme.percentile:g}",
+        Column(name, share_of(field), meaning, shown) for name, (field, meaning) in CLASSES.items()
     ]
 
 
-NARROW_SWEEP_LEGEND = """\
-days: window; min: fewest similar jobs; perc: percentile; accuracy: 1 is perfect.
-NA: prediction is the request; OE: below it and not below the runtime; UE, BE: below
-the runtime by up to, by more than 30 minutes. All columns: --wide.
-"""
+COLUMNS: Sequence[Column[MethodSummary]] = (
+    Column("method", lambda each: each.method),
+    Column("jobs", lambda each: f"{each.measures.jobs:,}", shown="wide"),
+    *seconds_columns(
+        "mean error",
+        lambda each: each.measures.mean_absolute_error,
+        "of |predicted - actual|",
+        digits=1,
+    ),
+    *seconds_columns(
+        "median", lambda each: each.measures.median_absolute_error, "of the same", digits=1
+    ),
+    Column(
+        "accuracy",
+        lambda each: f"{each.measures.accuracy:.3f}",
+        "mean of the smaller of predicted and actual over the larger: 1 is perfect, 0.5 means off "
+        "by a factor of two",
+    ),
+    Column(
+        "under",
+        lambda each: f"{each.measures.underestimation_rate:.2%}",
+        "jobs that ran longer than predicted",
+    ),
+    *class_columns(lambda each: each.measures, "wide"),
+    Column(
+        "covered",
+        lambda each: _covered(each.measures.interval_coverage),
+        "jobs that ended within their interval",
+    ),
+    Column("pred/s", lambda each: f"{each.predictions_per_second:,.0f}"),
+    Column("p50 ms", lambda each: f"{1000 * each.p50_seconds:.3f}", shown="wide"),
+    Column(
+        "p99 ms",
+        lambda each: f"{1000 * each.p99_seconds:.3f}",
+        "percentile of the time of one prediction request, as p50",
+        "wide",
+    ),
+)
+
+
+def _covered(coverage: float | None) -> str:
+    return "" if coverage is None else f"{coverage:.2%}"
+
+
+def summary_table(summaries: Sequence[MethodSummary], *, wide: bool = True) -> str:
+    """The table of all methods with its legend; see ``table_of``."""
+    return table_of(COLUMNS, summaries, wide=wide)
 
 
 def user_numbers(played: Replay) -> tuple[NDArray[np.int64], int]:

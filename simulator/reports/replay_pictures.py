@@ -12,7 +12,6 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from predictors.measures import error_per_group
-from simulator.replay.percentile_schemes import Swept
 from simulator.replay.trace_replay import Replay
 from simulator.reports import palette
 from simulator.reports.method_summary import user_numbers
@@ -106,32 +105,6 @@ def errors_per_user(played: Replay, path: Path) -> None:
         panels[-1].set_xlabel("users, by the error of their requests")
         figure.supylabel("average absolute error, hours", fontsize=10)
         save(figure, path)
-
-
-def accuracy_by_percentile(swept: Swept, of_requests: float, path: Path) -> None:
-    """Average accuracy by percentile and similarity key (Tang et al. 2013, Figure 4)."""
-    curves: dict[str, dict[float, float]] = {}
-    for scheme, measures in swept.items():
-        curves.setdefault(scheme.key, {})[scheme.percentile] = measures.accuracy
-    with rc_context(STYLE):
-        figure = Figure(figsize=(8, 4.2), layout="constrained")
-        axes = figure.subplots()
-        for (key, curve), colour in zip(curves.items(), METHOD_COLOURS, strict=False):
-            places = range(len(curve))
-            axes.plot(places, list(curve.values()), color=colour, marker="o", label=key)
-        axes.axhline(
-            of_requests, color=REQUEST_COLOUR, linestyle="--", label="requests as they are"
-        )
-        percentiles = list(next(iter(curves.values())))
-        axes.set_xticks(range(len(percentiles)), [_percentile_name(each) for each in percentiles])
-        axes.set(xlabel="percentile of the usages of similar jobs", ylabel="average accuracy")
-        axes.set_title("Accuracy of adjusted requests, by percentile and similarity key")
-        figure.legend(loc="outside lower center", ncols=3)
-        save(figure, path)
-
-
-def _percentile_name(percentile: float) -> str:
-    return {50: "median", 100: "maximum"}.get(int(percentile), f"{percentile:g}")
 
 
 def _coloured(played: Replay) -> Sequence[tuple[tuple[str, Seconds], str]]:

@@ -1,10 +1,15 @@
 """Tables of plain text, for the terminal and for files beside results."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import fill, wrap
-from typing import NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from simulator.reports.words import duration
+
+Row = TypeVar("Row")
 
 TERMINAL = 80
 """Columns of a terminal that nobody has made wider."""
@@ -19,6 +24,57 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     rule = ["-" * width for width in widths]
     return "\n".join(_aligned(line, widths) for line in [lines[0], rule, *lines[1:]]) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """A column of a report's table.
+
+    Attributes:
+        head: name of the column.
+        cell: returns the text for a row.
+        meaning: what the legend says of the column; empty for nothing.
+        shown: whether the column is in the table of all columns (``wide``), in the one that fits
+            80 columns (``narrow``), or in both.
+    """
+
+    head: str
+    cell: Callable[[Row], str]
+    meaning: str = ""
+    shown: Literal["both", "wide", "narrow"] = "both"
+
+
+def seconds_columns(
+    head: str, seconds: Callable[[Row], float | None], meaning: str, *, digits: int = 0
+) -> tuple[Column[Row], Column[Row]]:
+    """A time as two columns: in seconds where all columns are shown, else as people say it."""
+
+    def exact(row: Row) -> str:
+        value = seconds(row)
+        return "-" if value is None else f"{value:,.{digits}f}"
+
+    return (
+        Column(head, exact, f"{meaning}, in seconds", "wide"),
+        Column(head, lambda row: duration(seconds(row)), meaning, "narrow"),
+    )
+
+
+def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], *, wide: bool) -> str:
+    """A table with a legend of its columns; columns without a text in any row are left out.
+
+    Args:
+        columns: all columns of the report.
+        rows: a line for each.
+        wide: whether to show all columns, or those that fit 80 columns.
+    """
+    chosen = [each for each in columns if each.shown in {"both", "wide" if wide else "narrow"}]
+    cells = [[each.cell(row) for row in rows] for each in chosen]
+    used = [(each, texts) for each, texts in zip(chosen, cells, strict=True) if any(texts)]
+    lines = list(zip(*(texts for _, texts in used), strict=True))
+    table = text_table([each.head for each, _ in used], lines)
+    meanings = [f"{each.head}: {each.meaning}" for each, _ in used if each.meaning]
+    hint = "" if wide or len(chosen) == len(columns) else " All columns: --wide."
+    return f"{table}\n{fill('; '.join(meanings) + '.' + hint, TERMINAL)}\n" if meanings else table
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.state import ROUNDING
-from simulator.replay.percentile_schemes import Scheme, predictions
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
 from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate
 from simulator.scheduling.workload import Workload, prepare
 from simulator.studies.study import workload_of
+from simulator.studies.tang.percentile_schemes import Scheme, predictions
 from simulator.traces.completions import completions
 from simulator.traces.trace import Integers
 

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 
 from predictors.measures import accuracy
-from simulator.replay.percentile_schemes import (
+from simulator.reports.exhibit import Exhibit, Panel, Series
+from simulator.reports.method_summary import CLASSES
+from simulator.studies.exhibits import Make, Sources
+from simulator.studies.tang.months import MONTH
+from simulator.studies.tang.percentile_schemes import (
     PERCENTILES,
     WINDOWS,
     Scheme,
     predictions,
     usable_keys,
 )
-from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.studies.exhibits import Make, Sources
-from simulator.studies.tang.months import MONTH
 from simulator.studies.tang.tang_log import (
     keys_in,
     keys_of,
@@ -25,13 +26,6 @@ from simulator.studies.tang.tang_log import (
 )
 from simulator.studies.tang.tang_paper import ACCURACIES, BEST_ACCURACY
 from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
-
-CLASSES = {
-    "not_adjusted": "NA",
-    "overestimated": "OE",
-    "underestimated": "UE",
-    "badly_underestimated": "BE",
-}
 
 MEDIUM = 85
 
@@ -60,18 +54,18 @@ def classes(number: int, keys: Sequence[str], lower_bounds: Sequence[float]) -> 
     def make(sources: Sources) -> Exhibit:
         swept = swept_of(sources)
         panels = []
-        for name in keys:
-            key = keys_in(swept)[name]
+        for kind in keys:
+            key = keys_in(swept)[kind]
             for bound in lower_bounds:
                 measured = [
                     swept[Scheme(key, percentile, None, bound, 1)] for percentile in PERCENTILES
                 ]
                 series = [
-                    Series(short, [getattr(each, field) for each in measured])
-                    for field, short in CLASSES.items()
+                    Series(name, [getattr(each, field) for each in measured])
+                    for name, (field, _) in CLASSES.items()
                 ]
                 series.append(Series("accuracy", [each.accuracy for each in measured]))
-                title = f"{name} key ({key}), threshold {bound:g}"
+                title = f"{kind} key ({key}), threshold {bound:g}"
                 panels.append(_by_percentile(title, series, "share of jobs", shares=True))
         return Exhibit(f"Fig. {number}: how far requests are adjusted", panels)
 

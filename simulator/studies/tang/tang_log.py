@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from predictors.jobs import Completion
 from predictors.measures import PredictionMeasures
-from simulator.replay.percentile_schemes import Scheme, Swept, schemes, sweep, usable_keys
 from simulator.studies.exhibits import Sources
 from simulator.studies.study import runs_of
+from simulator.studies.tang.percentile_schemes import Scheme, Swept, schemes, sweep, usable_keys
 from simulator.studies.tang.tang_simulations import INTREPID, LOGS
 
 Values = NDArray[np.float64]

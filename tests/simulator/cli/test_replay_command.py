@@ -142,7 +142,7 @@ def test_the_report_is_a_page_with_tables_pictures_and_data(walltimed, log, tmp_
     assert "report/index.html" in complaints
     report = tmp_path / "report"
     page = (report / "index.html").read_text()
-    for picture in ("distributions", "errors-per-user", "accuracy-by-percentile"):
+    for picture in ("distributions", "errors-per-user"):
         assert f'src="{picture}.png"' in page
         assert (report / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert "max-usage" in (report / "table.txt").read_text()

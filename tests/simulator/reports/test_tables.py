@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simulator.reports.tables import TERMINAL, fitted, text_table
+from simulator.reports.tables import TERMINAL, Column, fitted, seconds_columns, table_of, text_table
 
 COMMANDS = Path(__file__).parents[3] / "service" / "cli"
 KEPT = sorted((Path(__file__).parents[3] / "results").rglob("*.txt"))
 
 MAKE_TABLES = {
-    "text_table", "summary_table", "narrow_table", "sweep_table", "narrow_sweep_table", "tables",
-    "study.report", "exhibit.text",
+    "text_table", "table_of", "summary_table", "sweep_table", "tables", "study.report",
+    "exhibit.text",
 }  # fmt: skip
 """What commands are given tables of text by."""
 
@@ -49,6 +49,24 @@ def test_what_commands_have_printed_fits(file):
     shown = fitted(file.read_text(encoding="utf-8"))
     too_long = [line for line in shown.splitlines() if len(line) > TERMINAL and " " in line.strip()]
     assert not too_long
+
+
+COLUMNS = (
+    Column("name", str),
+    *seconds_columns("wait", float, "mean wait"),
+    Column("all", lambda _: "x", "everything", "wide"),
+    Column("none", lambda _: ""),
+)
+
+
+def test_a_report_has_one_table_with_fewer_columns_and_plain_times_in_80_columns():
+    assert table_of(COLUMNS, ["120"], wide=True) == (
+        "name  wait  all\n----  ----  ---\n120    120    x\n\n"
+        "wait: mean wait, in seconds; all: everything.\n"
+    )
+    assert table_of(COLUMNS, ["120"], wide=False) == (
+        "name   wait\n----  -----\n120   2 min\n\nwait: mean wait. All columns: --wide.\n"
+    )
 
 
 def test_a_wide_table_goes_on_below_after_the_columns_that_tell_its_rows_apart():

@@ -21,6 +21,8 @@ from predictors.jobs import Completion
 from predictors.measures import PredictionMeasures, Seconds, measure
 from predictors.methods.percentile import KEYS, Percentile, rank, share_of
 from simulator.replay.trace_replay import play_jobs
+from simulator.reports.method_summary import class_columns
+from simulator.reports.tables import Column, table_of
 
 PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 """The paper's median, percentiles and maximum."""
@@ -46,11 +48,15 @@ class Scheme:
     min_jobs: int = 10
 
     @property
+    def window(self) -> str:
+        """The window in days, or ``all``."""
+        return "all" if self.window_days is None else f"{self.window_days:g}"
+
+    @property
     def label(self) -> str:
         """The scheme as a method on a command line."""
-        window = "all" if self.window_days is None else f"{self.window_days:g}"
         return (
-            f"percentile:key={self.key},percentile={self.percentile:g},window_days={window},"
+            f"percentile:key={self.key},percentile={self.percentile:g},window_days={self.window},"
             f"lower_bound={self.lower_bound:g},min_jobs={self.min_jobs}"
         )
 
@@ -183,3 +189,20 @@ def as_records(swept: Swept) -> list[dict[str, Any]]:
         }
         for scheme, measures in swept.items()
     ]
+
+
+COLUMNS: Sequence[Column[tuple[Scheme, PredictionMeasures]]] = (
+    Column("key", lambda row: row[0].key),
+    Column("days", lambda row: row[0].window, "window"),
+    Column("bound", lambda row: f"{row[0].lower_bound:g}" if row[0].lower_bound else "none"),
+    Column("min", lambda row: str(row[0].min_jobs), "fewest similar jobs"),
+    Column("perc", lambda row: f"{row[0].percentile:g}", "percentile"),
+    Column("accuracy", lambda row: f"{row[1].accuracy:.3f}", "1 is perfect"),
+    Column("median acc", lambda row: f"{row[1].median_accuracy:.3f}", shown="wide"),
+    *class_columns(lambda row: row[1], "both"),
+)
+
+
+def sweep_table(swept: Swept, *, wide: bool = True) -> str:
+    """A line for each scheme, with a legend; see ``table_of``."""
+    return table_of(COLUMNS, list(swept.items()), wide=wide)
