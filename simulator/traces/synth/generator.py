@@ -9,17 +9,20 @@ from numpy.random import PCG64, Generator, SeedSequence
 from simulator.traces.swf import parse_header
 from simulator.traces.synth import lublin
 from simulator.traces.synth.requests import MAXIMUM, POPULAR
-from simulator.traces.synth.sessions import Population, Session
+from simulator.traces.synth.sessions import TYPICAL_SPREAD, Population, Session
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Trace
 
 START = 1704067200
 """Unix seconds of the midnight before the first job: Monday, 1 January 2024, UTC."""
 
-SPREAD = 0.25
-"""Standard deviation of the logarithm of runtimes of one application."""
-
-FAILING_SHARE = 0.07
+FAILING_SHARE = 0.1
 """Share of jobs that fail within the first tenth of the time they would have run."""
+
+OTHER_INPUT_SHARE = 0.12
+"""Share of jobs that run an application on an unusual input."""
+
+OTHER_INPUT_SPREAD = 1.2
+"""Standard deviation of the logarithm of runtimes on unusual inputs."""
 
 RESIZED_SHARE = 0.1
 """Share of jobs that run on half or twice the usual processors of their application."""
@@ -107,7 +110,9 @@ def _arrivals(log: SyntheticLog, random: Generator) -> tuple[list[float], list[l
 
 def _outcome(session: Session, machine: int, random: Generator) -> dict[str, float]:
     """The outcome of one run of an application; a job is killed at the end of its request."""
-    runtime = session.application.runtime * random.lognormal(0.0, SPREAD)
+    is_unusual = random.random() < OTHER_INPUT_SHARE
+    spread = OTHER_INPUT_SPREAD if is_unusual else session.application.spread
+    runtime = session.application.runtime * random.lognormal(0.0, spread)
     fails = random.random() < FAILING_SHARE
     if fails:
         runtime *= random.uniform(0.0, 0.1)
@@ -171,7 +176,8 @@ def _comments(log: SyntheticLog, last_submit: int) -> tuple[str, ...]:
         "Note: arrivals, and sizes and runtimes of applications, by the model of Lublin and",
         "  Feitelson (JPDC 63, 2003) with its published parameters",
         "Note: sessions repeat an application (locality of sampling, Feitelson, ICS 2007); its",
-        f"  runtimes are lognormal with sigma {SPREAD}, and {FAILING_SHARE:.0%} fail early",
+        f"  runtimes are lognormal with a median sigma of {TYPICAL_SPREAD}, or, on other inputs,",
+        f"  of {OTHER_INPUT_SPREAD} ({OTHER_INPUT_SHARE:.0%}), and {FAILING_SHARE:.0%} fail early",
         "Note: requests are modal after Tsafrir, Etsion and Feitelson (JSSPP 2005):",
         f"  {len(POPULAR)} popular values; a job is killed at its request, so none runs longer",
         "Note: waits are unknown; they are for a scheduler to decide",

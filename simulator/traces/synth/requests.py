@@ -20,14 +20,14 @@ POPULAR = (
 
 MAXIMUM = POPULAR[-1]
 
-MAXIMUM_SHARE = 0.15
+MAXIMUM_SHARE = 0.08
 """Share of requests for the maximum, made without thinking."""
 
 ODD_SHARE = 0.08
 """Share of requests for any number of minutes."""
 
-LEAST_USAGE = 0.02
-"""Smallest share of a request that a user means to use."""
+LEAST_USAGE, MOST_USAGE = 0.05, 1.1
+"""Smallest and largest share of a request that a user's job uses; beyond 1 it is killed."""
 
 
 def request(expected: float, random: Generator) -> int:
@@ -35,7 +35,7 @@ def request(expected: float, random: Generator) -> int:
     habit = random.random()
     if habit < MAXIMUM_SHARE:
         return MAXIMUM
-    wanted = expected / random.uniform(LEAST_USAGE, 1.0)
+    wanted = expected / random.uniform(LEAST_USAGE, MOST_USAGE)
     if habit > 1.0 - ODD_SHARE:
         return min(60 * (int(wanted) // 60 + 1), MAXIMUM)
     return POPULAR[min(bisect_left(POPULAR, wanted), len(POPULAR) - 1)]

@@ -19,7 +19,7 @@ from simulator.traces.synth.requests import request
 AT_WORK = 6
 """Number of sessions of one kind of job that go on at the same time."""
 
-SESSION_JOBS = 8.0
+SESSION_JOBS = 12.0
 """Mean number of jobs in a session."""
 
 BREAK_SECONDS = 8 * 3600.0
@@ -28,8 +28,17 @@ BREAK_SECONDS = 8 * 3600.0
 FAMILIAR_SHARE = 0.75
 """Share of sessions that run an application that their user has run before."""
 
+REDRAWS = 4
+"""Draws of a user for a session at most: few users run two applications in turns."""
+
 ACTIVITY_EXPONENT = 1.0
 """The user of rank n starts sessions in proportion to 1 / n ** this."""
+
+TYPICAL_SPREAD = 0.06
+"""Median over applications of the standard deviation of the logarithm of their runtimes."""
+
+SPREAD_OF_SPREADS = 1.2
+"""Standard deviation of the logarithm of that: some applications are steady, some are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,13 @@ class Application:
         number: number of the executable.
         processors: usual number of processors.
         runtime: typical runtime in seconds.
+        spread: standard deviation of the logarithm of its runtimes.
     """
 
     number: int
     processors: int
     runtime: float
+    spread: float
 
 
 @dataclass(slots=True)
@@ -100,7 +111,7 @@ class Population:
         return session
 
     def _start(self, kind: lublin.Kind, time: float) -> Session:
-        user = 1 + int(np.searchsorted(self._activity, self.random.random()))
+        user = self._someone(kind)
         application = self._choose(user, kind)
         return Session(
             user,
@@ -110,6 +121,15 @@ class Population:
             latest=time,
         )
 
+    def _someone(self, kind: lublin.Kind) -> int:
+        """Draw a user; one with a session of this kind is drawn again, a few times at most."""
+        at_work = {session.user for session in self._at_work[kind.queue] if session}
+        for _ in range(REDRAWS):
+            user = 1 + int(np.searchsorted(self._activity, self.random.random()))
+            if user not in at_work:
+                break
+        return user
+
     def _choose(self, user: int, kind: lublin.Kind) -> Application:
         """An application that the user has run before, or a new one."""
         known = self._known.setdefault((user, kind.queue), [])
@@ -118,5 +138,6 @@ class Population:
         self._applications += 1
         processors = lublin.size(kind, self.machine, self.random)
         runtime = lublin.runtime(kind, processors, self.random)
-        known.append(Application(self._applications, processors, runtime))
+        spread = TYPICAL_SPREAD * self.random.lognormal(0.0, SPREAD_OF_SPREADS)
+        known.append(Application(self._applications, processors, runtime, min(spread, 1.0)))
         return known[-1]
