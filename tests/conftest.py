@@ -8,7 +8,6 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
-import coverage_pauses
 import pytest
 from embedded_postgres import EmbeddedPostgres, PostgresMissingError
 from examples import LONG, QUICK
@@ -52,14 +51,6 @@ def pytest_configure(config):
         config.add_cleanup(template.close)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection(session):
-    """Every test process imports the same: it suffices that coverage looks at the first."""
-    is_first = coverage_pauses.is_first_worker(session.config)
-    with nullcontext() if is_first else coverage_pauses.uncovered():
-        return (yield)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """The longest files begin first, so that no test process ends alone with one of them."""
@@ -77,12 +68,6 @@ def pytest_runtest_protocol(item):
     warm = item.config.stash.get(WARM, None)
     is_cold = item.get_closest_marker("cold") is not None
     with warm.off() if warm and is_cold else nullcontext():
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item):
-    with coverage_pauses.after_first_examples(getattr(item, "obj", None)):
         return (yield)
 
 

@@ -12,7 +12,6 @@ from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
 from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
-from simulator.scheduling.profiles import BOUND, PROFILES
 
 EVENT_ORDERS: Mapping[str, str] = {
     "batch": "of one second all ends, then estimates outlived, then submissions, then one pass",
@@ -23,6 +22,25 @@ EVENT_ORDERS: Mapping[str, str] = {
 
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
+
+BOUND = 0.9
+"""Share of jobs that run no longer than their bound."""
+
+_NOT_RUNNING = {"estimated_running": False}
+_GUARDED = {**_NOT_RUNNING, "guarded": True}
+
+PROFILES: Mapping[str, Mapping[str, bool]] = {
+    "regular": {},
+    "selective": _NOT_RUNNING,
+    "guarded": _GUARDED,
+    "guarded-kept": {**_GUARDED, "keeps_reservations": True},
+}
+"""Rules that each profile sets: where estimates act, and where requests; others by default.
+
+Under "regular" estimates act everywhere, under "selective" not on running jobs; both are those of
+Tang et al., section 5.2. Under "guarded" medians compare waiting jobs, 90% bounds admit them, and
+running jobs have requests; under "guarded-kept" no reservation is moved later, either.
+"""
 
 
 class SemanticsError(ValueError):
@@ -93,7 +111,7 @@ class Semantics:
             raise SemanticsError(
                 f"There is no adjustment {adjustment!r}; there are {', '.join(PROFILES)}."
             )
-        return cls(**{**PROFILES[adjustment].rules, **others})
+        return cls(**{**PROFILES[adjustment], **others})
 
     @property
     def names_nodes(self) -> bool:

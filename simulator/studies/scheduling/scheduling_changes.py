@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from simulator.reports.backtest.gains import Interval
 from simulator.scheduling.estimates import REQUESTED
-from simulator.scheduling.profiles import PROFILES
+from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_plays import (
     POLICIES,
     TODAY,

@@ -12,8 +12,7 @@ import numpy as np
 from simulator.reports.backtest.repetitions import SHAKE_SECONDS
 from simulator.scheduling.estimates import REQUESTED, Estimates, Said
 from simulator.scheduling.measures import bounded_slowdown
-from simulator.scheduling.profiles import PROFILES
-from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.semantics import PROFILES, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.traces.cleaning import NoJobError

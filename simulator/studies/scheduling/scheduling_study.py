@@ -7,7 +7,7 @@ from typing import Any
 
 from simulator.replay.method_spec import MethodSpec, usual_methods
 from simulator.scheduling.estimates import EXACT, REQUESTED
-from simulator.scheduling.profiles import PROFILES
+from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import lines_of, summaries
 from simulator.studies.scheduling.scheduling_picture import draw
 from simulator.studies.scheduling.scheduling_plays import POLICIES, Part, play

@@ -11,7 +11,7 @@ from simulator.reports.palette import name_of_method
 from simulator.reports.tables import text_table
 from simulator.reports.words import counted, duration
 from simulator.scheduling.estimates import REQUESTED
-from simulator.scheduling.profiles import PROFILES
+from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import Line, Summary, lines_of, summaries
 from simulator.studies.scheduling.scheduling_plays import POLICIES, TODAY, Rules
 from simulator.studies.study import Played

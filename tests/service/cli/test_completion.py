@@ -19,8 +19,7 @@ from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.scheduling.profiles import PROFILES
-from simulator.scheduling.semantics import EVENT_ORDERS
+from simulator.scheduling.semantics import EVENT_ORDERS, PROFILES
 from simulator.scheduling.workload import OVERRUNS
 
 pytestmark = pytest.mark.cold

@@ -18,8 +18,7 @@ from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.engine.state import RULES, whole_seconds
 from simulator.scheduling.estimates import Estimates, Said
-from simulator.scheduling.profiles import PROFILES
-from simulator.scheduling.semantics import EVENT_ORDERS, Semantics
+from simulator.scheduling.semantics import EVENT_ORDERS, PROFILES, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import OVERRUNS, prepare
 

@@ -14,7 +14,7 @@ from workloads import log_of
 from service.cli import app
 from simulator.cli import experiment as command
 from simulator.scheduling.estimates import Said
-from simulator.scheduling.profiles import PROFILES
+from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import Change, Line, Summary, lines_of
 from simulator.studies.scheduling.scheduling_plays import (
     POLICIES,
