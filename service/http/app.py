@@ -16,14 +16,12 @@ from service.http.host_names import HostNames
 from service.http.hot_calls import HotCalls, to_json
 from service.http.routes import (
     adapters,
-    api_docs,
     completions,
     forecasts,
     health,
     pages,
     predictions,
     queues,
-    reports,
     tunings,
     users,
 )
@@ -129,7 +127,7 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
         what_if=what_if_of(worker, showing),
         scoring=ScoringWaits(worker.store),
     )
-    reports.add(app.router, reporting_requests_of(worker))
+    users.add_reports(app.router, reporting_requests_of(worker))
     tunings.add(app.router, hot, TuningRounds(worker), limit=limit)
     health.add(app.router, reporting, worker.health)
 
@@ -137,9 +135,9 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     if worker.settings.page:
         site, visitors = site_of(worker, showing), visitors_of(worker)
         pages.add(app.router, site, visitors)
-        api_docs.add(app.router, document, site.assets, visitors)
+        pages.add_api(app.router, document, site.assets, visitors)
     else:
-        api_docs.add(app.router, document, Assets(), None)
+        pages.add_api(app.router, document, Assets(), None)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def for_machines(_request: Request) -> Response:

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.contract.bodies import refusal
-from service.contract.outline import LARGE, check_outline
+from service.contract.decoding import LARGE, check_outline
 from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
 
 HotCalls = dict[tuple[str, str], ASGIApp]

@@ -5,13 +5,13 @@ The cookie names a session and nothing else; the token itself is never kept by t
 
 import asyncio
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.auth import EVERYBODY, Guard
-from service.errors import ForbiddenError
+from service.errors import BodyTooLargeError, ForbiddenError
 from service.store import Store
 from service.web.frame import READERS, Visitor
 from service.web.sources import Recent
@@ -23,6 +23,11 @@ FRESH_SECONDS = 2.0
 
 LONGEST_COOKIE = 128
 """Characters; a session's text has 43."""
+
+LARGEST_FORM = 4096
+"""Bytes of the form that logs in."""
+
+MOST_FIELDS = 8
 
 
 class Visitors:
@@ -116,3 +121,27 @@ def check_own_page(request: Request) -> None:
     is_own = site == "same-origin" if site else origin == request.headers.get("host")
     if not is_own:
         raise ForbiddenError("A page of another host may not do this.")
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a small form, the first of each name.
+
+    Raises:
+        BodyTooLargeError: it is not small.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_FORM:
+            raise BodyTooLargeError(f"The form must not be longer than {LARGEST_FORM} bytes.")
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=MOST_FIELDS)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in fields.items()}
+
+
+def own_path(to: str) -> str:
+    """Where to go after logging in: one of our pages, wherever the link wants to lead."""
+    stays_here = to.startswith("/") and not to.startswith("//")
+    return to if stays_here and "\\" not in to and to.isprintable() else "/"

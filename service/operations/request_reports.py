@@ -11,14 +11,15 @@ from msgspec import Struct
 from predictors.jobs import Status
 from service.auth import Caller
 from service.contract.fields import unix_seconds
-from service.contract.report_answers import (
+from service.contract.reports import (
     ApplicationReportAnswer,
+    RequestsQuery,
     RequestsReportAnswer,
     RequestSumsAnswer,
     UserReportAnswer,
+    UsersQuery,
     UsersReportAnswer,
 )
-from service.contract.report_bodies import RequestsQuery, UsersQuery
 from service.errors import ForbiddenError
 from service.pseudonyms import Pseudonyms
 from service.queues.request import rounded_up

@@ -5,11 +5,13 @@ from typing import Any
 
 from predictors.accuracy_groups import UserAccuracy
 from service.contract.answers import GroupAnswer
-from service.contract.report_answers import (
+from service.contract.reports import (
+    MOST_ROWS,
+    RequestsQuery,
     RequestsReportAnswer,
+    UsersQuery,
     UsersReportAnswer,
 )
-from service.contract.report_bodies import MOST_ROWS, RequestsQuery, UsersQuery
 from service.web.frame import Frame, Name, PageQuery
 from service.web.sources import Sources
 from service.web.wording import count, duration, share

@@ -1,6 +1,8 @@
-"""The pages for people, at / and beside it."""
+"""The pages for people, at / and beside it, and the page of the API."""
 
+import asyncio
 from collections.abc import Callable
+from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -11,10 +13,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from service.contract.bodies import refusal
 from service.errors import STATUSES, NotFoundError, status_of
-from service.http.gate import open_to_all
-from service.http.page_forms import own_path, read_form
-from service.http.visitors import Visitors, check_own_page
-from service.web.frame import PLACE, Assets, PageQuery
+from service.http.gate import needs, open_to_all
+from service.http.visitors import Visitors, check_own_page, own_path, read_form
+from service.web.frame import PLACE, Assets, PageQuery, Renderer
 from service.web.site import PAGES, Site
 
 POLICY = (
@@ -33,6 +34,13 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
+}
+
+VIEWER_HEADERS = HEADERS | {
+    # RapiDoc styles its parts inline. The page shows the document, and no name of a user's.
+    "Content-Security-Policy": POLICY.replace(
+        "style-src 'self'", "style-src 'self' 'unsafe-inline'"
+    )
 }
 
 FOR_EVER = {
@@ -121,6 +129,40 @@ def add_assets(router: APIRouter, assets: Assets) -> None:
         if found is None:
             raise NotFoundError("There is nothing at this path.")
         return Response(found.content, media_type=found.kind, headers=FOR_EVER)
+
+
+def add_api(
+    router: APIRouter, document: Callable[[], bytes], assets: Assets, visitors: Visitors | None
+) -> None:
+    """Add the page.
+
+    Args:
+        router: of the application.
+        document: the OpenAPI document as JSON.
+        assets: files that the page links to.
+        visitors: browsers that have logged in; None where the service has no other pages: the page
+            then needs any valid token, and the service's own address leads there.
+    """
+
+    @cache
+    def page() -> str:
+        text = document().decode().replace("<", "\\u003c")
+        return Renderer(assets).render("api", title="API", document=text)
+
+    extra = needs() if visitors is None else open_to_all()
+
+    @router.get("/docs", include_in_schema=False, openapi_extra=extra)
+    async def api(request: Request) -> Response:
+        if visitors is not None and await visitors.visitor(request) is None:
+            return RedirectResponse(login_address(request), HTTPStatus.SEE_OTHER, HEADERS)
+        return HTMLResponse(await asyncio.to_thread(page), headers=VIEWER_HEADERS)
+
+    if visitors is None:
+        add_assets(router, assets)
+
+        @router.get("/", include_in_schema=False, openapi_extra=extra)
+        async def door() -> Response:
+            return RedirectResponse("/docs", HTTPStatus.SEE_OTHER, HEADERS)
 
 
 def html(page: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:

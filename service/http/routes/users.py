@@ -1,5 +1,6 @@
-"""Calls about methods, users and priorities."""
+"""Calls about methods, users, priorities, and how requests compared with runtimes."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -8,11 +9,18 @@ from service.auth import Scope
 from service.contract.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
 from service.contract.bodies import ClusterQuery, PriorityRequest
 from service.contract.fields import Text
+from service.contract.reports import (
+    RequestsQuery,
+    RequestsReportAnswer,
+    UsersQuery,
+    UsersReportAnswer,
+)
 from service.http.gate import Asking, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS, refusals
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
+from service.operations.request_reports import ReportingRequests
 
 Of = Annotated[ClusterQuery, Query()]
 
@@ -62,3 +70,26 @@ def add(
     hot["POST", "/v1/priorities"] = JSONCall(
         endpoint=priorities, validate=PriorityRequest.model_validate_json, limit=limit
     )
+
+
+def add_reports(router: APIRouter, reporting: ReportingRequests) -> None:
+    """Add the calls."""
+    extra, responses = needs(Scope.READ, Scope.SELF), refusals(422, 503)
+
+    @router.get("/v1/reports/requests", tags=["reports"], responses=responses, openapi_extra=extra)
+    async def requests(
+        query: Annotated[RequestsQuery, Query()], caller: Asking
+    ) -> RequestsReportAnswer:
+        """Show how requests compared with runtimes, by job name, those with most to gain first.
+
+        A caller with scope self is told of their own runs only.
+        """
+        return await asyncio.to_thread(reporting.by_job, query, caller)
+
+    @router.get("/v1/reports/users", tags=["reports"], responses=responses, openapi_extra=extra)
+    async def users(query: Annotated[UsersQuery, Query()], caller: Asking) -> UsersReportAnswer:
+        """Show users by what they have to gain.
+
+        A caller with scope self is told of their own runs only.
+        """
+        return await asyncio.to_thread(reporting.by_user, query, caller)

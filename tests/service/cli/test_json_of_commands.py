@@ -12,7 +12,7 @@ from command_schemas import SCHEMAS, check_printed, schema_file
 
 from service.cli import app, slurm_updating
 from service.contract.queue_answers import LiveJobDetailAnswer, QueueAnswer, WhatIfAnswer
-from service.contract.report_answers import RequestsReportAnswer
+from service.contract.reports import RequestsReportAnswer
 from service.slurm_updater.updater import Change, QueueUpdate
 from simulator.cli.study_table import EXPERIMENTS
 from simulator.studies import STUDIES

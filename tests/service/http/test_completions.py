@@ -102,17 +102,6 @@ def test_without_a_store_completions_are_refused_and_predictions_go_on(service, 
     assert service.predict(user="ada")["predicted_walltime"] == 900.0
 
 
-def test_a_bug_is_an_answer_in_the_same_shape(service, monkeypatch):
-    async def fail(_group):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(service.worker.writer, "acknowledged", fail)
-    answer = service.post("/v1/completions", run_of("2"))
-    assert answer.status_code == 500
-    assert set(answer.json()) == {"error", "detail"}
-    assert answer.json()["error"] == "InternalError"
-
-
 @pytest.mark.parametrize("measured", [300.0, 1500.0])
 def test_a_measured_runtime_is_kept_beside_times_that_say_another(service, measured):
     # Shorter: the job was suspended. Longer: the clock was set back while it ran.

@@ -5,7 +5,8 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
-from asgi_client import NOW
+from asgi_client import NOW, run_of
+from structlog.testing import capture_logs
 
 HOST = (b"host", b"walltimed")
 DURATION = "walltimed_request_duration_seconds"
@@ -52,6 +53,63 @@ def test_names_of_others_are_refused_until_a_token_has_been_issued(service):
     service.worker.store.tokens.issue("filter", ["predict"], NOW)
     service.worker.guard.update(service.worker.store.tokens.read_all())
     assert status_of(service, headers=(strange,)) == 200
+
+
+@pytest.mark.parametrize("name", [b"portal.example.org", b"PORTAL.example.org:443"])
+def test_the_names_of_the_setting_are_ours(serve, sqlite_url, name):
+    service = serve(sqlite_url, host_names=["Portal.Example.org"])
+    assert status_of(service, headers=((b"host", name), (b"origin", b"https://" + name))) == 200
+
+
+def answered(answer, status, error):
+    """The answer, if it has this status and error, in the one shape of errors."""
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+    assert answer.headers["content-type"] == "application/json"
+    assert set(answer.json()) - {"field"} == {"error", "detail"}
+    return answer
+
+
+def test_a_path_that_there_is_not_is_unknown(unchanged):
+    answered(unchanged.get("/nowhere"), 404, "NotFoundError")
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/v1/queues/hill", "GET, HEAD, PUT"), ("/v1/priorities", "POST")]
+)
+def test_the_answer_to_another_method_names_all_those_of_the_path(unchanged, path, allowed):
+    answer = answered(unchanged.request("DELETE", path), 405, "MethodNotAllowedError")
+    assert answer.headers["allow"] == allowed
+    assert allowed in answer.json()["detail"]
+
+
+def test_the_first_parameter_that_is_wrong_is_named(unchanged):
+    answer = answered(
+        unchanged.get("/v1/queues/hill", limit="x", offset="y"), 422, "InvalidFieldError"
+    )
+    assert answer.json()["field"] == "limit"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("GET", "/v1/methods", None), ("POST", "/v1/completions", run_of("1"))],
+)
+def test_a_bug_is_a_sentence_for_the_caller_and_named_in_the_log(
+    service, monkeypatch, method, path, body
+):
+    def fail(_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(service.worker.store.scores, "of_methods", fail)
+    monkeypatch.setattr(service.worker.writer, "acknowledged", fail)
+    with capture_logs() as logged:
+        answer = service.request(method, path, json=body)
+    answered(answer, 500, "InternalError")
+    record = next(each for each in logged if each["event"] == "a request failed")
+    assert (record["log_level"], record["path"], record["kind"]) == (
+        "error",
+        path,
+        "ZeroDivisionError",
+    )
 
 
 @pytest.mark.parametrize(

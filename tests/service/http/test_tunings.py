@@ -6,7 +6,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 from asgi_client import NOW, run_of
 
@@ -152,18 +151,6 @@ def test_two_workers_asked_at_once_run_one_round_and_both_use_it(start_on_either
     for service in services:
         service.wait_until(lambda service=service: parameters(service) == done["best"])
     assert len(services[0].get("/v1/tunings").json()["tunings"]) == 1
-
-
-def in_force(change):
-    return change["after"] if change["action"] == "adopted" else change["before"]
-
-
-def attention(service):
-    return service.worker.live.of("default").predictors["attention"]
-
-
-def same(one, other):
-    return all(np.array_equal(*layers) for layers in zip(one.layers, other.layers, strict=True))
 
 
 def test_a_timer_tunes_a_service_of_another_machine(serve, postgres_url, monkeypatch):

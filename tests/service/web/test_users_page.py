@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from service.auth import EVERYBODY
-from service.contract.report_answers import (
+from service.contract.reports import (
     RequestSumsAnswer,
     UserReportAnswer,
     UsersReportAnswer,
