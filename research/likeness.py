@@ -28,8 +28,7 @@ from predictors.tuning.simulated import SimulatedRounds
 from predictors.tuning.subjects import FIRST
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
-from simulator.learning.examples import Examples, examples_of, together
-from simulator.learning.logs import name_of
+from simulator.learning.examples import Examples, examples_of, name_of, together
 from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import play_jobs
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of

@@ -25,10 +25,9 @@ from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.shared_nodes.cpu_time import USED_CPU_TIMES
+from simulator.shared_nodes.formulas import REMAINING_TIMES, USED_CPU_TIMES
 from simulator.shared_nodes.jobs import SHORTEST_EXECUTION
 from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLICIES
-from simulator.shared_nodes.remaining_time import REMAINING_TIMES
 
 MOST_SAMPLES = 200
 

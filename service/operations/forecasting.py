@@ -35,8 +35,7 @@ from service.settings import Settings
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
 from service.worker.processes import ForecastProcesses
-from simulator.scheduling.futures import nominal_coverage
-from simulator.scheduling.ladders import LADDER
+from simulator.scheduling.futures import LADDER, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import Span

@@ -6,8 +6,7 @@ from random import Random
 
 from predictors.memory.error_ratios import sample
 from simulator.scheduling.forecast import Forecast, Snapshot, forecast
-from simulator.scheduling.futures import Places, futures
-from simulator.scheduling.ladders import Ladders, drawn_from
+from simulator.scheduling.futures import Ladders, Places, drawn_from, futures
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Cluster

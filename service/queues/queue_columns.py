@@ -15,7 +15,7 @@ from service.queues.live_machine import pool_of
 from service.queues.snapshot import JobState, LiveJob, QueueSnapshot, Rules
 from simulator.engine.state import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, running_runtime
-from simulator.scheduling.ladders import Ladders
+from simulator.scheduling.futures import Ladders
 from simulator.scheduling.semantics import Semantics
 
 CORRECTION = "double"

@@ -28,8 +28,7 @@ def learn(
     """
     check_file(output)
     need("torch")
-    from simulator.learning.examples import examples_of, together
-    from simulator.learning.logs import read_log
+    from simulator.learning.examples import examples_of, read_log, together
     from simulator.learning.training import Recipe, steps_of
     from simulator.learning.training import learn as learn_weights
     from simulator.traces.files import whole_file

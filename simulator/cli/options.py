@@ -28,8 +28,6 @@ OVERRUNS = ("kill", "keep", "swap")
 ESTIMATES = ("exact", "requested", "service", *(name for name in METHODS if name != "requested"))
 FORMATS = ("swf", "sacct", "pbs")
 SEARCHES = ("genetic", "exhaustive")
-FITNESSES = ("product", "sum")
-DISTANCES = ("euclidean", "manhattan")
 SCOPES = ("predict", "ingest", "read", "self", "admin")
 
 Completion = Callable[[str], list[str]]

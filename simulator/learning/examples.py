@@ -1,8 +1,9 @@
-"""What the network learns from: jobs of a log, as they looked when they were submitted."""
+"""Examples that the network learns from: jobs of logs as they looked at their submission."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,59 @@ from predictors.methods.attention_atoms import ATOMS
 from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_weights import NOTHING_LEARNED
 from simulator.replay.trace_replay import play_jobs
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions
+from simulator.traces.swf import read_swf
 
 Halves = NDArray[np.float16]
 Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A log.
+
+    Attributes:
+        name: of its file, without what follows the first dot behind the name.
+        runs: its jobs that can be learned from.
+        acknowledgement: whom its header asks to thank.
+        source: where its header says that it comes from.
+    """
+
+    name: str
+    runs: Sequence[Completion]
+    acknowledgement: str
+    source: str
+
+    def described(self) -> dict[str, Any]:
+        """For the header of a file of weights."""
+        return {
+            "name": self.name,
+            "jobs": len(self.runs),
+            "acknowledgement": self.acknowledgement,
+            "source": self.source,
+        }
+
+
+def name_of(path: str | Path) -> str:
+    """The name of a log, by which a file of weights knows it: that of its file up to ``.swf``."""
+    return Path(path).name.split(".swf")[0]
+
+
+def read_log(path: str) -> Log:
+    """Read an SWF trace.
+
+    Raises:
+        OSError: the file cannot be read.
+        MalformedLineError: a line is no job.
+    """
+    trace, _ = clean(read_swf(path), REPLAY_RULES)
+    return Log(
+        name=name_of(path),
+        runs=list(completions(trace)),
+        acknowledgement=trace.header.get("Acknowledge", ""),
+        source=trace.header.get("Installation", ""),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,7 @@ from simulator.engine.policies import run
 from simulator.engine.state import State
 from simulator.scheduling.estimates import EstimateFeed, Estimates
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
-from simulator.scheduling.futures import futures
-from simulator.scheduling.ladders import Ladders
+from simulator.scheduling.futures import Ladders, futures
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
 from simulator.scheduling.workload import Workload

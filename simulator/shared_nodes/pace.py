@@ -5,9 +5,13 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.cpu_time import USED_CPU_TIMES, UsedCpuTime
+from simulator.shared_nodes.formulas import (
+    REMAINING_TIMES,
+    USED_CPU_TIMES,
+    RemainingTime,
+    UsedCpuTime,
+)
 from simulator.shared_nodes.jobs import RunningJob, SharedJob
-from simulator.shared_nodes.remaining_time import REMAINING_TIMES, RemainingTime
 
 
 class Pace(Protocol):

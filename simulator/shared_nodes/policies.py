@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from simulator.shared_nodes.cluster import Cluster, Node, Room
+from simulator.shared_nodes.formulas import cpu as expected_remaining_time
 from simulator.shared_nodes.jobs import RESOLUTION, RunningJob, SharedJob, millionths
-from simulator.shared_nodes.placement import Placement, normal, uniform
-from simulator.shared_nodes.remaining_time import cpu as expected_remaining_time
 
 PARALLEL_MPL = 4
 """The paper lets no node have more parallel tasks than this, however little they want."""
@@ -21,6 +20,52 @@ where all nodes had a local user at 15% of the CPU. So a task that wants a whole
 beside such a user, which makes 1.15 the lowest limit that lets the paper's experiment happen;
 two tasks share a node where together they want no more than that.
 """
+
+
+Placement = Callable[[SharedJob, Sequence[Node], Cluster], tuple[int, ...]]
+"""(job, open nodes, at least as many as it has tasks, cluster) -> the nodes it takes."""
+
+
+def normal(job: SharedJob, open_nodes: Sequence[Node], _cluster: Cluster) -> tuple[int, ...]:
+    """The nodes of which least is wanted, so that no local user is crowded out.
+
+    By CPUs wanted, then number of tasks, then number of the node. CPUs are whole millionths, so
+    that nodes of which the same is wanted are equal however the sum came about.
+    """
+    least_used = sorted(open_nodes, key=lambda node: (node.room.wanted, node.tasks, node.number))
+    return tuple(sorted(node.number for node in least_used[: job.tasks]))
+
+
+def uniform(job: SharedJob, open_nodes: Sequence[Node], cluster: Cluster) -> tuple[int, ...]:
+    """The same nodes as another job of its size, where no idle ones are left.
+
+    Idle nodes come first. Then the nodes of a running job with as many tasks: rather where all
+    jobs have just these nodes, then where fewer are bound by the same thing, computation or
+    communication, then where less CPU is wanted. Otherwise as ``normal``.
+    """
+    idle = [node for node in open_nodes if not node.runs]
+    if len(idle) >= job.tasks:
+        return normal(job, idle, cluster)
+    can_be_taken = {node.number for node in open_nodes}
+    partners = [
+        run
+        for run in cluster.runs
+        if len(run.nodes) == job.tasks and can_be_taken.issuperset(run.nodes)
+    ]
+    if not partners:
+        return normal(job, open_nodes, cluster)
+    return min(partners, key=lambda run: _misfit(job, run, cluster)).nodes
+
+
+def _misfit(job: SharedJob, partner: RunningJob, cluster: Cluster) -> tuple[int, int, float, int]:
+    """How little the nodes of the partner suit the job; the lowest number decides among equals."""
+    there = [run for number in partner.nodes for run in cluster.nodes[number].runs]
+    return (
+        sum(run.nodes != partner.nodes for run in there),
+        sum(run.job.computation_bound == job.computation_bound for run in there),
+        partner.contention.cpu,
+        partner.nodes[0],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

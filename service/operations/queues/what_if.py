@@ -45,7 +45,7 @@ from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
 from service.worker.processes import ForecastProcess
 from service.worker.queues.queue_keeper import Kept, QueueKeeper
-from simulator.scheduling.ladders import LADDER
+from simulator.scheduling.futures import LADDER
 
 PERCENTS = tuple(level / 100 for level in range(1, 100))
 """Levels at which the distribution of a job's runtime is looked at."""

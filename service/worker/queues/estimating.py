@@ -14,7 +14,7 @@ from service.queues.snapshot import JobState, LiveJob, QueueSnapshot
 from service.settings import Settings
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.ladders import LADDER
+from simulator.scheduling.futures import LADDER
 
 QUESTIONS_PER_TURN = 1
 """Jobs that are asked about at a time, and for which a prediction waits at most."""

@@ -8,8 +8,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 
 from simulator.traces.swf import parse_header
 from simulator.traces.synth import lublin
-from simulator.traces.synth.requests import MAXIMUM, POPULAR
-from simulator.traces.synth.sessions import TYPICAL_SPREAD, Population, Session
+from simulator.traces.synth.sessions import MAXIMUM, POPULAR, TYPICAL_SPREAD, Population, Session
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Trace
 
 START = 1704067200

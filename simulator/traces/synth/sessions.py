@@ -4,17 +4,41 @@ The models of arrivals, sizes and runtimes say how often each value occurs, but 
 jobs follow each other. Here an application is one draw from these models, and a session repeats
 this application. So the values keep their distribution, and a predictor can learn.
 
-Reference:
+Users request few round values, and often the maximum.
+
+References:
     D. G. Feitelson, "Locality of sampling and diversity in parallel system workloads", ICS 2007.
+    D. Tsafrir, Y. Etsion and D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005:
+    some twenty values serve nine jobs in ten, the maximum is one of the most popular ones, and
+    the share of the request that is used is spread about evenly.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator
 
 from simulator.traces.synth import lublin
-from simulator.traces.synth.requests import request
+
+HOUR = 3600
+
+POPULAR = (
+    *(minutes * 60 for minutes in (5, 10, 15, 20, 30, 45)),
+    *(round(hours * HOUR) for hours in (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 24, 48)),
+)
+"""The twenty values in seconds; the last is the maximum."""
+
+MAXIMUM = POPULAR[-1]
+
+MAXIMUM_SHARE = 0.08
+"""Share of requests for the maximum, made without thinking."""
+
+ODD_SHARE = 0.08
+"""Share of requests for any number of minutes."""
+
+LEAST_USAGE, MOST_USAGE = 0.05, 1.1
+"""Smallest and largest share of a request that a user's job uses; beyond 1 it is killed."""
 
 AT_WORK = 6
 """Number of sessions of one kind of job that go on at the same time."""
@@ -39,6 +63,17 @@ TYPICAL_SPREAD = 0.06
 
 SPREAD_OF_SPREADS = 1.2
 """Standard deviation of the logarithm of that: some applications are steady, some are not."""
+
+
+def request(expected: float, random: Generator) -> int:
+    """The request in seconds of a user for a job that is expected to run ``expected`` seconds."""
+    habit = random.random()
+    if habit < MAXIMUM_SHARE:
+        return MAXIMUM
+    wanted = expected / random.uniform(LEAST_USAGE, MOST_USAGE)
+    if habit > 1.0 - ODD_SHARE:
+        return min(60 * (int(wanted) // 60 + 1), MAXIMUM)
+    return POPULAR[min(bisect_left(POPULAR, wanted), len(POPULAR) - 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,7 @@ from typing import get_args
 import pytest
 from running_service import WALLTIMED
 
-from predictors.methods.knn import DISTANCES
 from predictors.registry import METHODS
-from predictors.tuning.objective import FITNESSES
 from predictors.tuning.plan import Search
 from service.auth import Scope
 from service.cli.formats import FORMATS
@@ -56,8 +54,6 @@ def offered(line: str) -> set[str]:
         (values.OVERRUNS, OVERRUNS),
         (values.FORMATS, FORMATS),
         (values.SEARCHES, get_args(Search)),
-        (values.FITNESSES, FITNESSES),
-        (values.DISTANCES, DISTANCES),
         (values.SCOPES, [scope.value for scope in Scope]),
     ],
 )

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import Weights
-from simulator.learning.examples import Examples, examples_of, together
-from simulator.learning.logs import read_log
+from simulator.learning.examples import Examples, examples_of, read_log, together
 from simulator.learning.training import LearningUnavailableError, Recipe, learn, steps_of
 
 HOUR = 3600.0

@@ -12,7 +12,7 @@ from simulator.traces.completions import completions
 from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf, write_swf
 from simulator.traces.synth import SyntheticLog, lublin, synthesise
-from simulator.traces.synth.requests import MAXIMUM, MOST_USAGE, POPULAR, request
+from simulator.traces.synth.sessions import MAXIMUM, MOST_USAGE, POPULAR, request
 
 SHIPPED = files("simulator") / "data" / "synthetic.swf.gz"
 

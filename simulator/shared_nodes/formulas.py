@@ -1,7 +1,7 @@
-"""Seconds until a run ends: three formulas of Hanzich et al. 2005 (section 3.1), and history.
+"""Formulas of Hanzich et al. 2005 for the remaining time and the CPU time of one run (section 3).
 
-Each looks at one run, at its contention now, and supposes that this stays as it is. None is
-ever negative: a run that used more CPU time than its application is known for ends now.
+Each supposes that the contention of the run stays as it is now. A remaining time is never negative:
+a run that used more CPU time than its application is known for ends now.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,10 @@ from predictors.correction import next_estimate
 from simulator.shared_nodes.jobs import RESOLUTION, RunningJob
 
 RemainingTime = Callable[[RunningJob], float]
+"""(run) -> seconds until its end."""
+
+UsedCpuTime = Callable[[RunningJob, float], float]
+"""(run, seconds) -> CPU seconds that each task will use in them."""
 
 
 def isolated(run: RunningJob) -> float:
@@ -68,3 +72,16 @@ REMAINING_TIMES: Mapping[str, RemainingTime] = {
     "cpu": cpu,
     "hybrid": hybrid,
 }
+
+
+def cpu_time_by_mpl(run: RunningJob, seconds: float) -> float:
+    """Its share in isolation, divided among the tasks of its fullest node (Eq 8)."""
+    return seconds * run.job.cpu_share / run.contention.mpl
+
+
+def cpu_time_by_cpu(run: RunningJob, seconds: float) -> float:
+    """The fraction of a CPU that it can get (Eq 9)."""
+    return seconds * feasible_cpu(run)
+
+
+USED_CPU_TIMES: Mapping[str, UsedCpuTime] = {"mpl": cpu_time_by_mpl, "cpu": cpu_time_by_cpu}
