@@ -43,11 +43,36 @@ _PRIORITIES = (
 
 
 SPARSE_SECONDS = 10.0
-"""How often a sentence is logged at most that any caller can provoke."""
+"""Seconds between two records of a sentence that any caller can provoke."""
+
+
+class Throttle:
+    """Counts events, and allows one record of each kind in some seconds.
+
+    A method that fails may fail at every run of a history: a traceback for each of a million runs
+    would fill the disk, and take longer than learning does.
+
+    Args:
+        seconds: between two records of one kind.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._counts: dict[tuple[str, ...], tuple[int, float]] = {}
+
+    def count(self, *kind: str) -> int:
+        """Count an event; return the number since the last record, 0 if it is too early for one."""
+        times, next_at = self._counts.get(kind, (0, 0.0))
+        now = monotonic()
+        if now < next_at:
+            self._counts[kind] = times + 1, next_at
+            return 0
+        self._counts[kind] = 0, now + self._seconds
+        return times + 1
 
 
 class SparseLog:
-    """A sentence of which there is one record in ten seconds, however often it is true.
+    """A warning that is logged once in ten seconds, however often it is true.
 
     Args:
         sentence: what happened.
@@ -55,18 +80,12 @@ class SparseLog:
 
     def __init__(self, sentence: str) -> None:
         self._sentence = sentence
-        self._times = 0
-        self._next = 0.0
+        self._throttle = Throttle(SPARSE_SECONDS)
 
     def warn(self, **fields: Any) -> None:
-        """It happened: log it now, or count it for the next record."""
-        self._times += 1
-        now = monotonic()
-        if now < self._next:
-            return
-        structlog.get_logger().warning(self._sentence, times=self._times, **fields)
-        self._times = 0
-        self._next = now + SPARSE_SECONDS
+        """Log the warning now, or count it for the next record."""
+        if times := self._throttle.count():
+            structlog.get_logger().warning(self._sentence, times=times, **fields)
 
 
 class JournalFormatter(structlog.stdlib.ProcessorFormatter):

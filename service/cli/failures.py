@@ -9,9 +9,9 @@ from rich.markup import escape
 from simulator.cli.console import EXTRAS, CommandError, ExitCode, err, print_json, sentence
 
 EXPECTED: Mapping[str, ExitCode] = {
-    "service.store.store_errors.StoreUnavailableError": ExitCode.UNAVAILABLE,
-    "service.store.store_errors.StoreFullError": ExitCode.UNAVAILABLE,
-    "service.store.store_errors.StoreError": ExitCode.FAILED,
+    "service.store.database.StoreUnavailableError": ExitCode.UNAVAILABLE,
+    "service.store.database.StoreFullError": ExitCode.UNAVAILABLE,
+    "service.store.database.StoreError": ExitCode.FAILED,
     "service.errors.InvalidFieldError": ExitCode.USAGE,
     "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
     "simulator.traces.files.DamagedFileError": ExitCode.USAGE,

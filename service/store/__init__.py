@@ -1,15 +1,8 @@
 """The history store: the only place that speaks SQL."""
 
-from service.store.database import LogReader, without_passwords
-from service.store.forgetting import Erased, Erasure
-from service.store.past_runs import PastRun, PastRuns
-from service.store.queue_records import Queues, WaitScore
-from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
-from service.store.scores import Calibration, MethodScore, RecentScore, Side
-from service.store.signs import ClusterSigns, Shift
-from service.store.store import Store, open_store
-from service.store.store_errors import (
+from service.store.database import (
     ForeignDatabaseError,
+    LogReader,
     NewerSchemaError,
     RefusedRecordError,
     SchemaOutdatedError,
@@ -17,7 +10,15 @@ from service.store.store_errors import (
     StoreError,
     StoreFullError,
     StoreUnavailableError,
+    without_passwords,
 )
+from service.store.forgetting import Erased, Erasure
+from service.store.past_runs import PastRun, PastRuns
+from service.store.queue_records import Queues, WaitScore
+from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
+from service.store.scores import Calibration, MethodScore, RecentScore, Side
+from service.store.signs import ClusterSigns, Shift
+from service.store.store import Store, open_store
 from service.store.tokens import Token, parse_token
 from service.store.tuning_records import Adoption, InForce, Tuning, Tunings, TuningState
 from service.store.warm_start import ClusterHistory

@@ -12,7 +12,46 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from predictors.jobs import Completion
-from service.store.store_errors import RefusedRecordError, StoreError, StoreUnavailableError
+
+
+class StoreError(Exception):
+    """The history store could not do what it was asked."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be reached or is too busy; the same call may succeed later."""
+
+
+class StoreFullError(StoreError):
+    """The database has no room left, so nothing was stored."""
+
+
+class SchemaOutdatedError(StoreError):
+    """The database's schema is not this release's; `walltimed db upgrade` brings it up."""
+
+
+class NewerSchemaError(StoreError):
+    """The schema is newer than this release."""
+
+
+class ForeignDatabaseError(StoreError):
+    """The database holds the tables of another program."""
+
+
+class StoreDamagedError(StoreError):
+    """The database's file is damaged, or no database at all."""
+
+
+class EncodingError(StoreError):
+    """The database cannot hold every name, because its encoding is not UTF8."""
+
+
+class NotOursError(StoreError):
+    """The operation belongs to the database's own tools."""
+
+
+class RefusedRecordError(StoreError):
+    """The database refuses a value, for example a text with a NUL character in it."""
 
 
 class LogReader(Protocol):
@@ -105,31 +144,27 @@ class Database(ABC):
 
     @abstractmethod
     def meaning(self, error: BaseException) -> StoreError:
-        """What an error of the driver means."""
+        """Return the store's error for an error of the driver."""
 
-    @abstractmethod
     def create(self) -> None:
         """Make the database if it is missing, where administrators do not do so."""
 
-    @abstractmethod
     def start_writing(self, connection: Connection) -> None:
         """Do what has to come first in a transaction that writes."""
 
     @abstractmethod
     def back_up(self, copy: Path) -> None:
-        """Write what it holds at this moment to a file."""
+        """Write the present content to a file."""
 
     @abstractmethod
     def restore(self, copy: Path, *, aside: Path) -> None:
-        """Replace the database by the file's content; the old one is kept as ``aside``."""
+        """Replace the content by the file's; the old one is kept as ``aside``."""
 
-    @abstractmethod
     def check_whole(self) -> None:
         """Read every page, on databases that do not check them by themselves."""
 
-    @abstractmethod
     def hold_back_predictions(self, connection: Connection) -> None:
-        """Within a transaction that writes, let others record no predictions meanwhile."""
+        """Let no other transaction record predictions until this one, which writes, ends."""
 
     @abstractmethod
     def tuning_lock(self) -> AbstractContextManager[bool]:
@@ -140,27 +175,23 @@ class Database(ABC):
 
     @abstractmethod
     def scrub(self, names: Collection[str]) -> str | None:
-        """Overwrite what was deleted; what is left of ``names``, in a sentence, if anything is."""
+        """Overwrite deleted rows; return a sentence about remains of ``names``, or None."""
 
-    @abstractmethod
     def keep_schema(self, connection: Connection) -> None:
-        """Within a transaction that writes, keep others from changing the schema meanwhile."""
+        """Let no other process change the schema until this transaction, which writes, ends."""
 
-    @abstractmethod
     def forget_old_server(self, connection: Connection) -> None:
         """Make a history that was brought here from another server readable."""
 
-    @abstractmethod
     def announce(self) -> None:
-        """Tell other workers that there is something new in the log."""
+        """Notify other workers of news in the log, where they do not see every commit."""
 
-    @abstractmethod
     def prefer_indexes(self, connection: Connection) -> None:
-        """Plan the reads of this transaction through indexes, regardless of the statistics."""
+        """Plan the reads of this transaction through indexes, where statistics may mislead."""
 
     @abstractmethod
     def horizon(self) -> Any:
-        """A point in the log behind which nothing appears any more, and now as late as can be."""
+        """Return the latest point of the log before which nothing appears any more."""
 
     @abstractmethod
     def follow(self, horizon: Any | None = None) -> LogReader:

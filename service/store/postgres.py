@@ -12,17 +12,19 @@ from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from predictors.jobs import Completion
-from service.store.database import Database, LogReader, without_passwords
-from service.store.rows import COMPLETION, completion_of
-from service.store.store_errors import (
+from service.store.database import (
+    Database,
     EncodingError,
+    LogReader,
     NotOursError,
     RefusedRecordError,
     SchemaOutdatedError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
+    without_passwords,
 )
+from service.store.rows import COMPLETION, completion_of
 
 # A server that vanished without a word is noticed within seconds, not TCP's quarter of an hour.
 _CONNECTING: dict[str, Any] = {
@@ -98,12 +100,6 @@ class PostgresDatabase(Database):
             )
         return connection
 
-    def create(self) -> None:
-        """A database is made by its administrator."""
-
-    def start_writing(self, connection: Connection) -> None:
-        """PostgreSQL needs nothing here."""
-
     def back_up(self, copy: Path) -> None:
         """PostgreSQL does this by itself."""
         raise NotOursError(
@@ -118,9 +114,6 @@ class PostgresDatabase(Database):
             f"A PostgreSQL history is restored by its own tools: `pg_restore --clean --if-exists "
             f"--dbname=DATABASE {copy}` with all services stopped, then `walltimed db upgrade`."
         )
-
-    def check_whole(self) -> None:
-        """The server looks after its pages."""
 
     def hold_back_predictions(self, connection: Connection) -> None:
         """Wait for the transactions that record some, and let no other begin."""

@@ -11,8 +11,12 @@ from sqlalchemy import Connection, Text, column, func, inspect, select, table
 
 import migrations
 from migrations import NEWEST
-from service.store.database import Database
-from service.store.store_errors import ForeignDatabaseError, NewerSchemaError, SchemaOutdatedError
+from service.store.database import (
+    Database,
+    ForeignDatabaseError,
+    NewerSchemaError,
+    SchemaOutdatedError,
+)
 from service.store.tables import completions, metadata, releases
 
 if TYPE_CHECKING:

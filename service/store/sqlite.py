@@ -17,9 +17,9 @@ from sqlalchemy.exc import DisconnectionError
 
 from predictors.jobs import Completion
 from service.store import schema, sqlite_backup
-from service.store.database import Database, LogReader
-from service.store.rows import COMPLETION, completion_of
-from service.store.store_errors import (
+from service.store.database import (
+    Database,
+    LogReader,
     RefusedRecordError,
     SchemaOutdatedError,
     StoreDamagedError,
@@ -27,6 +27,7 @@ from service.store.store_errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from service.store.rows import COMPLETION, completion_of
 
 _BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
@@ -141,9 +142,6 @@ class SqliteDatabase(Database):
         """Check every page."""
         sqlite_backup.check_whole(self.file, name=self.file)
 
-    def hold_back_predictions(self, connection: Connection) -> None:
-        """The write lock suffices."""
-
     @contextmanager
     def tuning_lock(self) -> Iterator[bool]:
         """Lock a file beside the history."""
@@ -185,15 +183,6 @@ class SqliteDatabase(Database):
         files = (self.file, self.file.with_name(f"{self.file.name}-wal"))
         return any(_holds(file, name.encode()) for file in files for name in names)
 
-    def keep_schema(self, connection: Connection) -> None:
-        """The write lock suffices."""
-
-    def forget_old_server(self, connection: Connection) -> None:
-        """Nothing in the file depends on where it was written."""
-
-    def announce(self) -> None:
-        """Do nothing: readers see every commit by `data_version`."""
-
     def meaning(self, error: BaseException) -> StoreError:
         """Translate the error by SQLite's error code."""
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
@@ -213,9 +202,6 @@ class SqliteDatabase(Database):
                 f"There is no {self.file}: `walltimed db upgrade` makes it."
             )
         return StoreUnavailableError(f"The database {self.file} cannot be used now: {error}.")
-
-    def prefer_indexes(self, connection: Connection) -> None:
-        """Do nothing: SQLite plans through the indexes by itself."""
 
     def horizon(self) -> int:
         """The end of the log: with one writer at a time, nothing appears before it."""

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from service.store.store_errors import StoreDamagedError, StoreError, StoreUnavailableError
+from service.store.database import StoreDamagedError, StoreError, StoreUnavailableError
 
 OWNER_ONLY = 0o600
 

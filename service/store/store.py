@@ -17,7 +17,7 @@ from service.store import (
     warm_start,
     writing,
 )
-from service.store.database import Database, LogReader
+from service.store.database import Database, LogReader, StoreUnavailableError
 from service.store.forgetting import Erased, Erasure
 from service.store.past_runs import PastRuns
 from service.store.queue_records import Queues
@@ -25,7 +25,6 @@ from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import Scores
 from service.store.signs import ClusterSigns
 from service.store.sqlite import SqliteDatabase
-from service.store.store_errors import StoreUnavailableError
 from service.store.tables import OPEN, completions, predictions
 from service.store.tokens import Sessions, Tokens
 from service.store.tuning_records import Tunings

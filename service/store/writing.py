@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
 from service.store.batches import BatchStatement, Rows
+from service.store.database import RefusedRecordError
 from service.store.matching import Match, find_matches
 from service.store.rows import (
     COMPLETION,
@@ -22,7 +23,6 @@ from service.store.rows import (
     prediction_row,
 )
 from service.store.scores import score
-from service.store.store_errors import RefusedRecordError
 from service.store.tables import erasures
 from service.store.tables import predictions as table
 

@@ -37,9 +37,9 @@ from predictors.registry import (
 )
 from predictors.tuning.cluster_round import Standing
 from predictors.tuning.subjects import FIRST
+from service.logs import Throttle
 from service.metrics import Metrics
 from service.settings import Settings
-from service.worker.complaints import Complaints
 
 log = structlog.get_logger()
 
@@ -49,6 +49,9 @@ learning, and a start or an import learns from many."""
 
 REHEARSED = 300
 """Made-up runs of a user, in a rehearsal."""
+
+FAILURE_SECONDS = 60.0
+"""Seconds between two records of the same failure; the metrics count all of them."""
 
 _NO_CLUSTER: tuple[str | None, Iterable[Completion]] = (None, ())
 
@@ -71,7 +74,7 @@ class ClusterState:
         self.chosen = FIRST
         self._answering = settings.method
         self._metrics = metrics
-        self._complaints = Complaints()
+        self._throttle = Throttle(FAILURE_SECONDS)
         self._prices = {
             name: float(self.predictors[name].parameters["price"])
             for name in (Attention.name, LeastCost.name)
@@ -136,7 +139,7 @@ class ClusterState:
             return self.predictors[method].predict(submission)
         except Exception:
             self._metrics.failures.labels(method, phase).inc()
-            if self._complaints.is_due(method, phase):
+            if self._throttle.count(method, phase):
                 log.exception(
                     "a method failed; the request takes its place", method=method, phase=phase
                 )
@@ -158,7 +161,7 @@ class ClusterState:
             return uncertain.quantiles(submission, shares, elapsed)
         except Exception:
             self._metrics.failures.labels(method, "answer").inc()
-            if self._complaints.is_due(method, "quantiles"):
+            if self._throttle.count(method, "quantiles"):
                 log.exception("a method could not tell how sure it is", method=method)
             return None
 
@@ -188,7 +191,7 @@ class ClusterState:
             observe(completion)
         except Exception:
             self._metrics.failures.labels(method, "observe").inc()
-            if self._complaints.is_due(method, "learn"):
+            if self._throttle.count(method, "learn"):
                 log.exception("a method could not learn from a completion", method=method)
 
     def remember(self, runs: Sequence[Completion]) -> None:
@@ -270,7 +273,7 @@ class LiveState:
         check_methods(settings)
         self._settings = settings
         self._metrics = metrics
-        self._complaints = Complaints()
+        self._throttle = Throttle(FAILURE_SECONDS)
         self._unknown = ClusterState(settings, metrics)
         self._clusters: dict[str, ClusterState] = {}
 
@@ -303,7 +306,7 @@ class LiveState:
             try:
                 self._clusters[cluster].retune(standing[cluster])
             except ValueError as error:
-                if self._complaints.is_due(cluster, "retune"):
+                if self._throttle.count(cluster, "retune"):
                     log.warning("what was adopted does not fit", cluster=cluster, reason=str(error))
 
     def apply(self, completions: Iterable[Completion]) -> None:

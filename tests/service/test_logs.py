@@ -128,3 +128,15 @@ def test_on_a_terminal_people_read_lines_and_elsewhere_machines_read_json(monkey
 )
 def test_ready_is_one_line_for_people(clusters, sentence):
     assert ready_sentence(17898, clusters, 2.93) == sentence
+
+
+def test_a_throttle_allows_each_kind_once_in_its_seconds_and_counts_the_others(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(logs, "monotonic", lambda: now)
+    throttle = logs.Throttle(60.0)
+    assert [throttle.count("knn", "observe") for _ in range(3)] == [1, 0, 0]
+    assert throttle.count("knn", "answer") == 1
+    now += 59.0
+    assert throttle.count("knn", "observe") == 0
+    now += 1.0
+    assert [throttle.count("knn", "observe") for _ in range(2)] == [4, 0]
