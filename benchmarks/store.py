@@ -217,7 +217,7 @@ def measure_history(url: str, runs: Sequence[Completion]) -> None:
     started = perf_counter()
     store = open_store(url)
     store.check()
-    reader, [past] = store.warm_start([MEMORY], now=2e9)
+    reader, [past] = store.past_runs.warm_start([MEMORY], now=2e9)
     read = sum(1 for _ in past)
     print(f"{'open, check, warm start':<28}{perf_counter() - started:>13.2f} s, {read:,} read")
     reader.close()

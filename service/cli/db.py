@@ -146,7 +146,7 @@ def restore(
         aside = Path(f"{store.name}.before-restore-{time.strftime('%Y%m%dT%H%M%S')}")
         store.restore(copy, aside=aside)
         store.upgrade()
-        runs = store.history_length()
+        runs = store.past_runs.count()
     kept = str(aside) if aside.exists() else None
     if as_json:
         print_json({"database": without_password(settings), "runs": runs, "before": kept})

@@ -88,7 +88,7 @@ def export(
     settings = load_settings(database_url=database_url, config=file)
     begin = 0.0 if since is None else time.time() - period_of(since)
     with ready(settings) as store:
-        name = one_cluster(store.clusters(), cluster) if form is Form.SWF else cluster
+        name = one_cluster(store.past_runs.clusters(), cluster) if form is Form.SWF else cluster
         with closing(store.past_runs.exported(name, begin, FOREVER)) as runs:
             number = write(runs, form, output)
     err.print(f"{number:,} runs", style="dim")

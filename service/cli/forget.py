@@ -55,9 +55,11 @@ def forget(
     wanted = erasure_of(settings, user=user, cluster=cluster, older_than_days=older_than_days)
     with ready(settings) as store:
         if not (dry_run or yes):
-            confirm(store.erasable(wanted), store.name)
-        erased = store.erasable(wanted) if dry_run else store.erase(wanted, time.time())
-        left = None if dry_run else store.scrub(wanted.users)
+            confirm(store.erasures.count(wanted), store.name)
+        erased = (
+            store.erasures.count(wanted) if dry_run else store.erasures.erase(wanted, time.time())
+        )
+        left = None if dry_run else store.erasures.scrub(wanted.users)
     show(erased, left, dry_run=dry_run, as_json=as_json)
 
 

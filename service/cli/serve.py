@@ -80,7 +80,7 @@ def serve(
     check_parameters(settings)
     check_file(settings.unix_socket)
     with ready(settings, upgrade=upgrade, silent=True) as store:
-        store.history_length()  # a damaged file is told here, in a sentence
+        store.past_runs.count()  # a damaged file is told here, in a sentence
 
     from service.http.server import run
 

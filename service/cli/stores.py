@@ -96,7 +96,7 @@ def surplus_of(store: "Store", settings: "Settings") -> list[str]:
     from service.worker.cluster_bound import surplus_sentence
 
     try:
-        held = len(store.clusters())
+        held = len(store.past_runs.clusters())
     except (SchemaOutdatedError, StoreUnavailableError):
         return []
     surplus = surplus_sentence(held, settings.max_clusters)
@@ -111,7 +111,7 @@ def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], C
     """
     from service.worker.cluster_bound import ClusterBound
 
-    held = frozenset(store.clusters())
+    held = frozenset(store.past_runs.clusters())
     bound = ClusterBound(lambda: held, settings.max_clusters)
 
     def admit(run: "Completion") -> "Completion":

@@ -128,7 +128,7 @@ def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterab
     """Run the rounds of all clusters that are due or were asked for; none if a process does."""
     from service.worker.tuning.rounds import ask_for_due_rounds, run_open_rounds
 
-    ask_for_due_rounds(store.tunings, store.clusters(), plan, time.time())
+    ask_for_due_rounds(store.tunings, store.past_runs.clusters(), plan, time.time())
     return run_open_rounds(store, settings)
 
 

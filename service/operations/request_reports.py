@@ -1,14 +1,13 @@
 """Reports on how requests compared with runtimes: sums, by job name and by user."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from math import ceil, log2
 from statistics import median
 from typing import Any
 
-from msgspec import Struct
-
-from predictors.jobs import Status
+from predictors.jobs import Completion, Status
 from service.auth import Caller
 from service.contract.fields import unix_seconds
 from service.contract.reports import (
@@ -23,7 +22,7 @@ from service.contract.reports import (
 from service.errors import ForbiddenError
 from service.pseudonyms import Pseudonyms
 from service.queues.request import rounded_up
-from service.store import PastRun, Store
+from service.store import Store
 
 MOST_RUNS = 200_000
 """Runs of a period that are looked at, the newest: more would take longer than people wait."""
@@ -44,87 +43,49 @@ AT_LIMIT = 0.98
 """Share of the request from which on a run was cut off, or was about to be."""
 
 
-class Sums(Struct, kw_only=True):
-    """Sums over runs; hours are processor hours but for those of waiting.
-
-    Attributes:
-        runs: how many.
-        requested: hours asked for.
-        used: hours used.
-        waited: hours waited, run by run.
-        excess: hours waited more than runs that asked for as much as was needed; None if unknown.
-    """
-
-    runs: int = 0
-    requested: float = 0.0
-    used: float = 0.0
-    waited: float = 0.0
-    excess: float | None = None
-
-    def add(self, run: PastRun, excess: float | None) -> None:
-        """Count one run."""
-        self.runs += 1
-        self.requested += run.processors * run.requested_walltime / HOUR
-        self.used += run.processors * run.runtime / HOUR
-        self.waited += run.wait / HOUR
-        if excess is not None:
-            self.excess = (self.excess or 0.0) + excess / HOUR
+Grouped = Mapping[tuple[str | None, str | None], Sequence[Completion]]
+"""Runs by user and job name."""
 
 
-class ApplicationReport(Struct, frozen=True, kw_only=True):
-    """The runs of one job name of one user.
-
-    Attributes:
-        sums: over them.
-        usual_request: median, in seconds.
-        usual_runtime: median, in seconds.
-        cut_off: runs that ended at their limit.
-        suggested: a request in seconds that would hold most of them, if it is shorter.
-        gain: processor hours that it would not ask for.
-    """
-
-    user: str | None
-    application: str | None
-    sums: Sums
-    usual_request: float
-    usual_runtime: float
-    cut_off: int
-    suggested: float | None
-    gain: float
-
-
-Grouped = Mapping[tuple[str | None, str | None], Sequence[PastRun]]
-
-
-def by_application(runs: Iterable[PastRun]) -> Grouped:
-    """The runs of each user and job name."""
-    groups: dict[tuple[str | None, str | None], list[PastRun]] = defaultdict(list)
+def by_application(runs: Iterable[Completion]) -> Grouped:
+    """Group runs by user and job name."""
+    groups: dict[tuple[str | None, str | None], list[Completion]] = defaultdict(list)
     for run in runs:
-        groups[run.user, run.application].append(run)
+        groups[run.submission.user, run.submission.application].append(run)
     return groups
 
 
-def application_reports(groups: Grouped, share: float, waits: "Waits") -> list[ApplicationReport]:
-    """One report for each group, those with most to gain first."""
-    reports = [_report(key, runs, share, waits) for key, runs in groups.items()]
-    return sorted(reports, key=lambda each: (-each.gain, -each.sums.requested))
+def application_reports(
+    groups: Grouped, share: float, waits: "Waits"
+) -> list[ApplicationReportAnswer]:
+    """Return one report for each group, those with most to gain first."""
+    reports = [_report(*key, runs, share, waits) for key, runs in groups.items()]
+    return sorted(reports, key=lambda each: (-each.gain_hours, -each.requested_hours))
 
 
-def total(reports: Iterable[ApplicationReport]) -> Sums:
-    """The sums of several reports."""
-    found = Sums()
-    for each in reports:
-        sums = each.sums
-        found.runs += sums.runs
-        found.requested += sums.requested
-        found.used += sums.used
-        found.waited += sums.waited
-        if sums.excess is not None:
-            found.excess = (found.excess or 0.0) + sums.excess
-    return found
+def total(reports: Collection[RequestSumsAnswer]) -> RequestSumsAnswer:
+    """Return the sums of several reports."""
+    excesses = [each.excess_wait_hours for each in reports if each.excess_wait_hours is not None]
+    return RequestSumsAnswer(
+        runs=sum(each.runs for each in reports),
+        requested_hours=sum((each.requested_hours for each in reports), 0.0),
+        used_hours=sum((each.used_hours for each in reports), 0.0),
+        wait_hours=sum((each.wait_hours for each in reports), 0.0),
+        excess_wait_hours=sum(excesses) if excesses else None,
+    )
 
 
-def enough_for(runs: Sequence[PastRun], share: float) -> float | None:
+def processors_of(run: Completion) -> int:
+    """Return the number of processors; 1 where it is unknown."""
+    return run.submission.requested_processors or 1
+
+
+def wait_of(run: Completion) -> float:
+    """Return the seconds between submission and start."""
+    return max(0.0, run.start_time - run.submission.submit_time)
+
+
+def enough_for(runs: Sequence[Completion], share: float) -> float | None:
     """The shortest usual request that holds ``share`` of the runs, in seconds.
 
     A run that was cut off would have needed more, nobody knows how much: if too many were, no
@@ -137,29 +98,39 @@ def enough_for(runs: Sequence[PastRun], share: float) -> float | None:
     return rounded_up(max(1.0, needed[wanted - 1]))
 
 
-def was_cut_off(run: PastRun) -> bool:
+def was_cut_off(run: Completion) -> bool:
     """Whether a run ended at its limit."""
-    return run.status == Status.TIMEOUT or run.runtime >= AT_LIMIT * run.requested_walltime
+    limit = AT_LIMIT * run.submission.requested_walltime
+    return run.status == Status.TIMEOUT or run.runtime >= limit
 
 
 def _report(
-    key: tuple[str | None, str | None], runs: Sequence[PastRun], share: float, waits: "Waits"
-) -> ApplicationReport:
+    user: str | None,
+    application: str | None,
+    runs: Sequence[Completion],
+    share: float,
+    waits: "Waits",
+) -> ApplicationReportAnswer:
     enough = enough_for(runs, share)
-    request = median(run.requested_walltime for run in runs)
-    sums = Sums()
-    for run in runs:
-        sums.add(run, waits.excess(run, enough))
-    spared = [max(0.0, run.requested_walltime - (enough or run.requested_walltime)) for run in runs]
-    return ApplicationReport(
-        user=key[0],
-        application=key[1],
-        sums=sums,
+    asked = [(processors_of(run), run.submission.requested_walltime) for run in runs]
+    request = median(walltime for _, walltime in asked)
+    excesses = [excess / HOUR for run in runs if (excess := waits.excess(run, enough)) is not None]
+    spared = sum(
+        processors * max(0.0, walltime - (enough or walltime)) for processors, walltime in asked
+    )
+    return ApplicationReportAnswer(
+        runs=len(runs),
+        requested_hours=sum(processors * walltime / HOUR for processors, walltime in asked),
+        used_hours=sum(processors_of(run) * run.runtime / HOUR for run in runs),
+        wait_hours=sum(wait_of(run) / HOUR for run in runs),
+        excess_wait_hours=sum(excesses) if excesses else None,
+        user=user,
+        application=application,
         usual_request=request,
         usual_runtime=median(run.runtime for run in runs),
         cut_off=sum(map(was_cut_off, runs)),
-        suggested=enough if enough is not None and enough < request else None,
-        gain=sum(run.processors * s for run, s in zip(runs, spared, strict=True)) / HOUR,
+        suggested_request=enough if enough is not None and enough < request else None,
+        gain_hours=spared / HOUR,
     )
 
 
@@ -174,37 +145,38 @@ class Waits:
     have been enough. It is a comparison of jobs that were submitted at other times, by others.
     """
 
-    def __init__(self, runs: Iterable[PastRun]) -> None:
+    def __init__(self, runs: Iterable[Completion]) -> None:
         waits: dict[Class, list[float]] = defaultdict(lambda: [0, 0.0])
         for run in runs:
-            sums = waits[class_of(run, run.requested_walltime)]
+            sums = waits[class_of(run, run.submission.requested_walltime)]
             sums[0] += 1
-            sums[1] += run.wait
+            sums[1] += wait_of(run)
         self._means = {
             key: waited / count for key, (count, waited) in waits.items() if count >= FEWEST_LIKE
         }
 
-    def excess(self, run: PastRun, enough: float | None) -> float | None:
+    def excess(self, run: Completion, enough: float | None) -> float | None:
         """Seconds that a run waited more than those that asked for ``enough``; None if unknown."""
         if enough is None:
             return None
-        needed, asked = class_of(run, enough), class_of(run, run.requested_walltime)
+        needed, asked = class_of(run, enough), class_of(run, run.submission.requested_walltime)
         if needed[2] >= asked[2]:
             return 0.0
         mean = self._means.get(needed)
-        return None if mean is None else run.wait - mean
+        return None if mean is None else wait_of(run) - mean
 
 
-def class_of(run: PastRun, request: float) -> Class:
+def class_of(run: Completion, request: float) -> Class:
     """The class of a run, had it asked for ``request`` seconds."""
-    return run.queue, int(log2(run.processors)), int(log2(max(1.0, request / 60.0)))
+    processors = processors_of(run)
+    return run.submission.queue, int(log2(processors)), int(log2(max(1.0, request / 60.0)))
 
 
 def grouped_by(
-    reports: Iterable[ApplicationReport], key: Callable[[ApplicationReport], str | None]
-) -> dict[str | None, list[ApplicationReport]]:
+    reports: Iterable[ApplicationReportAnswer], key: Callable[[ApplicationReportAnswer], str | None]
+) -> dict[str | None, list[ApplicationReportAnswer]]:
     """The reports that have a key in common."""
-    groups: dict[str | None, list[ApplicationReport]] = defaultdict(list)
+    groups: dict[str | None, list[ApplicationReportAnswer]] = defaultdict(list)
     for report in reports:
         groups[key(report)].append(report)
     return groups
@@ -248,9 +220,9 @@ class ReportingRequests:
         return RequestsReportAnswer(
             **period,
             share=query.share,
-            own=RequestSumsAnswer(**sums_fields(total(own))),
+            own=total(own),
             everybody=sums_of_all(every, caller),
-            applications=[application_answer(each) for each in own[: query.limit]],
+            applications=own[: query.limit],
         )
 
     def by_user(self, query: UsersQuery, caller: Caller) -> UsersReportAnswer:
@@ -266,9 +238,9 @@ class ReportingRequests:
         )
         users = [
             UserReportAnswer(
-                **sums_fields(total(theirs)),
+                **asdict(total(theirs)),
                 user=user,
-                gain_hours=sum(each.gain for each in theirs),
+                gain_hours=sum(each.gain_hours for each in theirs),
             )
             for user, theirs in grouped_by(reports, lambda each: each.user).items()
             if caller.sees(user)
@@ -280,7 +252,7 @@ class ReportingRequests:
             users=users[: query.limit],
         )
 
-    def _runs(self, query: UsersQuery) -> tuple[list[PastRun], dict[str, Any]]:
+    def _runs(self, query: UsersQuery) -> tuple[list[Completion], dict[str, Any]]:
         """The runs of the period, and what the answer says of it."""
         until = self._clock() if query.until is None else unix_seconds(query.until)
         since = until - DAYS_BACK * DAY if query.since is None else unix_seconds(query.since)
@@ -294,8 +266,8 @@ class ReportingRequests:
         }
 
     def _wanted(
-        self, runs: list[PastRun], user: str | None, account: str | None
-    ) -> list[PastRun] | None:
+        self, runs: list[Completion], user: str | None, account: str | None
+    ) -> list[Completion] | None:
         """The runs that are asked about; None for all."""
         if user is None and account is None:
             return None
@@ -304,36 +276,11 @@ class ReportingRequests:
         return [
             run
             for run in runs
-            if (users is None or run.user in users)
-            and (accounts is None or run.project in accounts)
+            if (users is None or run.submission.user in users)
+            and (accounts is None or run.submission.project in accounts)
         ]
 
 
-def sums_of_all(reports: Iterable[ApplicationReport], caller: Caller) -> RequestSumsAnswer | None:
+def sums_of_all(reports: Collection[RequestSumsAnswer], caller: Caller) -> RequestSumsAnswer | None:
     """Return the sums over all users; None to a caller who may see the runs of one user only."""
-    return None if caller.only else RequestSumsAnswer(**sums_fields(total(reports)))
-
-
-def sums_fields(sums: Sums) -> dict[str, Any]:
-    """Sums as answers have them."""
-    return {
-        "runs": sums.runs,
-        "requested_hours": sums.requested,
-        "used_hours": sums.used,
-        "wait_hours": sums.waited,
-        "excess_wait_hours": sums.excess,
-    }
-
-
-def application_answer(report: ApplicationReport) -> ApplicationReportAnswer:
-    """The answer's word for a report."""
-    return ApplicationReportAnswer(
-        **sums_fields(report.sums),
-        user=report.user,
-        application=report.application,
-        usual_request=report.usual_request,
-        usual_runtime=report.usual_runtime,
-        cut_off=report.cut_off,
-        suggested_request=report.suggested,
-        gain_hours=report.gain,
-    )
+    return None if caller.only else total(reports)

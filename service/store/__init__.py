@@ -12,8 +12,8 @@ from service.store.database import (
     StoreUnavailableError,
     without_passwords,
 )
-from service.store.forgetting import Erased, Erasure
-from service.store.past_runs import PastRun, PastRuns
+from service.store.forgetting import Erased, Erasure, Erasures
+from service.store.past_runs import ClusterHistory, PastRuns
 from service.store.queue_records import Queues, WaitScore
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import Calibration, MethodScore, RecentScore, Side
@@ -21,7 +21,6 @@ from service.store.signs import ClusterSigns, Shift
 from service.store.store import Store, open_store
 from service.store.tokens import Token, parse_token
 from service.store.tuning_records import Adoption, InForce, Tuning, Tunings, TuningState
-from service.store.warm_start import ClusterHistory
 
 __all__ = [
     "Adoption",
@@ -30,13 +29,13 @@ __all__ = [
     "ClusterSigns",
     "Erased",
     "Erasure",
+    "Erasures",
     "ForeignDatabaseError",
     "InForce",
     "Ingested",
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
-    "PastRun",
     "PastRuns",
     "Queues",
     "RecentScore",

@@ -1,10 +1,11 @@
 """Deleting what the history holds of a person, of a cluster, or of long ago."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, true, update
+from sqlalchemy import ColumnElement, Table, delete, func, insert, select, true, update
 
+from service.store.database import Database
 from service.store.scores import DAY_SECONDS
 from service.store.tables import (
     completions,
@@ -44,37 +45,60 @@ class Erased(Struct, frozen=True, kw_only=True):
     predictions: int
 
 
-def count(connection: Connection, erasure: Erasure) -> Erased:
-    """Count the rows that ``erase`` would delete."""
-    counted = {
-        table.name: connection.execute(
-            select(func.count()).select_from(table).where(condition)
-        ).scalar_one()
-        for table, condition in _doomed(erasure)
-    }
-    return Erased(runs=counted[completions.name], predictions=counted[predictions.name])
+class Erasures:
+    """Deletes parts of the history. The methods block, as those of the store do."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def count(self, erasure: Erasure) -> Erased:
+        """Count the rows that ``erase`` would delete."""
+        with self._database.reading() as connection:
+            return _erased(
+                {
+                    table.name: connection.execute(
+                        select(func.count()).select_from(table).where(condition)
+                    ).scalar_one()
+                    for table, condition in _doomed(erasure)
+                }
+            )
+
+    def erase(self, erasure: Erasure, now: float) -> Erased:
+        """Delete a part of the history; running workers learn the rest of it anew.
+
+        A note says that something was deleted, though not what: workers follow the notes.
+        Predictions that were answered before and are still to be recorded are deleted too.
+        """
+        with self._database.writing() as connection:
+            self._database.hold_back_predictions(connection)
+            deleted = {
+                table.name: connection.execute(delete(table).where(condition)).rowcount
+                for table, condition in _doomed(erasure)
+            }
+            if erasure.users:
+                # Were the row deleted, the service could take it that no token was ever issued.
+                theirs = update(tokens).where(tokens.c.user_name.in_(erasure.users))
+                connection.execute(theirs.values(name=ERASED, user_name=ERASED, revoked_at=now))
+            connection.execute(insert(erasures).values(erased_at=now))
+        return _erased(deleted)
+
+    def scrub(self, names: Collection[str]) -> str | None:
+        """Overwrite deleted rows, so that no file of the database holds ``names`` any more.
+
+        Returns:
+            A sentence about what is left to be known or done; None if nothing is.
+        """
+        return self._database.scrub(names)
+
+    def last(self) -> int:
+        """Return the number of the last erasure, which grows; 0 if there never was one."""
+        last = select(func.coalesce(func.max(erasures.c.erasure), 0))
+        with self._database.reading() as connection:
+            return int(connection.execute(last).scalar_one())
 
 
-def erase(connection: Connection, erasure: Erasure, now: float) -> Erased:
-    """Delete it, and note that something was deleted, though not what: workers follow the notes."""
-    deleted = {
-        table.name: connection.execute(delete(table).where(condition)).rowcount
-        for table, condition in _doomed(erasure)
-    }
-    if erasure.users:
-        # Were the row deleted, the service could take it that no token was ever issued.
-        theirs = update(tokens).where(tokens.c.user_name.in_(erasure.users))
-        connection.execute(theirs.values(name=ERASED, user_name=ERASED, revoked_at=now))
-    connection.execute(insert(erasures).values(erased_at=now))
-    return Erased(runs=deleted[completions.name], predictions=deleted[predictions.name])
-
-
-def read_last_erasure(connection: Connection) -> int:
-    """The number of the last erasure; 0 if there never was one."""
-    last: int = connection.execute(
-        select(func.coalesce(func.max(erasures.c.erasure), 0))
-    ).scalar_one()
-    return last
+def _erased(rows: Mapping[str, int]) -> Erased:
+    return Erased(runs=rows[completions.name], predictions=rows[predictions.name])
 
 
 def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:

@@ -1,85 +1,228 @@
-"""Runs of a period, as reports and exports read them."""
+"""Runs as they are read from the log: for a start, for reports and exports, and counted."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import accumulate
+from math import inf
+from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import select
+from sqlalchemy import Connection, CursorResult, func, select, text
 
+from predictors.base import Memory
 from predictors.jobs import Completion
-from service.store.database import Database
+from service.store.database import Database, LogReader
 from service.store.rows import COMPLETION, completion_of
 from service.store.tables import completions
 
-AT_ONCE = 2000
-"""Rows that are fetched at a time."""
+_RUNS = select(*(completions.c[name] for name in COMPLETION))
+_ROWS_AT_ONCE = 1000
+
+# Jumps from one value to the next larger through an index, instead of reading every row.
+_CLUSTERS = """
+    WITH RECURSIVE found (name) AS (
+        SELECT min(cluster) FROM completions
+        UNION ALL
+        SELECT (SELECT min(cluster) FROM completions WHERE cluster > found.name)
+        FROM found WHERE found.name IS NOT NULL
+    )
+    SELECT name FROM found WHERE name IS NOT NULL"""
+
+# Users by the same jumps, and of each the runs that ended no earlier than the last one needed.
+# Others of the same second come along: more of the log than is needed never does harm.
+_PART_OF_LOG = """
+    WITH RECURSIVE users (name) AS (
+        SELECT min(user_name) FROM completions WHERE cluster = :cluster
+        UNION ALL
+        SELECT (SELECT min(user_name) FROM completions
+                WHERE cluster = :cluster AND user_name > users.name)
+        FROM users WHERE users.name IS NOT NULL
+    ), wanted (seq) AS (
+        SELECT own.seq FROM users CROSS JOIN completions AS own
+        WHERE own.cluster = :cluster AND own.user_name = users.name
+            AND own.end_time >= coalesce(
+                (SELECT end_time FROM completions
+                 WHERE cluster = :cluster AND user_name = users.name AND {settled}
+                 ORDER BY end_time DESC LIMIT 1 OFFSET :newer_of_user), :ever)
+        UNION
+        SELECT seq FROM completions
+        WHERE cluster = :cluster AND end_time >= :since AND end_time < :until
+    )
+    SELECT {columns} FROM completions
+    WHERE seq IN (SELECT seq FROM wanted) AND end_time < :until AND {settled}
+    ORDER BY {log_order}"""
+_WHOLE_LOG = """
+    SELECT {columns} FROM completions
+    WHERE cluster = :cluster AND end_time < :until AND {settled} ORDER BY {log_order}"""
+_NEWEST_END = "SELECT max(end_time) FROM completions WHERE cluster = :cluster"
+_END_OF_NEWEST = """
+    SELECT end_time FROM completions WHERE cluster = :cluster AND {settled}
+    ORDER BY end_time DESC LIMIT 1 OFFSET :newer"""
 
 
-class PastRun(Struct, frozen=True, kw_only=True, gc=False):
-    """What a report needs to know of a run; times in seconds."""
+class ClusterHistory(Struct, frozen=True, kw_only=True):
+    """The length of a cluster's history.
 
-    user: str | None
-    queue: str | None
-    project: str | None
-    application: str | None
-    processors: int
-    requested_walltime: float
-    runtime: float
-    wait: float
-    status: str
+    Attributes:
+        runs: number of stored runs.
+        last_end: end of the last of them, in Unix seconds.
+    """
+
+    cluster: str
+    runs: int
+    last_end: float
 
 
 class PastRuns:
-    """The runs of a period. The methods block, as those of the store do."""
+    """The runs of all clusters. The methods block, as those of the store do."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def latest(self, cluster: str, since: float, until: float, most: int) -> list[PastRun]:
-        """The runs of a cluster that ended within the period, the newest ``most`` of them."""
-        c = completions.c
-        wanted = (
-            select(
-                c.user_name,
-                c.queue,
-                c.project,
-                c.application,
-                c.requested_processors,
-                c.requested_walltime,
-                c.runtime,
-                c.start_time,
-                c.submit_time,
-                c.status,
-            )
-            .where(c.cluster == cluster, c.end_time >= since, c.end_time < until)
-            .order_by(c.end_time.desc())
-            .limit(most)
-        )
+    def count(self) -> int:
+        """Return the number of stored runs."""
         with self._database.reading() as connection:
-            found = connection.execution_options(yield_per=AT_ONCE).execute(wanted)
+            return connection.execute(select(func.count()).select_from(completions)).scalar_one()
+
+    def clusters(self) -> list[str]:
+        """Return the clusters that have a history, by name."""
+        with self._database.reading() as connection:
+            return list(connection.execute(text(_CLUSTERS)).scalars())
+
+    def active_clusters(self) -> list[str]:
+        """Return the clusters that have a history, those with the latest runs first."""
+        with self._database.reading() as connection:
+            newest = {
+                name: connection.execute(text(_NEWEST_END), {"cluster": name}).scalar_one()
+                for name in connection.execute(text(_CLUSTERS)).scalars().all()
+            }
+        return sorted(newest, key=lambda name: (-newest[name], name))
+
+    def sizes(self) -> list[ClusterHistory]:
+        """Return the length of each cluster's history, by name."""
+        cluster, ends = completions.c.cluster, completions.c.end_time
+        counted = select(cluster, func.count(), func.max(ends)).group_by(cluster).order_by(cluster)
+        with self._database.reading() as connection:
             return [
-                PastRun(
-                    user=row[0],
-                    queue=row[1],
-                    project=row[2],
-                    application=row[3],
-                    processors=row[4] or 1,
-                    requested_walltime=row[5],
-                    runtime=row[6],
-                    wait=max(0.0, row[7] - row[8]),
-                    status=row[9],
-                )
-                for row in found
+                ClusterHistory(cluster=name, runs=runs, last_end=end)
+                for name, runs, end in connection.execute(counted)
             ]
 
+    def latest(self, cluster: str, since: float, until: float, most: int) -> list[Completion]:
+        """Return the runs of a cluster that ended within a period, the newest ``most`` of them.
+
+        Args:
+            cluster: its name.
+            since: Unix seconds, the first that belongs to the period.
+            until: Unix seconds, the first after the period.
+            most: number of runs.
+        """
+        end = completions.c.end_time
+        wanted = _RUNS.where(completions.c.cluster == cluster, end >= since, end < until)
+        with self._database.reading() as connection:
+            options = connection.execution_options(yield_per=_ROWS_AT_ONCE)
+            rows = options.execute(wanted.order_by(end.desc()).limit(most))
+            return [completion_of(tuple(row)) for row in rows]
+
     def exported(self, cluster: str | None, since: float, until: float) -> Generator[Completion]:
-        """All runs that ended within the period, in the order of their submission."""
+        """Yield all runs that ended within a period, in the order of their submission."""
         c = completions.c
-        wanted = select(*(c[name] for name in COMPLETION)).where(
-            c.end_time >= since, c.end_time < until
-        )
+        wanted = _RUNS.where(c.end_time >= since, c.end_time < until)
         if cluster is not None:
             wanted = wanted.where(c.cluster == cluster)
         wanted = wanted.order_by(c.submit_time, c.seq)
         with self._database.reading() as connection:
-            for row in connection.execution_options(yield_per=AT_ONCE).execute(wanted):
+            options = connection.execution_options(yield_per=_ROWS_AT_ONCE)
+            for row in options.execute(wanted):
                 yield completion_of(tuple(row))
+
+    def warm_start(
+        self, memories: Sequence[Memory], now: float, clusters: Sequence[str] | None = None
+    ) -> tuple[LogReader, list[Iterator[Completion]]]:
+        """Read the parts of the log that ``memories`` ask for, by cluster and in log order.
+
+        The latest runs of a cluster that an earlier part has are left out of later parts, so that
+        nothing of a long history is read twice.
+
+        Args:
+            memories: of the methods that learn.
+            now: Unix seconds; later end times do not move the window.
+            clusters: clusters to read; by default all that have a history.
+
+        Returns:
+            A reader of runs that are stored after this moment, and the parts of the log before it.
+        """
+        horizon = self._database.horizon()
+        wanted = self.clusters() if clusters is None else clusters
+        latest = accumulate((memory.latest_jobs for memory in memories), max, initial=0)
+        parts = [
+            self._remembered((horizon, now), memory, wanted, but_latest=had_before)
+            for memory, had_before in zip(memories, latest, strict=False)
+        ]
+        return self._database.follow(horizon), parts
+
+    def _remembered(
+        self,
+        before: tuple[Any, float],
+        memory: Memory,
+        clusters: Sequence[str],
+        *,
+        but_latest: int,
+    ) -> Iterator[Completion]:
+        """Yield the runs that ``memory`` asks for, by cluster and in log order.
+
+        Args:
+            before: the horizon up to which the log is read, and now, in Unix seconds.
+            memory: of the methods that learn.
+            clusters: clusters to read.
+            but_latest: number of a cluster's latest runs that are skipped, together with runs
+                that ended in the same second as the first of them; 0 skips none.
+        """
+        horizon, now = before
+        words = {
+            "settled": self._database.settled,
+            "log_order": self._database.log_order,
+            "columns": ", ".join(COMPLETION),
+        }
+        with self._database.reading() as connection:
+            self._database.prefer_indexes(connection)
+            for cluster in clusters:
+                log = _Log(connection, words, {"cluster": cluster, "horizon": horizon})
+                found = _remembered(log, memory, now, but_latest)
+                for rows in found.partitions(_ROWS_AT_ONCE):
+                    yield from map(completion_of, rows)
+
+
+class _Log(Struct, frozen=True):
+    """The log of one cluster before a horizon."""
+
+    connection: Connection
+    words: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    def run(self, template: str, **parameters: Any) -> CursorResult[Any]:
+        """Run the query; rows come as they are asked for."""
+        query = text(template.format(**self.words))
+        options = {"yield_per": _ROWS_AT_ONCE}
+        return self.connection.execute(
+            query, {**self.parameters, **parameters}, execution_options=options
+        )
+
+    def end_of_newest(self, newer: int) -> float | None:
+        """When the run ended that ``newer`` others ended after; None if there is none."""
+        return self.run(_END_OF_NEWEST, newer=newer).scalar()
+
+
+def _remembered(log: _Log, memory: Memory, now: float, but_latest: int) -> CursorResult[Any]:
+    newest = log.end_of_newest(0)
+    until = inf
+    if but_latest:
+        first = log.end_of_newest(but_latest - 1)
+        until = -inf if first is None else first
+    if newest is None or memory.window_seconds == inf:
+        return log.run(_WHOLE_LOG, until=until)
+    since = min(now, newest) - memory.window_seconds
+    if memory.latest_jobs:
+        last = log.end_of_newest(memory.latest_jobs - 1)
+        since = -inf if last is None else min(since, last)
+    newer = max(memory.jobs_per_user, 1) - 1
+    return log.run(_PART_OF_LOG, newer_of_user=newer, ever=-inf, since=since, until=until)

@@ -1,34 +1,26 @@
 """The history store: everything that outlives the process, behind domain types."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import delete, func, make_url, select
+from sqlalchemy import delete, make_url
 
-from predictors.base import Memory
 from predictors.jobs import Completion
-from service.store import (
-    forgetting,
-    schema,
-    signs,
-    warm_start,
-    writing,
-)
+from service.store import schema, signs, writing
 from service.store.database import Database, LogReader, StoreUnavailableError
-from service.store.forgetting import Erased, Erasure
+from service.store.forgetting import Erasures
 from service.store.past_runs import PastRuns
 from service.store.queue_records import Queues
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import Scores
 from service.store.signs import ClusterSigns
 from service.store.sqlite import SqliteDatabase
-from service.store.tables import OPEN, completions, predictions
+from service.store.tables import OPEN, predictions
 from service.store.tokens import Sessions, Tokens
 from service.store.tuning_records import Tunings
-from service.store.warm_start import ClusterHistory
 
 
 class Store:
@@ -41,7 +33,8 @@ class Store:
     Attributes:
         tunings: rounds of tuning and the parameters they put in force.
         queues: the live queues of clusters, and how far off their forecasts were.
-        past_runs: of a period, for reports and exports.
+        past_runs: the runs of all clusters.
+        erasures: delete parts of the history.
         scores: of the methods.
         tokens: that callers present.
         sessions: of browsers that a token let in.
@@ -52,6 +45,7 @@ class Store:
         self.tunings = Tunings(database)
         self.queues = Queues(database)
         self.past_runs = PastRuns(database)
+        self.erasures = Erasures(database)
         self.scores = Scores(database)
         self.tokens = Tokens(database)
         self.sessions = Sessions(database)
@@ -118,53 +112,6 @@ class Store:
         """Follow the log from its beginning."""
         return self._database.follow()
 
-    def warm_start(
-        self, memories: Sequence[Memory], now: float, clusters: Sequence[str] | None = None
-    ) -> tuple[LogReader, list[Iterator[Completion]]]:
-        """The parts of the log that ``memories`` ask for, each cluster by cluster in log order.
-
-        What an earlier part has of a cluster's latest runs is left out of later parts: nothing of
-        a long history is read twice.
-
-        Args:
-            memories: what those who learn remember.
-            now: Unix seconds; later end times do not move the window.
-            clusters: whose parts are wanted; by default all that have a history.
-
-        Returns:
-            A reader of what is stored after this moment, and the parts of what was before.
-        """
-        horizon = self._database.horizon()
-        wanted = self.clusters() if clusters is None else clusters
-        latest = accumulate((memory.latest_jobs for memory in memories), max, initial=0)
-        parts = [
-            warm_start.read_memory(
-                self._database, (horizon, now), memory, wanted, but_latest=had_before
-            )
-            for memory, had_before in zip(memories, latest, strict=False)
-        ]
-        return self._database.follow(horizon), parts
-
-    def history_length(self) -> int:
-        """The number of stored completions."""
-        with self._database.reading() as connection:
-            return connection.execute(select(func.count()).select_from(completions)).scalar_one()
-
-    def clusters(self) -> list[str]:
-        """The clusters that have a history, by name."""
-        with self._database.reading() as connection:
-            return warm_start.read_clusters(connection)
-
-    def sizes(self) -> list[ClusterHistory]:
-        """How long the history of each cluster is, by name."""
-        with self._database.reading() as connection:
-            return warm_start.read_sizes(connection)
-
-    def active_clusters(self) -> list[str]:
-        """The clusters that have a history, those first whose runs ended last."""
-        with self._database.reading() as connection:
-            return warm_start.read_active_clusters(connection)
-
     def drop_stale_predictions(self, before: float) -> int:
         """Forget predictions recorded earlier whose job never ended; returns how many."""
         stale = delete(predictions).where(OPEN, predictions.c.recorded_at < before)
@@ -198,32 +145,6 @@ class Store:
             StoreDamagedError: something is wrong with them.
         """
         self._database.check_whole()
-
-    def erasable(self, erasure: Erasure) -> Erased:
-        """Count the rows that ``erase`` would delete."""
-        with self._database.reading() as connection:
-            return forgetting.count(connection, erasure)
-
-    def erase(self, erasure: Erasure, now: float) -> Erased:
-        """Delete a part of the history; running workers learn the rest of it anew.
-
-        Predictions that were answered before and are still to be recorded are deleted too.
-        """
-        with self._database.writing() as connection:
-            self._database.hold_back_predictions(connection)
-            return forgetting.erase(connection, erasure, now)
-
-    def scrub(self, names: Collection[str]) -> str | None:
-        """Overwrite what was deleted, so that no file of the database holds ``names`` any more.
-
-        Returns what is left to be known or done, in a sentence; None if nothing is.
-        """
-        return self._database.scrub(names)
-
-    def last_erasure(self) -> int:
-        """A number that grows with every erasure."""
-        with self._database.reading() as connection:
-            return forgetting.read_last_erasure(connection)
 
 
 def open_store(url: str, *, sqlite_synchronous: Literal["full", "normal"] = "full") -> Store:

@@ -106,7 +106,7 @@ class ServiceNow(Struct, frozen=True, kw_only=True):
 
 def view(sources: Sources, _frame: Frame, _query: PageQuery, service: ServiceNow) -> dict[str, Any]:
     """Return what the service knows at this moment, of all clusters."""
-    histories = sources.recent.get("sizes", FRESH_SECONDS, sources.store.sizes)
+    histories = sources.recent.get("sizes", FRESH_SECONDS, sources.store.past_runs.sizes)
     queues = {queue.cluster: queue for queue in service.queues}
     facts, rows = [], []
     for history in histories:

@@ -170,8 +170,8 @@ class Worker:
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
         self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
-        self._history_length = await asyncio.to_thread(self.store.history_length)
-        held = await asyncio.to_thread(self.store.active_clusters)
+        self._history_length = await asyncio.to_thread(self.store.past_runs.count)
+        held = await asyncio.to_thread(self.store.past_runs.active_clusters)
         self.cluster_bound.expect(held[: self.settings.max_clusters])
         self.writer.start()
         self._tasks = [
@@ -303,16 +303,18 @@ class Worker:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
         live = LiveState(self.settings, self.metrics)
         live.rehearse()
-        self._known_erasure = self.store.last_erasure()
+        self._known_erasure = self.store.erasures.last()
         served = self._served_clusters()
-        reader, (recent, older) = self.store.warm_start(live.memories, self.clock(), served)
+        reader, (recent, older) = self.store.past_runs.warm_start(
+            live.memories, self.clock(), served
+        )
         live.remember(recent, older, in_force.from_store(self.store, self.settings))
         live.settle()
         return live, reader
 
     def _served_clusters(self) -> list[str]:
         """The clusters to serve: at most the allowed number, those with the latest runs first."""
-        held, most = self.store.active_clusters(), self.settings.max_clusters
+        held, most = self.store.past_runs.active_clusters(), self.settings.max_clusters
         self._held_clusters = len(held)
         if surplus := surplus_sentence(len(held), most):
             log.warning(surplus, held=len(held), served=most, left_out=held[most:][:LISTED])
@@ -325,7 +327,7 @@ class Worker:
             if not self.follower.started:
                 continue
             with suppress(StoreError):
-                if await asyncio.to_thread(self.store.last_erasure) != self._known_erasure:
+                if await asyncio.to_thread(self.store.erasures.last) != self._known_erasure:
                     await self._learn_anew()
 
     async def _learn_anew(self) -> None:

@@ -146,7 +146,7 @@ def test_an_upgrade_of_what_is_up_to_date_changes_nothing(store):
     store.upgrade()
     store.write([reported(a_run("1"))])
     store.upgrade()
-    assert store.history_length() == 1
+    assert store.past_runs.count() == 1
 
 
 def test_the_migrations_can_be_taken_back_with_rows_and_applied_again(store, engine):

@@ -54,7 +54,7 @@ def history(store):
 
 
 def users(store):
-    reader, [runs] = store.warm_start([Memory(window_seconds=math.inf)], 2e9)
+    reader, [runs] = store.past_runs.warm_start([Memory(window_seconds=math.inf)], 2e9)
     found = sorted((run.submission.user, run.end_time) for run in runs)
     reader.close()
     return found
@@ -76,7 +76,7 @@ def test_a_dry_run_says_what_would_go_and_deletes_nothing(walltimed, history, st
 def test_a_cluster_is_forgotten_with_its_scores(walltimed, history, store_url):
     code, said = walltimed("forget", "--cluster", "default", "-d", store_url, "--yes")
     assert (code, said["deleted"]) == (0, 4)
-    assert history.clusters() == []
+    assert history.past_runs.clusters() == []
     assert history.scores.of_methods("default") == []
 
 

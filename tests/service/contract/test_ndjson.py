@@ -13,7 +13,7 @@ def lines(*runs):
 
 
 def stored(service):
-    return service.worker.store.history_length()
+    return service.worker.store.past_runs.count()
 
 
 def stream(service, content, **params):

@@ -11,7 +11,7 @@ def refused(answer, field):
 
 
 def stored(service):
-    return service.worker.store.history_length()
+    return service.worker.store.past_runs.count()
 
 
 def test_one_completion_counts_once_however_often_it_is_sent(service):

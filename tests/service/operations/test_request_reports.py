@@ -1,6 +1,8 @@
 """How requests compared with runtimes, by hand."""
 
 import pytest
+from msgspec.structs import replace
+from runs import a_run
 
 from predictors.jobs import Status
 from service.operations.request_reports import (
@@ -11,17 +13,17 @@ from service.operations.request_reports import (
     total,
 )
 from service.queues.request import rounded_up, suggested_request
-from service.store import PastRun
 
 HOUR = 3600.0
 
 
-def run(runtime, *, request=10 * HOUR, wait=HOUR, processors=2, status="completed", **fields):
-    return PastRun(
-        **{"user": "ada", "queue": "short", "project": "p", "application": "solve"} | fields,
-        processors=processors, requested_walltime=request, runtime=runtime, wait=wait,
-        status=status,
+def run(runtime, *, request=10 * HOUR, wait=HOUR, processors=2, status=Status.COMPLETED, **fields):
+    fields = {"queue": "short", "project": "p", "application": "solve"} | fields
+    made = a_run(
+        "1", start=wait, runtime=runtime, submit_time=0.0, requested_walltime=request,
+        requested_processors=processors, **fields,
     )  # fmt: skip
+    return replace(made, status=status)
 
 
 def reports(runs, share=0.9):
@@ -30,16 +32,16 @@ def reports(runs, share=0.9):
 
 def test_hours_are_processor_hours_and_waits_are_counted_run_by_run():
     (report,) = reports([run(HOUR), run(2 * HOUR)])
-    sums = report.sums
-    assert (sums.runs, sums.requested, sums.used, sums.waited) == (2, 40.0, 6.0, 2.0)
+    hours = (report.requested_hours, report.used_hours, report.wait_hours)
+    assert (report.runs, hours) == (2, (40.0, 6.0, 2.0))
 
 
 def test_the_suggestion_holds_the_wanted_share_of_the_runs():
     runs = [run(n * 600.0) for n in range(1, 11)]
     assert enough_for(runs, 0.9) == 5400.0, "the ninth run took 1 h 30 min"
     (report,) = reports(runs)
-    assert report.suggested == 5400.0
-    assert report.gain == 10 * 2 * (10 - 1.5)
+    assert report.suggested_request == 5400.0
+    assert report.gain_hours == 10 * 2 * (10 - 1.5)
 
 
 def test_runs_that_were_cut_off_are_held_by_no_known_request():
@@ -51,23 +53,23 @@ def test_runs_that_were_cut_off_are_held_by_no_known_request():
 def test_few_runs_suggest_nothing_and_no_suggestion_is_longer_than_the_request():
     assert enough_for([run(600.0)] * 4, 0.9) is None
     (report,) = reports([run(HOUR - 100, request=HOUR)] * 10)
-    assert report.suggested is None
-    assert report.gain == 0.0
+    assert report.suggested_request is None
+    assert report.gain_hours == 0.0
 
 
 def test_what_waiting_cost_is_the_difference_to_jobs_that_asked_for_enough():
     thrifty = [run(300.0, request=420.0, wait=60.0, user="bob") for _ in range(20)]
     wasteful = [run(300.0, request=8 * HOUR, wait=HOUR) for _ in range(10)]
-    found = {each.user: each.sums for each in reports([*thrifty, *wasteful])}
-    assert found["ada"].excess == pytest.approx(10 * (3600 - 60) / 3600)
-    assert found["bob"].excess == 0.0
-    together = total(reports([*thrifty, *wasteful])).excess
-    assert together == pytest.approx(found["ada"].excess)
+    found = {each.user: each for each in reports([*thrifty, *wasteful])}
+    assert found["ada"].excess_wait_hours == pytest.approx(10 * (3600 - 60) / 3600)
+    assert found["bob"].excess_wait_hours == 0.0
+    together = total(reports([*thrifty, *wasteful])).excess_wait_hours
+    assert together == pytest.approx(found["ada"].excess_wait_hours)
 
 
 def test_what_waiting_cost_is_not_told_without_jobs_to_compare_with():
     (report,) = reports([run(300.0, request=8 * HOUR)] * 10)
-    assert report.sums.excess is None
+    assert report.excess_wait_hours is None
 
 
 def test_requests_are_rounded_up_to_what_people_write():

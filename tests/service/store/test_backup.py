@@ -51,7 +51,7 @@ def test_a_backup_holds_what_was_acknowledged_and_only_its_owner_reads_it(histor
     history.back_up(tmp_path / "copy")
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
     copy = open_store(f"sqlite:///{tmp_path / 'copy'}")
-    assert copy.history_length() == 100
+    assert copy.past_runs.count() == 100
     copy.close()
     assert not [*tmp_path.glob(".copy*")]
 
@@ -82,7 +82,7 @@ def test_a_backup_is_made_while_completions_come(history, tmp_path):
     for number in range(5):
         copy = open_store(f"sqlite:///{tmp_path / f'copy{number}'}")
         copy.check_whole()
-        assert copy.history_length() % 50 == 0
+        assert copy.past_runs.count() % 50 == 0
         copy.close()
 
 
@@ -147,9 +147,9 @@ def test_what_was_there_before_is_kept(history, tmp_path):
     history.back_up(tmp_path / "copy")
     history.write([reported(a_run("1"))])
     aside = restored(tmp_path / "copy", history, tmp_path)
-    assert history.history_length() == 0
+    assert history.past_runs.count() == 0
     before = open_store(f"sqlite:///{aside}")
-    assert before.history_length() == 1
+    assert before.past_runs.count() == 1
     before.close()
 
 
@@ -183,7 +183,7 @@ def test_a_damaged_history_is_replaced_by_its_backup(history, file, tmp_path):
         history.check_whole()
     restored(tmp_path / "copy", history, tmp_path)
     history.check_whole()
-    assert history.history_length() == 2000
+    assert history.past_runs.count() == 2000
 
 
 def test_a_damaged_backup_replaces_nothing(history, tmp_path):

@@ -49,7 +49,7 @@ def test_a_full_sqlite_database_says_so_and_keeps_what_was_acknowledged(sqlite_s
     sqlite_store.write([reported(a_run("kept"))])
     with pytest.raises(StoreFullError):
         sqlite_store.write([many()])
-    assert sqlite_store.history_length() == 1
+    assert sqlite_store.past_runs.count() == 1
     assert sqlite_store.write([reported(a_run("small"))])[0].accepted == 1
 
 
@@ -66,7 +66,7 @@ def test_a_full_postgresql_database_says_so(empty_postgres_url):
         )
     with pytest.raises(StoreFullError, match=r"could not extend file\.$"):
         store.write([reported(a_run("1"))], [predicted("p", a_run("1"))])
-    assert store.history_length() == 0
+    assert store.past_runs.count() == 0
     store.close()
 
 
@@ -78,7 +78,7 @@ def test_a_sqlite_file_that_is_gone_is_missed_and_found_again(sqlite_store, sqli
     with pytest.raises(StoreUnavailableError, match="There is no"):
         sqlite_store.write([reported(a_run("2"))])
     with pytest.raises(StoreUnavailableError):
-        sqlite_store.history_length()
+        sqlite_store.past_runs.count()
     eventually(lambda: not reader.has_news() and reader.error)
     assert isinstance(reader.error, StoreUnavailableError)
     assert reader.read(10) == []
@@ -96,7 +96,7 @@ def test_nothing_is_written_to_a_sqlite_file_that_was_replaced(sqlite_store, sql
     fresh = open_store(f"sqlite:///{sqlite_file}")
     fresh.upgrade()
     assert sqlite_store.write([reported(a_run("2"))])[0].accepted == 1
-    assert fresh.history_length() == 1
+    assert fresh.past_runs.count() == 1
     fresh.close()
 
 
@@ -167,7 +167,7 @@ def test_a_postgresql_server_that_is_gone_is_missed_and_found_again(postgres, po
         with pytest.raises(StoreUnavailableError):
             store.write([reported(a_run("2"))])
         with pytest.raises(StoreUnavailableError):
-            store.warm_start([], 0.0)
+            store.past_runs.warm_start([], 0.0)
         reader.refresh()
         assert isinstance(reader.error, StoreUnavailableError)
         assert not reader.has_news()
@@ -204,7 +204,7 @@ def test_a_reader_follows_again_by_itself_after_the_server_was_gone(postgres, po
 def test_a_value_that_no_database_holds_refuses_all_of_its_transaction(store, known):
     with pytest.raises(RefusedRecordError):
         store.write([reported(a_run("good")), reported(a_run("bad", **known))])
-    assert store.history_length() == 0
+    assert store.past_runs.count() == 0
 
 
 def test_a_text_that_postgresql_cannot_hold_is_refused(postgres_url):
@@ -238,7 +238,7 @@ def test_a_connection_in_use_is_closed_once_it_is_given_back_to_a_closed_store(s
         store.close()
         assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
     assert is_closed(driver)
-    assert store.history_length() == 0, "it may be used again"
+    assert store.past_runs.count() == 0, "it may be used again"
     store.close()
 
 

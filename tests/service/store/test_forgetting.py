@@ -71,7 +71,7 @@ def test_no_file_of_the_store_holds_the_name(serve, sqlite_url, walltimed):
 
 def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
     """The answer came before the erasure, its record after."""
-    store.erase(Erasure(users=frozenset({NAME})), now=1000.0)
+    store.erasures.erase(Erasure(users=frozenset({NAME})), now=1000.0)
     store.write(
         [],
         [
@@ -80,7 +80,7 @@ def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
             predicted("after", a_run("3", user="bob"), recorded_at=1001.1),
         ],
     )
-    assert store.erasable(Erasure(users=frozenset({NAME, "bob"}))).predictions == 1
+    assert store.erasures.count(Erasure(users=frozenset({NAME, "bob"}))).predictions == 1
 
 
 @pytest.mark.usefixtures("quick")
@@ -88,18 +88,20 @@ def test_after_a_clock_was_set_back_predictions_are_recorded_as_ever(serve, sqli
     """Were they not until the clock is past the erasure, that could be years."""
     service = serve(sqlite_url)
     store = open_store(sqlite_url)
-    store.erase(Erasure(users=frozenset({NAME})), now=time.time() + 1e8)
-    known = service.worker.store.last_erasure()
+    store.erasures.erase(Erasure(users=frozenset({NAME})), now=time.time() + 1e8)
+    known = service.worker.store.erasures.last()
     service.wait_until(lambda: service.worker.recorder.erasure == known)
     service.predict(user="ada")
-    service.wait_until(lambda: store.erasable(Erasure(users=frozenset({"ada"}))).predictions == 1)
+    service.wait_until(
+        lambda: store.erasures.count(Erasure(users=frozenset({"ada"}))).predictions == 1
+    )
     store.close()
 
 
 def test_what_was_recorded_in_the_knowledge_of_an_erasure_came_after_it(store):
     for now in (1000.0, 500.0):
-        store.erase(Erasure(users=frozenset({NAME})), now=now)
-    last = store.last_erasure()
+        store.erasures.erase(Erasure(users=frozenset({NAME})), now=now)
+    last = store.erasures.last()
     store.write(
         [],
         [
@@ -109,24 +111,24 @@ def test_what_was_recorded_in_the_knowledge_of_an_erasure_came_after_it(store):
             predicted("knows none", a_run("4"), recorded_at=502.0),
         ],
     )
-    assert store.erasable(Erasure(users=frozenset({"ada"}))).predictions == 2
+    assert store.erasures.count(Erasure(users=frozenset({"ada"}))).predictions == 2
 
 
 def test_the_tokens_of_who_is_forgotten_are_worthless_and_nameless(store):
     own, _ = store.tokens.issue(NAME, ["self"], now=1.0, user=NAME)
     other, _ = store.tokens.issue("bob", ["self"], now=2.0, user="bob")
-    assert store.last_erasure() == 0
-    store.erase(Erasure(users=frozenset({NAME})), now=3.0)
+    assert store.erasures.last() == 0
+    store.erasures.erase(Erasure(users=frozenset({NAME})), now=3.0)
     forgotten, kept = store.tokens.read_all()
     assert (forgotten.token_id, forgotten.revoked_at) == (own.token_id, 3.0)
     assert NAME not in {forgotten.name, forgotten.user}
     assert kept == other
-    assert store.last_erasure() > 0
+    assert store.erasures.last() > 0
 
 
 def test_what_is_to_be_erased_has_to_be_said(store):
     with pytest.raises(ValueError, match="Nothing"):
-        store.erase(Erasure(), now=1.0)
+        store.erasures.erase(Erasure(), now=1.0)
 
 
 def test_what_is_just_as_old_as_the_limit_stays(store):
@@ -135,7 +137,7 @@ def test_what_is_just_as_old_as_the_limit_stays(store):
         [reported(*runs)],
         [predicted(str(run.end_time), run, recorded_at=run.end_time) for run in runs],
     )
-    erased = store.erase(Erasure(before=10_000.0), now=20_000.0)
+    erased = store.erasures.erase(Erasure(before=10_000.0), now=20_000.0)
     assert (erased.runs, erased.predictions) == (1, 1)
     assert [run.end_time for run in read_all(store.reader())] == [10_000.0]
 
@@ -152,8 +154,8 @@ def test_what_an_older_release_left_in_the_file_is_overwritten(sqlite_url):
     connection.close()
     assert found_in(file.parent)[file.name] > 0
     store = open_store(sqlite_url)
-    store.erase(Erasure(users=frozenset({NAME})), now=1.0)
-    assert store.scrub({NAME}) is None
+    store.erasures.erase(Erasure(users=frozenset({NAME})), now=1.0)
+    assert store.erasures.scrub({NAME}) is None
     assert set(found_in(file.parent).values()) == {0}
     store.close()
 
@@ -165,10 +167,10 @@ def test_a_log_that_somebody_reads_is_not_emptied_and_that_is_told(sqlite_url):
     reading = sqlite3.connect(make_url(sqlite_url).database)
     reading.execute("BEGIN")
     reading.execute("SELECT * FROM completions").fetchall()
-    store.erase(Erasure(users=frozenset({NAME})), now=1.0)
-    assert "run this again" in store.scrub({NAME})
+    store.erasures.erase(Erasure(users=frozenset({NAME})), now=1.0)
+    assert "run this again" in store.erasures.scrub({NAME})
     reading.close()
-    assert store.scrub({NAME}) is None
+    assert store.erasures.scrub({NAME}) is None
     store.close()
 
 
@@ -183,8 +185,8 @@ def impatient(store) -> None:
 def test_a_name_within_another_text_is_told(sqlite_url):
     store = open_store(sqlite_url)
     store.write([reported(a_run("1", user=NAME), a_run("2", user=f"{NAME}-too"))])
-    store.erase(Erasure(users=frozenset({NAME})), now=1.0)
-    assert "contain the name" in store.scrub({NAME})
+    store.erasures.erase(Erasure(users=frozenset({NAME})), now=1.0)
+    assert "contain the name" in store.erasures.scrub({NAME})
     assert [run.submission.user for run in read_all(store.reader())] == [f"{NAME}-too"]
     store.close()
 

@@ -18,7 +18,7 @@ NOW = 1e10
 
 
 def log_of(store) -> list[Completion]:
-    reader, [runs] = store.warm_start([Memory(window_seconds=inf)], NOW)
+    reader, [runs] = store.past_runs.warm_start([Memory(window_seconds=inf)], NOW)
     reader.close()
     return list(runs)
 
@@ -61,7 +61,7 @@ def test_what_is_unknown_stays_unknown(store):
 def test_a_completion_sent_twice_counts_once(store):
     assert store.write([reported(a_run("1"))]) == [Ingested(accepted=1, duplicates=0)]
     assert store.write([reported(a_run("1"))]) == [Ingested(accepted=0, duplicates=1)]
-    assert store.history_length() == 1
+    assert store.past_runs.count() == 1
 
 
 def test_the_first_report_of_a_run_is_the_one_that_stays(store):
@@ -78,7 +78,7 @@ def test_a_run_that_comes_twice_in_one_transaction_is_counted_for_the_group_that
         Ingested(accepted=1, duplicates=1),
         Ingested(accepted=0, duplicates=1),
     ]
-    assert store.history_length() == 3
+    assert store.past_runs.count() == 3
 
 
 def test_the_same_report_twice_in_a_group_counts_once(store):
@@ -99,13 +99,13 @@ def test_groups_that_are_partly_known_are_counted_exactly(store):
 
 def test_a_requeued_job_has_a_run_for_every_start(store):
     store.write([reported(a_run("1", start=100.0), a_run("1", start=900.0))])
-    assert store.history_length() == 2
+    assert store.past_runs.count() == 2
 
 
 def test_the_same_job_id_on_another_cluster_is_another_job(store):
     store.write([reported(a_run("1", cluster="north"), a_run("1", cluster="south"))])
-    assert store.clusters() == ["north", "south"]
-    assert store.history_length() == 2
+    assert store.past_runs.clusters() == ["north", "south"]
+    assert store.past_runs.count() == 2
 
 
 def test_an_empty_write_is_counted_as_nothing(store):
@@ -171,7 +171,7 @@ texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
     )
 )
 def test_any_history_is_read_back_exactly(store, runs):
-    reader = store.warm_start([], NOW)[0]
+    reader = store.past_runs.warm_start([], NOW)[0]
     fresh = store.write([reported(*runs)])[0].accepted
     read = read_all(reader)
     reader.close()

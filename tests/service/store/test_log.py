@@ -77,7 +77,7 @@ def test_a_run_stored_after_the_newest_were_forgotten_is_read(store, reader):
     store.write([reported(a_run("1"), a_run("2"))])
     reader.refresh()
     assert jobs(read_all(reader)) == ["1", "2"]
-    store.erase(Erasure(before=1e11), now=1e9)
+    store.erasures.erase(Erasure(before=1e11), now=1e9)
     store.write([reported(a_run("3"))])
     reader.refresh()
     assert jobs(read_all(reader)) == ["3"]
@@ -117,7 +117,7 @@ def test_a_duplicate_is_no_news(store, reader):
 
 def test_a_warm_start_and_its_reader_meet_without_gap_or_overlap(store):
     store.write([reported(*(a_run(str(job)) for job in range(10)))])
-    reader, [past] = store.warm_start([Memory(jobs_per_user=100)], 1e10)
+    reader, [past] = store.past_runs.warm_start([Memory(jobs_per_user=100)], 1e10)
     store.write([reported(a_run("10"))])
     assert jobs(past) == [str(job) for job in range(10)]
     assert jobs(read_all(reader)) == ["10"]
@@ -163,7 +163,7 @@ def test_transactions_follow_each_other_as_numbers_do(postgres_url):
                 "UPDATE completions SET xid = %s::text::xid8 WHERE seq = %s", (xid, place)
             )
             settled.commit()
-    reader, [past] = store.warm_start([Memory(jobs_per_user=100)], 1e10)
+    reader, [past] = store.past_runs.warm_start([Memory(jobs_per_user=100)], 1e10)
     from_the_beginning = store.reader()
     assert jobs(past) == jobs(read_all(from_the_beginning)) == ["9", "10", "99", "100"]
     for opened in (reader, from_the_beginning, store):
@@ -177,7 +177,7 @@ def test_a_warm_start_leaves_what_is_not_settled_to_its_reader(postgres_url):
         _append(late, 1001, a_run("A"))
         _append(early, 1002, a_run("B"))
         early.commit()
-        reader, [past] = store.warm_start([Memory(jobs_per_user=100)], 1e10)
+        reader, [past] = store.past_runs.warm_start([Memory(jobs_per_user=100)], 1e10)
         late.commit()
         assert jobs(past) == ["0"]
     assert jobs(read_all(reader)) == ["A", "B"]

@@ -2,8 +2,6 @@
 
 from runs import a_run, reported
 
-from service.store import PastRun
-
 
 def at_end(job: str, end: float, **known):
     """A run of a minute that ended at ``end``."""
@@ -12,41 +10,6 @@ def at_end(job: str, end: float, **known):
 
 def exported(store, cluster, since, until):
     return [run.submission.job_id for run in store.past_runs.exported(cluster, since, until)]
-
-
-def test_a_report_is_told_what_a_run_was(store):
-    run = a_run(
-        "7",
-        start=1_090.0,
-        runtime=600.0,
-        submit_time=1_000.0,
-        user="zoe",
-        queue="long",
-        project="p-1",
-        application="lammps",
-        requested_processors=16,
-        requested_walltime=7_200.0,
-    )
-    store.write([reported(run)])
-    assert store.past_runs.latest("default", 0.0, 1e9, 10) == [
-        PastRun(
-            user="zoe",
-            queue="long",
-            project="p-1",
-            application="lammps",
-            processors=16,
-            requested_walltime=7_200.0,
-            runtime=600.0,
-            wait=90.0,
-            status="completed",
-        )
-    ]
-
-
-def test_a_run_that_tells_no_processors_has_one_and_none_starts_before_it_was_submitted(store):
-    store.write([reported(a_run("1", start=100.0, submit_time=150.0))])
-    (run,) = store.past_runs.latest("default", 0.0, 1e9, 10)
-    assert (run.processors, run.wait) == (1, 0.0)
 
 
 def test_a_period_has_its_first_moment_and_not_its_last(store):
@@ -60,7 +23,7 @@ def test_a_period_has_its_first_moment_and_not_its_last(store):
 def test_of_many_runs_those_that_ended_last_are_read(store):
     store.write([reported(*(at_end(str(n), 1000.0 + n, user=f"u{n}") for n in range(5)))])
     newest = store.past_runs.latest("default", 0.0, 1e9, 2)
-    assert [run.user for run in newest] == ["u4", "u3"]
+    assert [run.submission.user for run in newest] == ["u4", "u3"]
 
 
 def test_an_export_is_in_the_order_of_submission_and_then_of_the_log(store):

@@ -79,8 +79,8 @@ def test_starts_of_a_thousand_jobs_are_found(store):
 
 def test_the_queue_of_an_erased_user_is_handed_over_again(store):
     put(store, 1, scores=[SCORE])
-    store.erase(Erasure(users=frozenset({"ada"})), now=1.0)
+    store.erasures.erase(Erasure(users=frozenset({"ada"})), now=1.0)
     assert store.queues.read("north") is None
     assert store.queues.scores("north") == [SCORE]
-    store.erase(Erasure(cluster="north"), now=2.0)
+    store.erasures.erase(Erasure(cluster="north"), now=2.0)
     assert store.queues.scores("north") == []

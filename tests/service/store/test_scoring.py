@@ -397,9 +397,9 @@ def test_old_days_are_dropped_whole(store):
 def test_what_is_erased_has_no_days(store):
     for day in (3, 4, 5):
         end(store, str(day), day=day, runtime=600.0)
-    store.erase(Erasure(before=5 * DAY), now=9 * DAY)
+    store.erasures.erase(Erasure(before=5 * DAY), now=9 * DAY)
     assert [each.label for each in store.scores.daily("default", "day", days=9)] == [5]
-    store.erase(Erasure(cluster="default"), now=9 * DAY)
+    store.erasures.erase(Erasure(cluster="default"), now=9 * DAY)
     assert store.scores.daily("default", "day", days=9) == []
 
 

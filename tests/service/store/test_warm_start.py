@@ -43,7 +43,7 @@ def a_history(seed: int, *, jobs: int = 300, ties: bool = False):
 
 
 def part_of(store, memory: Memory, now: float = NOW):
-    reader, [runs] = store.warm_start([memory], now)
+    reader, [runs] = store.past_runs.warm_start([memory], now)
     reader.close()
     return list(runs)
 
@@ -80,7 +80,7 @@ def test_a_warm_start_reads_what_the_memory_asks_for_in_log_order(store, log, me
     read = [run.submission.job_id for run in part]
     assert len(set(read)) == len(read)
     assert remembered(log, memory) <= set(read)
-    for cluster in store.clusters():
+    for cluster in store.past_runs.clusters():
         own = [run for run in part if run.submission.cluster == cluster]
         assert own == [run for run in log if run in own]
 
@@ -123,7 +123,7 @@ def test_of_the_clusters_that_are_wanted_those_without_history_have_nothing_to_r
     store.write([reported(*(a_run("1", cluster=name) for name in ("north", "south")))])
     memories = [Memory(latest_jobs=2), Memory(window_seconds=9.0), Memory(window_seconds=inf)]
     for memory in memories:
-        reader, [runs] = store.warm_start([memory], NOW, ["east", "north"])
+        reader, [runs] = store.past_runs.warm_start([memory], NOW, ["east", "north"])
         reader.close()
         assert [run.submission.cluster for run in runs] == ["north"]
 
@@ -198,7 +198,7 @@ def all_learned():
 @pytest.mark.parametrize("method", ["max-usage", "knn", "least-cost", "percentile"])
 def test_a_service_knows_after_a_warm_start_what_it_knew(long_store, all_learned, method):
     log, whole, warm = a_long_log(), all_learned(method), a_state(method)
-    reader, parts = long_store.warm_start(warm.memories, NOW)
+    reader, parts = long_store.past_runs.warm_start(warm.memories, NOW)
     reader.close()
     with uncovered():
         recent, windows = map(list, parts)
@@ -248,7 +248,7 @@ def test_the_latest_runs_of_an_earlier_part_are_not_read_again(store, latest, wi
     """Run 4 ends last; of its user the first memory has the last run, of the second none."""
     store.write([reported(*(a_run(str(n), start=100.0 * n) for n in range(5)))])
     memories = [Memory(latest_jobs=latest, jobs_per_user=1), Memory(window_seconds=window)]
-    reader, parts = store.warm_start(memories, NOW)
+    reader, parts = store.past_runs.warm_start(memories, NOW)
     reader.close()
     assert [[run.submission.job_id for run in part] for part in parts] == [
         each.split() for each in read
@@ -266,8 +266,8 @@ def test_clusters_come_by_their_latest_end_and_then_by_name(store):
     ends = {"west": 100.0, "north": 900.0, "east": 100.0}
     store.write([reported(*(a_run("1", start=at, cluster=name) for name, at in ends.items()))])
     store.write([reported(a_run("2", start=50.0, cluster="north"))])
-    assert store.active_clusters() == ["north", "east", "west"]
-    assert [(each.cluster, each.runs, each.last_end) for each in store.sizes()] == [
+    assert store.past_runs.active_clusters() == ["north", "east", "west"]
+    assert [(each.cluster, each.runs, each.last_end) for each in store.past_runs.sizes()] == [
         ("east", 1, 700.0),
         ("north", 2, 1500.0),
         ("west", 1, 700.0),

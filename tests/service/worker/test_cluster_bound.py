@@ -49,7 +49,7 @@ def test_one_batch_cannot_bring_more_names_than_there_is_room_for(serve, sqlite_
     batch = {"completions": [run_of(str(n), cluster=f"c{n}") for n in range(9)]}
     answer = service.post("/v1/completions", batch)
     assert (answer.status_code, answer.json()["field"]) == (422, "completions.4.cluster")
-    assert service.worker.store.clusters() == []
+    assert service.worker.store.past_runs.clusters() == []
 
 
 @pytest.mark.parametrize("on_error", ["refuse", "skip"])
@@ -62,11 +62,11 @@ def test_a_stream_cannot_either(serve, sqlite_url, on_error):
     if on_error == "refuse":
         assert (answer.status_code, answer.json()["line"]) == (422, 4)
         assert answer.json()["field"] == "cluster"
-        assert service.worker.store.clusters() == []
+        assert service.worker.store.past_runs.clusters() == []
     else:
         assert answer.json()["accepted"] == 6
         assert {each["field"] for each in answer.json()["rejections"]} == {"cluster"}
-        assert service.worker.store.clusters() == ["c0", "c1", "c2"]
+        assert service.worker.store.past_runs.clusters() == ["c0", "c1", "c2"]
 
 
 def test_a_resource_manager_s_record_is_answered_and_counted_by_its_reason(serve, sqlite_url):

@@ -123,13 +123,13 @@ def test_groups_are_counted_each_for_itself(writer):
 def test_an_acknowledged_completion_is_durable(writer, store_url):
     post(writer, *ones("1"))
     other = open_store(store_url)
-    assert other.history_length() == 1
+    assert other.past_runs.count() == 1
     other.close()
 
 
 def test_what_comes_before_the_acknowledgement_comes_before_it(store):
     seen = []
-    writer = Writer(store, before_acknowledging=lambda: seen.append(store.history_length()))
+    writer = Writer(store, before_acknowledging=lambda: seen.append(store.past_runs.count()))
     writer.start()
     assert post(writer, *ones("1")) == [NEW]
     assert seen == [1]
@@ -157,7 +157,7 @@ def test_a_refused_completion_harms_nobody_else(writer, store):
     *good, bad, four, five = post(writer, *groups)
     assert [*good, four, five] == [NEW] * 5
     assert isinstance(bad, RefusedRecordError)
-    assert store.history_length() == 5
+    assert store.past_runs.count() == 5
 
 
 def test_a_refused_prediction_is_dropped_alone(writer, store):
@@ -180,7 +180,7 @@ def test_a_database_that_fails_is_no_acknowledgement(stubborn, writer, store, er
     stubborn.failure = None
     assert post(writer, *ones(1, 2)) == [NEW] * 2
     assert writer.failure is None
-    assert store.history_length() == 2
+    assert store.past_runs.count() == 2
 
 
 def test_predictions_outlast_a_database_that_was_away(stubborn, writer, store):
@@ -260,7 +260,7 @@ def test_somebody_who_went_away_delays_nobody(stubborn, writer, store):
         return await asyncio.gather(first, stays)
 
     assert asyncio.run(scenario()) == [NEW] * 2
-    assert store.history_length() == 3
+    assert store.past_runs.count() == 3
 
 
 def test_closing_commits_what_is_queued(stubborn, store):
