@@ -27,6 +27,8 @@ class PredictionMeasures:
         accuracy: mean of Tang et al.'s Equation 3.
         median_accuracy: median of Tang et al.'s Equation 3.
         underestimation_rate: share of the jobs that ran longer than predicted.
+        unused_ratio: time by which predictions exceed runtimes, summed over the jobs, divided by
+            the sum of the runtimes: what a scheduler reserves in vain for each hour of runtime.
         not_adjusted: NA, the share of jobs whose prediction is their request.
         overestimated: OE, predicted below the request, and not below the runtime.
         underestimated: UE, predicted below request and runtime, by 30 minutes at most.
@@ -40,6 +42,7 @@ class PredictionMeasures:
     accuracy: float
     median_accuracy: float
     underestimation_rate: float
+    unused_ratio: float
     not_adjusted: float
     overestimated: float
     underestimated: float
@@ -86,6 +89,7 @@ def measure(
         accuracy=float(accuracies.mean()),
         median_accuracy=float(np.median(accuracies)),
         underestimation_rate=underestimation_rate(predicted, actual),
+        unused_ratio=unused_ratio(predicted, actual),
         not_adjusted=na,
         overestimated=oe,
         underestimated=ue,
@@ -102,6 +106,12 @@ def mean_absolute_error(predicted: Seconds, actual: Seconds) -> float:
 def underestimation_rate(predicted: Seconds, actual: Seconds) -> float:
     """Share of the jobs that ran longer than predicted."""
     return float((predicted < actual).mean())
+
+
+def unused_ratio(predicted: Seconds, actual: Seconds) -> float:
+    """Return the time by which predictions exceed runtimes per time of runtime; 0 without any."""
+    total = float(actual.sum())
+    return float(np.maximum(predicted - actual, 0.0).sum()) / total if total else 0.0
 
 
 def accuracy(predicted: Seconds, actual: Seconds) -> Seconds:

@@ -94,18 +94,22 @@ class ReplayResult:
     def show(self, *, wide: bool) -> None:
         """Print the facts and the tables; ``wide`` has all columns, in seconds."""
         from simulator.reports.method_summary import summary_table
-        from simulator.studies.tang.percentile_schemes import sweep_table
 
         facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
         table = summary_table(self.summaries, wide=wide)
         print_tables(f"{facts}\n{table}", wide=wide, end="\n")
-        if self.swept:
+        if self.swept:  # else no study is loaded, which needs extras
+            from simulator.studies.tang.percentile_schemes import sweep_table
+
             print_tables(sweep_table(self.swept, wide=wide), wide=wide, end="\n")
 
     def as_data(self) -> dict[str, Any]:
         """Return the result as a JSON object."""
-        from simulator.studies.tang.percentile_schemes import as_records
+        sweep = None
+        if self.swept:
+            from simulator.studies.tang.percentile_schemes import as_records
 
+            sweep = as_records(self.swept)
         return {
             "trace": self.log.name,
             "jobs": len(self.log.runs),
@@ -113,7 +117,7 @@ class ReplayResult:
             "rejected": self.log.rejected,
             "seconds": self.played.seconds,
             "methods": [summary.as_dict() for summary in self.summaries],
-            "sweep": as_records(self.swept) if self.swept else None,
+            "sweep": sweep,
         }
 
     def write(self, directory: Path) -> None:

@@ -97,27 +97,40 @@ COLUMNS: Sequence[Column[MethodSummary]] = (
         "of |predicted - actual|",
         digits=1,
     ),
-    *seconds_columns(
-        "median", lambda each: each.measures.median_absolute_error, "of the same", digits=1
+    Column(
+        "median",
+        lambda each: f"{each.measures.median_absolute_error:,.1f}",
+        "median error, in seconds",
+        "wide",
     ),
     Column(
         "accuracy",
         lambda each: f"{each.measures.accuracy:.3f}",
         "mean of the smaller of predicted and actual over the larger: 1 is perfect, 0.5 means off "
         "by a factor of two",
+        "wide",
     ),
     Column(
-        "under",
+        "underestimated",
         lambda each: f"{each.measures.underestimation_rate:.2%}",
         "jobs that ran longer than predicted",
     ),
+    Column(
+        "unused",
+        lambda each: f"{each.measures.unused_ratio:.2f}",
+        "time reserved in vain for each hour that jobs run, in hours",
+    ),
     *class_columns(lambda each: each.measures, "wide"),
     Column(
-        "covered",
+        "in range",
         lambda each: _covered(each.measures.interval_coverage),
-        "jobs that ended within their interval",
+        "jobs that ended within their 90% interval",
     ),
-    Column("pred/s", lambda each: f"{each.predictions_per_second:,.0f}"),
+    Column(
+        "pred/s",
+        lambda each: f"{each.predictions_per_second:,.0f}",
+        "predictions per second on this machine",
+    ),
     Column("p50 ms", lambda each: f"{1000 * each.p50_seconds:.3f}", shown="wide"),
     Column(
         "p99 ms",

@@ -26,6 +26,7 @@ def test_measures_worked_by_hand():
     assert measures.accuracy == pytest.approx(sum(shares) / 6)
     assert measures.median_accuracy == pytest.approx((1 / 2 + 2 / 3) / 2)
     assert measures.underestimation_rate == pytest.approx(3 / 6)
+    assert measures.unused_ratio == pytest.approx((5400 + 900) / (1800 + 900 + 2700 + 1000 + 7201))
     assert measures.interval_coverage is None
 
 
