@@ -1,30 +1,18 @@
-"""Short ways to write down a history by hand."""
+"""Short ways to write down a history of ann by hand."""
+
+from functools import partial
 
 import pytest
-
-from predictors.jobs import Completion, Submission
-
-
-def submission(
-    *, at: float, request: float = 3600, user: str | None = "ann", **known
-) -> Submission:
-    return Submission(requested_walltime=request, submit_time=at, user=user, **known)
-
-
-def completion(*, end: float, runtime: float, **known) -> Completion:
-    start = end - runtime
-    return Completion(
-        submission=submission(at=start, **known), start_time=start, end_time=end, runtime=runtime
-    )
+import runs
 
 
 @pytest.fixture(scope="session")
 def submitted():
     """``submitted(at=..., request=..., user=...)``: ann asks for an hour unless told otherwise."""
-    return submission
+    return partial(runs.submission, user="ann")
 
 
 @pytest.fixture(scope="session")
 def ended():
     """``ended(end=..., runtime=..., request=..., user=...)``: a run that waited for nothing."""
-    return completion
+    return partial(runs.ended, user="ann")

@@ -1,30 +1,21 @@
 """A running job compared with those of its user that ran longer."""
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import HOUR, ended, submission
 
 from predictors.correction import next_estimate
 from predictors.correction_by_history import FEWEST, WINDOW, Survivors
-from predictors.jobs import Completion, Submission
 
-HOUR = 3600.0
-
-
-def job(submit=1e6, request=10 * HOUR, user="ada"):
-    return Submission(requested_walltime=request, submit_time=submit, user=user)
+job = partial(submission, request=10 * HOUR)
 
 
 def taught(*hours, user="ada"):
     survivors = Survivors()
     for end, runtime in enumerate(hours, start=1):
-        survivors.observe(
-            Completion(
-                submission=job(0.0, user=user),
-                start_time=0.0,
-                end_time=float(end),
-                runtime=runtime * HOUR,
-            )
-        )
+        survivors.observe(ended(float(end), runtime * HOUR, request=10 * HOUR, user=user))
     return survivors
 
 
@@ -58,7 +49,7 @@ def test_without_history_it_doubles():
 
 
 def test_runs_that_ended_after_the_submission_do_not_count():
-    assert taught(*[5] * 20).next_estimate(HOUR, job(submit=4.0), HOUR) == 2 * HOUR
+    assert taught(*[5] * 20).next_estimate(HOUR, job(4.0), HOUR) == 2 * HOUR
 
 
 def test_only_the_last_runs_count():

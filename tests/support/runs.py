@@ -1,7 +1,23 @@
-"""Short words for the store's tests: runs of jobs and predictions for them."""
+"""Short words for submissions, runs of jobs, and predictions for them."""
 
 from predictors.jobs import Completion, Interval, Status, Submission
 from service.store import RecordedPrediction, ReportedCompletion, open_store
+
+HOUR = 3600.0
+
+
+def submission(
+    at: float = 1e6, *, request: float = HOUR, user: str | None = "ada", **known
+) -> Submission:
+    """Return a job that is submitted at ``at``; ada asks for an hour unless others are given."""
+    return Submission(requested_walltime=request, submit_time=at, user=user, **known)
+
+
+def ended(end: float, runtime: float, *, waited: float = 0.0, **known) -> Completion:
+    """Return a run that ended at ``end``; ``known`` is as for ``submission``."""
+    start = end - runtime
+    job = submission(start - waited, **known)
+    return Completion(submission=job, start_time=start, end_time=end, runtime=runtime)
 
 
 def a_run(job: str, *, start: float = 1_000.0, runtime: float = 600.0, **known) -> Completion:

@@ -9,6 +9,7 @@ from coverage_pauses import uncovered
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from runs import ended, submission
 
 from predictors.answers import YOUNG
 from predictors.base import Question, UncertainPredictor
@@ -32,18 +33,12 @@ def log(jobs: int, seed: int = 7) -> list[Completion]:
         request = random.choice((1800.0, 7200.0))
         runtime = min(request, random.lognormvariate(5.0 + user / 4, 1.0))
         end = 1e6 + 60.0 * (number + random.randrange(5))
-        submission = Submission(
-            requested_walltime=request,
-            submit_time=end - runtime - random.choice((0.0, 600.0, 20_000.0)),
-            user=f"user{user}",
-            application=random.choice(("a", "b", None)),
-            requested_processors=random.choice((1, 8, None)),
-        )
-        found.append(
-            Completion(
-                submission=submission, start_time=end - runtime, end_time=end, runtime=runtime
-            )
-        )
+        known = {
+            "waited": random.choice((0.0, 600.0, 20_000.0)),
+            "application": random.choice(("a", "b", None)),
+            "requested_processors": random.choice((1, 8, None)),
+        }
+        found.append(ended(end, runtime, request=request, user=f"user{user}", **known))
     return found
 
 
@@ -107,7 +102,7 @@ def test_as_many_predictions_are_too_short_as_were_asked_for(rate, name):
 @every_method
 def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be(name):
     runs = log(ENOUGH + 1400)
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    job = submission(1.2e6, request=7200, user="user1")
     young = told(runs[: ENOUGH - 1], name).ask(job, Question())
     assert young.basis.reason == YOUNG
     assert (young.interval.lower, young.interval.upper) == (0, 7200)
@@ -119,7 +114,7 @@ def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be(name):
 
 @every_method
 def test_what_was_asked_before_changes_no_answer(name):
-    runs, job = log(1500), Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    runs, job = log(1500), submission(1.2e6, request=7200, user="user1")
     disturbed = told([], name)
     for place, run in enumerate(runs):
         disturbed.observe(run)
@@ -134,10 +129,8 @@ def test_runs_that_took_no_time_widen_no_upper_end(name):
     random, runs = Random(3), []
     for number in range(1500):
         submit, runtime = 4000.0 * number, random.uniform(500.0, 1500.0) if number % 8 else 0.0
-        job = Submission(requested_walltime=3600.0, submit_time=submit, user="ann")
-        ended = submit + runtime
-        runs.append(Completion(submission=job, start_time=submit, end_time=ended, runtime=runtime))
-    job = Submission(requested_walltime=3600.0, submit_time=ended + 1, user="ann")
+        runs.append(ended(submit + runtime, runtime))
+    job = submission(runs[-1].end_time + 1)
     interval = told(runs, name).ask(job, Question(coverage=0.9)).interval
     assert interval.lower < 500
     assert 1300 < interval.upper < 3000
@@ -147,7 +140,7 @@ def test_runs_that_took_no_time_widen_no_upper_end(name):
 def test_a_lower_end_of_a_second_is_told_as_none(name):
     """Every second run ends at once: the lower end holds these."""
     runs = [replace(run, runtime=0.0) if place % 2 else run for place, run in enumerate(log(1200))]
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    job = submission(1.2e6, request=7200, user="user1")
     assert told(runs, name).ask(job, Question()).interval.lower == 0
 
 
@@ -155,7 +148,7 @@ def test_a_lower_end_of_a_second_is_told_as_none(name):
 def test_a_run_says_nothing_about_jobs_submitted_before_its_end(name):
     runs = log(1500)
     now = runs[1000].end_time
-    job = Submission(requested_walltime=7200, submit_time=now, user="user1")
+    job = submission(now, request=7200, user="user1")
     known = [run for run in runs if run.end_time <= now]
     assert asked(told(runs, name), job) == asked(told(known, name), job)
 
@@ -164,7 +157,7 @@ def test_a_run_says_nothing_about_jobs_submitted_before_its_end(name):
 def test_a_run_that_is_reported_late_counts_as_if_it_had_been_reported_in_time(name):
     runs = log(1500)
     late = runs.pop(1200)
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    job = submission(1.2e6, request=7200, user="user1")
     method = told(runs, name)
     asked(method, job)
     method.observe(late)
@@ -190,7 +183,7 @@ def test_the_remembered_part_of_a_long_log_answers_as_all_of_it_does(name):
 
 
 def test_attention_alone_looks_back_at_where_runs_came_among_those_before_them():
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    job = submission(1.2e6, request=7200, user="user1")
     for name in METHODS:
         method = told(LONG_LOG, name)
         method.ask(job, Question())
@@ -202,7 +195,7 @@ def test_attention_alone_looks_back_at_where_runs_came_among_those_before_them()
 
 
 def test_ranks_and_places_are_the_same_whatever_order_runs_are_reported_in():
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    job = submission(1.2e6, request=7200, user="user1")
     runs = sorted(LONG_LOG, key=lambda run: run.end_time)
     runs = [replace(run, end_time=run.end_time + place / 1e3) for place, run in enumerate(runs)]
     mixed = told([], "attention")
@@ -223,7 +216,7 @@ def test_ranks_and_places_are_the_same_whatever_order_runs_are_reported_in():
 @every_method
 def test_a_running_job_is_compared_with_those_that_ran_as_long(name):
     method = told(log(3000), name)
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user3")
+    job = submission(1.2e6, request=7200, user="user3")
     fresh, running = (method.ask(job, Question(elapsed=each)) for each in (None, 600.0))
     assert running.interval.lower >= 600
     assert running.median > fresh.median
@@ -239,7 +232,7 @@ def test_an_explanation_names_the_heaviest_runs_of_the_same_user_alone(name):
         replace(run, submission=replace(run.submission, job_id=f"{run.submission.user}.{place}"))
         for place, run in enumerate(log(600))
     ]
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user3", application="a")
+    job = submission(1.2e6, request=7200, user="user3", application="a")
     found = told(runs, name).ask(job, Question(explain=True)).explanation
     weights = [run.weight for run in found]
     assert weights == sorted(weights, reverse=True)
@@ -331,7 +324,7 @@ def test_an_answer_in_one_call_is_the_one_of_every_definition_by_itself(
 
 @every_method
 def test_ranks_made_when_runs_are_observed_are_those_made_when_somebody_asks(name):
-    job = Submission(requested_walltime=7200, submit_time=1.2e6, user="user1")
+    job = submission(1.2e6, request=7200, user="user1")
     early = told([], name)
     for run in LONG_LOG:
         early.observe(run)

@@ -8,10 +8,10 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import HOUR, ended, submission
 
 from predictors.answers import YOUNG
 from predictors.base import Memory, Question
-from predictors.jobs import Completion, Submission
 from predictors.memory.hindsight import LOOKED_BACK
 from predictors.memory.job_table import LATE_JOBS
 from predictors.memory.rank_counts import LONGEST_WINDOW
@@ -23,17 +23,6 @@ from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_search import RUNS_BY_HAND, STEPS, UNSEEN
 from predictors.methods.attention_weights import Weights, shapes_of, shipped
 from predictors.names import without_digits
-
-HOUR = 3600.0
-
-
-def submission(at=1e6, *, request=HOUR, user="ada", **known):
-    return Submission(requested_walltime=request, submit_time=at, user=user, **known)
-
-
-def run(end, runtime, *, request=HOUR, user="ada", **known):
-    job = submission(end - runtime, request=request, user=user, **known)
-    return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
 
 
 def only(by_hand=0.0, unseen=0.0, **scores):
@@ -64,12 +53,12 @@ def features(attention, job):
 
 def test_values_that_weigh_alike_give_their_median_and_a_margin():
     """Of 100, 200, 300 s and the hour 230 s is off by 3600 s in all, 130 by 3740, 330 by 3660."""
-    runs = [run(10.0, 100.0), run(20.0, 200.0), run(30.0, 300.0)]
+    runs = [ended(10.0, 100.0), ended(20.0, 200.0), ended(30.0, 300.0)]
     assert answer(runs, only(), price=0) == 230.0
 
 
 def test_the_score_of_a_feature_decides_whose_runtime_is_answered():
-    runs = [run(10.0, 100.0, application="a"), run(20.0, 900.0, application="b")]
+    runs = [ended(10.0, 100.0, application="a"), ended(20.0, 900.0, application="b")]
     job = submission(application="a")
     assert answer(runs, only(same_application=50), job, price=0) == 130.0
     assert answer(runs, only(another_application=50), job, price=0) == 930.0
@@ -82,7 +71,7 @@ def test_hand_chosen_likeness_has_its_share_of_the_weight():
     So of nine tenths that go by hand 100 s have 0.441, 200 s 0.459 and the request 0.1: 130 s are
     off by 392 s, 230 s by 408, the hour by 3104.
     """
-    runs = [run(10.0, 100.0), run(20.0, 200.0)]
+    runs = [ended(10.0, 100.0), ended(20.0, 200.0)]
     attention = told(runs, only(by_hand=0.9, the_request=50), price=0)
     values, weights, rows = attention.distribution(submission())
     by_value = {value: weights[values == value].sum() for value in (100.0, 200.0, HOUR)}
@@ -95,7 +84,7 @@ def test_hand_chosen_likeness_has_its_share_of_the_weight():
 
 def test_runs_that_are_no_atoms_count_by_hand_too():
     """The first of 60 like runs is too old for the network, and weighs 0.96 to the 59th by hand."""
-    runs = [run(10.0 * i, 100.0 + i, request=2 * HOUR) for i in range(60)]
+    runs = [ended(10.0 * i, 100.0 + i, request=2 * HOUR) for i in range(60)]
     attention = told(runs, only(by_hand=0.5, the_request=50))
     values, weights, rows = attention.distribution(submission())
     assert set(range(60)) == set(rows.tolist()) - {-1}
@@ -111,7 +100,7 @@ def test_runtimes_that_no_run_had_count_as_some_runs():
     from 200 s to the next value cost the same at price 0, and the shortest is the answer: 30 s
     more than 187.5, the longest that is guessed below the median. No row stands for a guess.
     """
-    runs = [run(10.0, 100.0), run(20.0, 200.0), run(30.0, 300.0)]
+    runs = [ended(10.0, 100.0), ended(20.0, 200.0), ended(30.0, 300.0)]
     attention = told(runs, only(unseen=4), price=0)
     values, weights, rows = attention.distribution(submission())
     assert weights[rows >= 0] == pytest.approx([1 / 8, 1 / 8, 1 / 8])
@@ -121,7 +110,7 @@ def test_runtimes_that_no_run_had_count_as_some_runs():
 
 
 def test_somebody_without_runs_is_told_by_the_network_alone():
-    runs = [run(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
+    runs = [ended(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
     alone, shared = only(run_of_another_user=50), only(by_hand=0.9, run_of_another_user=50)
     job = submission(group="g")
     found = [told(runs, each).distribution(job) for each in (alone, shared)]
@@ -130,19 +119,19 @@ def test_somebody_without_runs_is_told_by_the_network_alone():
 
 def test_a_run_of_another_request_counts_a_second_time_scaled():
     """It used half of two hours, so half of the hour."""
-    runs = [run(10.0, HOUR, request=2 * HOUR)]
+    runs = [ended(10.0, HOUR, request=2 * HOUR)]
     assert answer(runs, only(scaled=50), price=0) == HOUR / 2 + 30
 
 
 def test_an_underestimate_costs_the_price_in_mean_runtimes():
     """100 s in three of five, the hour in two: too short costs 2 x (3370 + price x 1500)."""
-    runs = [run(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
+    runs = [ended(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
     assert answer(runs, only(), price=0) == 130.0
     assert answer(runs, only(), price=3) == HOUR
 
 
 def test_a_new_user_is_told_by_the_runs_of_others():
-    runs = [run(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
+    runs = [ended(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
     attention = told(runs, only(run_of_another_user=50), price=0)
     prediction = attention.predict(submission(group="g"))
     assert prediction.predicted_walltime == 930.0
@@ -153,14 +142,14 @@ def test_a_new_user_is_told_by_the_runs_of_others():
 
 
 def test_a_job_of_an_unknown_user_gets_its_request():
-    runs = [run(float(i), 900.0) for i in range(100)]
+    runs = [ended(float(i), 900.0) for i in range(100)]
     assert answer(runs, only(), submission(user=None)) == HOUR
     values, weights, rows = told(runs, only()).distribution(submission(user=None))
     assert len(values) == len(weights) == len(rows) == 0
 
 
 def test_features_say_how_a_run_resembles_the_job():
-    past = run(
+    past = ended(
         10_000.0,
         1800.0,
         request=2 * HOUR,
@@ -204,7 +193,7 @@ def test_features_say_how_a_run_resembles_the_job():
 
 
 def test_unknown_processors_are_one_as_in_the_other_methods():
-    seen, _, _ = features(told([run(10.0, 60.0)], only()), submission())
+    seen, _, _ = features(told([ended(10.0, 60.0)], only()), submission())
     assert seen["own like run"][0] == 1
 
 
@@ -213,20 +202,20 @@ def test_digits_of_a_name_do_not_count_but_those_of_a_number_do():
     assert without_digits("4711") == "4711"
     assert without_digits(None) is None
     seen, _, _ = features(
-        told([run(10.0, 60.0, application="step_1")], only()), submission(application="step_2")
+        told([ended(10.0, 60.0, application="step_1")], only()), submission(application="step_2")
     )
     assert seen["same application"][0] == 1
 
 
 def test_a_project_stands_for_the_group():
-    runs = [run(float(i), 60.0, user=f"u{i}", project="p", group=f"g{i}") for i in range(5)]
+    runs = [ended(float(i), 60.0, user=f"u{i}", project="p", group=f"g{i}") for i in range(5)]
     seen, _, _ = features(told(runs, only()), submission(project="p"))
     assert seen["other user of the same group"][:5].all()
 
 
 def test_a_habit_is_seen_where_requests_follow_the_runtimes():
     """Each request is twice the runtime: usages do not change, runtimes do."""
-    runs = [run(10.0 * i, 100.0 * 2**i, request=200.0 * 2**i) for i in range(6)]
+    runs = [ended(10.0 * i, 100.0 * 2**i, request=200.0 * 2**i) for i in range(6)]
     _, _, context = features(told(runs, only()), submission())
     assert context["change of usages where the request changed"] == pytest.approx(0, abs=1e-6)
     assert context["change of runtimes where the request changed"] == pytest.approx(np.log(2))
@@ -235,7 +224,7 @@ def test_a_habit_is_seen_where_requests_follow_the_runtimes():
 def test_the_last_runs_and_older_ones_that_are_like_the_job_are_atoms():
     """300 runs of a user: 40 last, 12 like the job before them, 8 with its application only."""
     runs = [
-        run(
+        ended(
             float(i),
             100.0 + i,
             request=HOUR if i % 3 else 2 * HOUR,
@@ -262,7 +251,7 @@ fields = {
     "requested_memory": st.sampled_from((1.0, None)),
 }
 runs_of_any_kind = st.lists(
-    st.builds(run, st.integers(0, 50).map(float), st.floats(0, 1e9), **fields), max_size=30
+    st.builds(ended, st.integers(0, 50).map(float), st.floats(0, 1e9), **fields), max_size=30
 )
 
 
@@ -289,9 +278,9 @@ def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
 
 
 def test_another_price_shares_the_runs():
-    attention = told([run(10.0, 100.0)], only(own_run=50), price=0)
+    attention = told([ended(10.0, 100.0)], only(own_run=50), price=0)
     other = attention.repriced(1000)
-    attention.observe(run(20.0, 100.0))
+    attention.observe(ended(20.0, 100.0))
     assert (attention.price, other.price) == (0, 1000)
     assert other.predict(submission()).basis.jobs == 2
     with pytest.raises(ValueError, match="price"):
@@ -306,8 +295,8 @@ def test_the_shipped_weights_name_the_logs_they_were_learned_from():
 
 def test_shipped_weights_trust_runs_that_are_alike():
     """Twenty runs of ten minutes like the job, twenty of five hours with another script."""
-    runs = [run(1e5 + i * 1e3, 600.0, application="a", request=10 * HOUR) for i in range(20)]
-    runs += [run(2e5 + i * 1e3, 5 * HOUR, application="b", request=10 * HOUR) for i in range(20)]
+    runs = [ended(1e5 + i * 1e3, 600.0, application="a", request=10 * HOUR) for i in range(20)]
+    runs += [ended(2e5 + i * 1e3, 5 * HOUR, application="b", request=10 * HOUR) for i in range(20)]
     job = submission(3e5, application="a", request=10 * HOUR)
     assert answer(runs, shipped(), job, price=0.3) == 630.0
 
@@ -321,7 +310,7 @@ def test_a_parameter_out_of_range_is_named(parameter, value):
 
 
 def test_of_a_job_of_an_unknown_user_nothing_is_shown():
-    attention, job = told([run(10.0, 100.0)], only(by_hand=0.5)), submission(user=None)
+    attention, job = told([ended(10.0, 100.0)], only(by_hand=0.5)), submission(user=None)
     shown, values, context = attention.atoms(job)
     assert (shown.shape, values.shape, context.shape) == ((len(FEATURES), 0), (0,), (0,))
     assert attention.estimates(job, np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
@@ -336,7 +325,7 @@ def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
 
 
 def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
-    runs = [run(100.0 * n, 10.0 + n * n % 977) for n in range(1, MANY + 200)]
+    runs = [ended(100.0 * n, 10.0 + n * n % 977) for n in range(1, MANY + 200)]
     threads, rank = [], attention_search.rank
 
     def watched(*arguments):
@@ -356,7 +345,7 @@ def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
 
 
 def test_of_a_request_below_a_second_nothing_that_is_said_is_longer():
-    runs = [run(10.0 * i, 0.4, request=0.5) for i in range(250)]
+    runs = [ended(10.0 * i, 0.4, request=0.5) for i in range(250)]
     attention, job = told(runs, shipped()), submission(request=0.5)
     assert attention.distribution(job)[0].max() == 0.5
     answer = attention.ask(job, Question())
@@ -367,7 +356,7 @@ def test_of_a_request_below_a_second_nothing_that_is_said_is_longer():
 
 def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
     """The run counts twice, as it is and scaled; bob's, which weighs the most, is not hers."""
-    runs = [run(5.0, 60.0, user="bob"), run(10.0, 1800.0, request=2 * HOUR, job_id="7")]
+    runs = [ended(5.0, 60.0, user="bob"), ended(10.0, 1800.0, request=2 * HOUR, job_id="7")]
     attention = told(runs, only(run_of_another_user=1))
     asked = attention.ask(submission(), Question(explain=True))
     (own,) = asked.explanation
@@ -377,13 +366,13 @@ def test_an_explanation_adds_up_what_a_run_weighs_as_it_is_and_scaled():
 
 def test_an_explanation_of_a_running_job_counts_the_atoms_that_are_longer():
     """Half an hour of two is a quarter of an hour when scaled: over, once 1000 s have passed."""
-    attention = told([run(10.0, 1800.0, request=2 * HOUR)], only())
+    attention = told([ended(10.0, 1800.0, request=2 * HOUR)], only())
     asked = attention.ask(submission(), Question(explain=True, elapsed=1000.0))
     assert [each.weight for each in asked.explanation] == pytest.approx([1 / 2])
 
 
 def test_an_explanation_to_somebody_new_names_no_runs_of_nobody_known():
-    attention = told([run(10.0 * i, 900.0, user=None) for i in range(5)], only())
+    attention = told([ended(10.0 * i, 900.0, user=None) for i in range(5)], only())
     answer = attention.ask(submission(user="new"), Question(explain=True))
     assert answer.basis.reason == YOUNG
     assert answer.explanation == ()
@@ -397,18 +386,18 @@ def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
 
 
 def test_what_is_answered_at_several_prices_is_what_each_alone_would_answer():
-    runs = [run(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
+    runs = [ended(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
     found = told(runs, only()).estimates(submission(), np.array([0.0, 3.0]))
     assert found.tolist() == [answer(runs, only(), price=price) for price in (0, 3)] == [130, HOUR]
 
 
 def test_runs_of_nobody_known_are_those_of_others_to_somebody_new():
-    runs = [run(10.0, 900.0, user=None)]
+    runs = [ended(10.0, 900.0, user=None)]
     assert answer(runs, only(run_of_another_user=50), price=0) == 930.0
 
 
 @pytest.mark.parametrize(("price", "expected"), [(1.74, 130.0), (1.82, HOUR)])
 def test_the_longest_answer_is_the_request(price, expected):
     """130 s cost 3 x 30 + 2 x (3470 + price x 975), the hour 3 x 3500, and 30 s more 150 more."""
-    runs = [run(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
+    runs = [ended(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
     assert answer(runs, only(), price=price) == expected

@@ -7,24 +7,19 @@ from math import e, log, log1p
 
 import numpy as np
 import pytest
+from runs import HOUR, ended
 
-from predictors.jobs import Completion, Submission
+from predictors.jobs import Submission
 from predictors.methods import attention_atoms, attention_features, attention_search
 from predictors.methods.attention import Attention
 from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_weights import NOTHING_LEARNED
 
 NOW = 100_000.0
-HOUR = 3600.0
 
 
 def submission(at=NOW, *, request=HOUR, user="ada", **known):
     return Submission(requested_walltime=request, submit_time=at, user=user, **known)
-
-
-def run(end, runtime, *, request=HOUR, user="ada", **known):
-    job = submission(end - runtime, request=request, user=user, **known)
-    return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
 
 
 def shown(runs, job=None):
@@ -53,10 +48,10 @@ def about(**known):
 def test_every_feature_of_the_runs_of_a_user():
     """The atoms: the runs, the newest first; two of them scaled; the request."""
     runs = [
-        run(50_000.0, 10.0, requested_memory=100.0, **about()),
-        run(60_000.0, 7200.0, request=7200.0, **about(queue="r", requested_processors=16)),
-        run(99_000.0, 2700.0, request=3700.0, **about(application="b", queue=None)),
-        run(99_970.0, 20.0, requested_memory=200.0, **about()),
+        ended(50_000.0, 10.0, requested_memory=100.0, **about()),
+        ended(60_000.0, 7200.0, request=7200.0, **about(queue="r", requested_processors=16)),
+        ended(99_000.0, 2700.0, request=3700.0, **about(application="b", queue=None)),
+        ended(99_970.0, 20.0, requested_memory=200.0, **about()),
     ]
     values, found, _ = shown(runs, submission(requested_memory=200.0, **about()))
     scaled = 2700 * 3600 / 3700
@@ -124,8 +119,8 @@ def test_every_feature_of_the_runs_of_a_user():
 def test_every_feature_that_differs_for_runs_of_others():
     """The newest has bob's request, processors and application, and is no run of ada's."""
     runs = [
-        run(NOW - 2000.0, 100.0, user="eve", request=2 * HOUR, group="h", **about()),
-        run(NOW - 10.0, 20.0, user="bob", group="g", **about()),
+        ended(NOW - 2000.0, 100.0, user="eve", request=2 * HOUR, group="h", **about()),
+        ended(NOW - 10.0, 20.0, user="bob", group="g", **about()),
     ]
     values, found, context = shown(runs, submission(group="g", **about()))
     assert values == [20, 100, 50, HOUR]
@@ -186,13 +181,13 @@ def test_every_feature_that_differs_for_runs_of_others():
     ],
 )
 def test_features_to_their_ends(name, runtime, past, job, expected):
-    found = feature_of(name, [run(NOW - 100.0, runtime, **past)], submission(**job))
+    found = feature_of(name, [ended(NOW - 100.0, runtime, **past)], submission(**job))
     assert found == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["application", "queue"])
 def test_the_second_name_that_was_ever_seen_is_known_as_well(name):
-    past = [run(NOW - 200.0, 60.0, **{name: "x"}), run(NOW - 100.0, 60.0, **{name: "y"})]
+    past = [ended(NOW - 200.0, 60.0, **{name: "x"}), ended(NOW - 100.0, 60.0, **{name: "y"})]
     seen = shown(past, submission(**{name: "y"}))[1]
     assert seen[f"same {name}"] == [1, 0, 0]
     assert seen[f"another {name}"] == [0, 1, 0]
@@ -200,13 +195,13 @@ def test_the_second_name_that_was_ever_seen_is_known_as_well(name):
 
 @pytest.mark.parametrize(("seconds", "expected"), [(60.0, 0), (59.0, 1)])
 def test_a_run_that_was_submitted_within_a_minute(seconds, expected):
-    past = [run(NOW - seconds + 10.0, 10.0)]
+    past = [ended(NOW - seconds + 10.0, 10.0)]
     assert feature_of("own run, submitted within a minute", past) == expected
 
 
 @pytest.mark.parametrize(("last_like", "other", "expected"), [(1.0, HOUR, 3), (HOUR, 1.0, -3)])
 def test_a_value_far_from_the_last_like_run_is_far_and_no_more(last_like, other, expected):
-    runs = [run(1e4, last_like), run(5e4, other, application="b")]
+    runs = [ended(1e4, last_like), ended(5e4, other, application="b")]
     found = shown(runs)[1]
     assert found["difference of the value to that of the last like run"][0] == expected
     assert found["distance of the value to that of the last like run"][0] == 3
@@ -216,11 +211,11 @@ def test_context_of_a_user_by_hand():
     """Of her four runs two use all of their request, one uses a twentieth, and one less."""
     known = {"requested_processors": 8}
     runs = [
-        run(10_000.0, 1000.0, request=1000.0, **known),
-        run(20_000.0, 950.0, request=1000.0, **known),
-        run(30_000.0, 100.0, request=2000.0, **known),
-        run(40_000.0, 99.0, request=2000.0, **known),
-        run(50_000.0, 3000.0, request=1000.0, user="bob", **known),
+        ended(10_000.0, 1000.0, request=1000.0, **known),
+        ended(20_000.0, 950.0, request=1000.0, **known),
+        ended(30_000.0, 100.0, request=2000.0, **known),
+        ended(40_000.0, 99.0, request=2000.0, **known),
+        ended(50_000.0, 3000.0, request=1000.0, user="bob", **known),
     ]
     found = context_of(runs, submission(47_200.0, request=2000.0, **known))
     mean = (1000 + 950 + 100 + 99) / 4
@@ -265,8 +260,8 @@ def numbered(runs, job=None):
 
 def test_usage_on_the_cluster_is_that_of_all_users():
     """Bob's run took twice its request; one of eve's used a twentieth, and two less."""
-    runs = [run(1000.0, 200.0, request=100.0, user="bob")]
-    runs += [run(2000.0 + at, 5.0 - at, request=100.0, user="eve") for at in range(3)]
+    runs = [ended(1000.0, 200.0, request=100.0, user="bob")]
+    runs += [ended(2000.0 + at, 5.0 - at, request=100.0, user="eve") for at in range(3)]
     found = numbered(runs)
     assert found[16:19] == pytest.approx([(1 + 0.05 + 0.04 + 0.03) / 4, 1 / 4, 2 / 4])
     assert numbered([])[16:19] == [0, 0, 0]
@@ -274,7 +269,7 @@ def test_usage_on_the_cluster_is_that_of_all_users():
 
 def test_habits_are_those_of_the_last_runs():
     """The newest uses a hundredth of its request, the one before it two hundredths, and so on."""
-    runs = [run(1000.0 * at, 100.0 - at, request=100.0) for at in range(100)]
+    runs = [ended(1000.0 * at, 100.0 - at, request=100.0) for at in range(100)]
     found = numbered(runs)
     assert found[5] == pytest.approx(sum(range(1, 25)) / 24 / 100)
     assert found[16] == pytest.approx(sum(range(1, 65)) / 64 / 100)
@@ -284,7 +279,7 @@ def test_habits_are_those_of_the_last_runs():
 
 
 def test_changes_are_known_from_the_second_run_on():
-    one, two = run(1e4, 100.0), run(2e4, 300.0)
+    one, two = ended(1e4, 100.0), ended(2e4, 300.0)
     name = "change of the user's runtimes from run to run"
     assert context_of([one])[name] == 0
     assert context_of([one, two])[name] == pytest.approx(log(3))
@@ -295,10 +290,10 @@ def test_changes_are_known_from_the_second_run_on():
 def test_changes_where_the_request_changed_are_means():
     """Runtimes are twice and three times as long, usages four times as large and half as large."""
     runs = [
-        run(1e4, 10.0, request=1000.0),
-        run(2e4, 20.0, request=500.0),
-        run(3e4, 20.0, request=500.0),
-        run(4e4, 60.0, request=3000.0),
+        ended(1e4, 10.0, request=1000.0),
+        ended(2e4, 20.0, request=500.0),
+        ended(3e4, 20.0, request=500.0),
+        ended(4e4, 60.0, request=3000.0),
     ]
     found = context_of(runs)
     changed = "share of the runs whose request is another one than the next one's"
@@ -311,7 +306,7 @@ def test_changes_where_the_request_changed_are_means():
 
 def test_no_change_is_more_than_three():
     """From a second to an hour it is log 3600, more than 8."""
-    found = context_of([run(1e4, 1.0), run(2e4, HOUR), run(3e4, HOUR)])
+    found = context_of([ended(1e4, 1.0), ended(2e4, HOUR), ended(3e4, HOUR)])
     for name in (
         "change of the user's runtimes from run to run",
         "change of the user's usages",
@@ -325,13 +320,13 @@ def test_no_change_is_more_than_three():
 )
 def test_runtimes_and_usages_differ_by_two_at_most(runtime, asked, expected):
     """All of the request was used in both runs, or the runtime stayed the same: log 20 is 3."""
-    found = context_of([run(1e4, 100.0, request=100.0), run(2e4, runtime, request=asked)])
+    found = context_of([ended(1e4, 100.0, request=100.0), ended(2e4, runtime, request=asked)])
     assert found["how much more runtimes change there than usages do"] == expected
 
 
 def test_a_run_takes_a_second_at_least_and_its_request_at_most_where_like_runs_are_compared():
     """None, a second, ten seconds, and twice the request of 20 s."""
-    runs = [run(1e4 * (at + 1), took, request=20.0) for at, took in enumerate((0.0, 1.0, 10, 40))]
+    runs = [ended(1e4 * (at + 1), took, request=20.0) for at, took in enumerate((0.0, 1.0, 10, 40))]
     found = context_of(runs, submission(request=20.0))
     change = (0 + log(10) + log(2)) / 3
     assert found["change of runtimes from like run to like run"] == pytest.approx(change)
@@ -342,7 +337,7 @@ def test_a_run_takes_a_second_at_least_and_its_request_at_most_where_like_runs_a
 def test_the_twelve_last_like_runs_are_compared():
     """Each takes twice as long as the one before, but the first of the twelve."""
     seconds = [1.0, 1.0, 1.0, *(2.0**at for at in range(11))]
-    runs = [run(1e4 * (at + 1), took) for at, took in enumerate(seconds)]
+    runs = [ended(1e4 * (at + 1), took) for at, took in enumerate(seconds)]
     found = context_of(runs, submission(2e5))
     assert found["change of runtimes from like run to like run"] == pytest.approx(10 * log(2) / 11)
     assert found["own like runs"] == pytest.approx(log(15) / 2)
@@ -353,26 +348,28 @@ def test_the_twelve_last_like_runs_are_compared():
     [(1.0, HOUR, 3), (HOUR, 1.0, -3), (0.0, 60.0, log(60) / 2)],
 )
 def test_a_request_in_mean_runtimes_to_its_ends(runtime, asked, expected):
-    found = context_of([run(1e4, runtime)], submission(request=asked))
+    found = context_of([ended(1e4, runtime)], submission(request=asked))
     assert found["request in mean runtimes of the cluster"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("processors", "expected"), [(None, 0), (1, 0), (10**8, 4)])
 def test_processors_to_their_ends(processors, expected):
     job = submission(requested_processors=processors)
-    assert context_of([run(1e4, 60.0)], job)["processors"] == expected
+    assert context_of([ended(1e4, 60.0)], job)["processors"] == expected
 
 
 def test_the_time_since_the_last_run_to_its_ends():
     name = "time since the user's last run ended"
-    assert context_of([run(NOW, 60.0)])[name] == 0
-    assert context_of([run(1.0, 1.0)], submission(1e9))[name] == 3
-    assert context_of([run(1e4, 60.0), run(NOW - HOUR, 60.0)])[name] == pytest.approx(log(2) / 3)
+    assert context_of([ended(NOW, 60.0)])[name] == 0
+    assert context_of([ended(1.0, 1.0)], submission(1e9))[name] == 3
+    assert context_of([ended(1e4, 60.0), ended(NOW - HOUR, 60.0)])[name] == pytest.approx(
+        log(2) / 3
+    )
 
 
 def test_the_request_of_the_last_run_is_another_one():
     name = "same request as the user's last run"
-    runs = [run(1e4, 60.0), run(2e4, 60.0, request=60.0)]
+    runs = [ended(1e4, 60.0), ended(2e4, 60.0, request=60.0)]
     assert context_of(runs)[name] == 0
     assert context_of(runs, submission(request=60.0))[name] == 1
 
@@ -399,7 +396,7 @@ def rows_of(runs, job=None):
 @pytest.mark.parametrize(("place", "expected"), [(191, [191]), (192, [])])
 def test_192_runs_of_a_user_are_looked_at(place, expected):
     """All but one are of another application."""
-    runs = [run(10.0 * at, 5.0, application="ab"[at == 299 - place]) for at in range(300)]
+    runs = [ended(10.0 * at, 5.0, application="ab"[at == 299 - place]) for at in range(300)]
     job = submission(application="b")
     assert [row for row in rows_of(runs, job) if row >= 40] == expected
     assert context_of(runs, job)["own runs"] == pytest.approx(log(193) / 3)
@@ -407,18 +404,18 @@ def test_192_runs_of_a_user_are_looked_at(place, expected):
 
 def test_older_runs_are_atoms_if_they_are_like_the_job_or_of_its_application():
     """Behind 40 runs of another application: twelve of the like ones, eight of the others."""
-    runs = [run(1000.0 + 10 * at, 5.0, application="b") for at in range(40)]
-    like = [run(500.0 + 10 * at, 5.0, application="a") for at in range(15)]
-    same = [run(10.0 * at, 5.0, application="a", request=60.0) for at in range(10)]
+    runs = [ended(1000.0 + 10 * at, 5.0, application="b") for at in range(40)]
+    like = [ended(500.0 + 10 * at, 5.0, application="a") for at in range(15)]
+    same = [ended(10.0 * at, 5.0, application="a", request=60.0) for at in range(10)]
     job = submission(application="a")
     assert rows_of([*same, *like, *runs], job) == [*range(52), *range(55, 63)]
     # Whose application nobody knows is no other run's.
-    unknown = [run(10.0 * at, 5.0, request=60.0) for at in range(60)]
+    unknown = [ended(10.0 * at, 5.0, request=60.0) for at in range(60)]
     assert rows_of(unknown) == list(range(40))
 
 
 def test_24_runs_with_another_request_are_atoms_twice():
-    runs = [run(1000.0 * at, 60.0, request=7200.0) for at in range(30)]
+    runs = [ended(1000.0 * at, 60.0, request=7200.0) for at in range(30)]
     values, found, _ = shown(runs)
     assert sum(found["scaled"]) == 24
     assert values == [60.0] * 30 + [30.0] * 24 + [HOUR]
@@ -426,12 +423,12 @@ def test_24_runs_with_another_request_are_atoms_twice():
 
 def of_others(count, *, end=NOW, **known):
     """Runs of as many users, a second after each other."""
-    return [run(end - count + at, 0.5, user=f"u{at}", **known) for at in range(count)]
+    return [ended(end - count + at, 0.5, user=f"u{at}", **known) for at in range(count)]
 
 
 @pytest.mark.parametrize(("own", "others"), [(15, 10), (16, 0)])
 def test_somebody_with_fewer_than_16_runs_is_told_by_others(own, others):
-    runs = of_others(30, request=60.0) + [run(NOW, 1.0) for _ in range(own)]
+    runs = of_others(30, request=60.0) + [ended(NOW, 1.0) for _ in range(own)]
     found = shown(runs)[1]
     assert sum(found["run of another user"]) == 2 * others
     assert sum(found["own run"]) == own
@@ -454,23 +451,23 @@ def test_runs_of_others_that_are_atoms():
 
 def test_of_a_burst_of_one_user_the_last_run_tells():
     """All but the first of those that follow each other are left out, unless of the group."""
-    bursts = [run(10.0 * at, 5.0, user=f"u{at // 10}", request=60.0) for at in range(50)]
+    bursts = [ended(10.0 * at, 5.0, user=f"u{at // 10}", request=60.0) for at in range(50)]
     assert rows_of(bursts) == [0, 10, 20, 30, 40]
-    grouped = [run(10.0 * at, 5.0, user="bob", request=60.0, group="g") for at in range(20)]
+    grouped = [ended(10.0 * at, 5.0, user="bob", request=60.0, group="g") for at in range(20)]
     assert rows_of(grouped, submission(group="g")) == list(range(8))
 
 
 @pytest.mark.parametrize(("place", "expected"), [(255, [0, 255]), (256, [0])])
 def test_256_runs_of_others_are_looked_at(place, expected):
     """All but one are of one user."""
-    runs = [run(10.0 * at, 5.0, user="bob", request=60.0) for at in range(299 - place)]
-    runs += [run(3000.0, 5.0, user="eve", request=60.0)]
-    runs += [run(4000.0 + at, 0.5, user="bob", request=60.0) for at in range(place)]
+    runs = [ended(10.0 * at, 5.0, user="bob", request=60.0) for at in range(299 - place)]
+    runs += [ended(3000.0, 5.0, user="eve", request=60.0)]
+    runs += [ended(4000.0 + at, 0.5, user="bob", request=60.0) for at in range(place)]
     assert rows_of(runs) == expected
 
 
 def test_what_ended_after_the_submission_is_not_seen():
-    runs = [run(1e4, 60.0), run(2e4, 120.0), run(3e4, 180.0), run(4e4, 240.0, user="bob")]
+    runs = [ended(1e4, 60.0), ended(2e4, 120.0), ended(3e4, 180.0), ended(4e4, 240.0, user="bob")]
     assert shown(runs, submission(2e4))[0] == [120.0, 60.0, HOUR]
     assert shown(runs, submission(9999.0))[0] == [HOUR]
     assert context_of(runs, submission(9999.0))["nothing is known of the user"] == 1
@@ -484,12 +481,12 @@ def test_values_are_near_by_their_quotients():
         (e**0.399, 1, 2),
         (e**0.401, 1, 1),
     ):
-        found = shown([run(1e4, 10.0), run(2e4, 10.0 * ratio)])[1]
+        found = shown([ended(1e4, 10.0), ended(2e4, 10.0 * ratio)])[1]
         assert found["share of the atoms within 5%"][0] == pytest.approx(close / 3)
         assert found["share of the atoms within 40%"][0] == pytest.approx(wide / 3)
 
 
 def test_a_user_of_whom_nothing_is_known_has_no_habits():
-    found = np.array(numbered([run(1e4, 60.0, user="bob")]))
+    found = np.array(numbered([ended(1e4, 60.0, user="bob")]))
     assert found[5:16].tolist() == [0] * 11
     assert found[19:].tolist() == [1, 0, 0]

@@ -7,6 +7,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import ended, submission
 
 from predictors.jobs import Completion, Submission
 from predictors.memory import job_table
@@ -20,16 +21,6 @@ TEMPLATES = [
     for size in range(len(TEMPLATE_ATTRIBUTES) + 1)
     for subset in itertools.combinations(TEMPLATE_ATTRIBUTES, size)
 ]
-
-
-def submission(at=1000.0, *, request=3600.0, user="ann", **known):
-    return Submission(user=user, requested_walltime=request, submit_time=at, **known)
-
-
-def completion(end, runtime, **known):
-    return Completion(
-        submission=submission(0.0, **known), start_time=0.0, end_time=end, runtime=runtime
-    )
 
 
 def told(completions, **parameters):
@@ -152,7 +143,7 @@ def test_a_user_whose_jobs_were_all_left_behind_leaves_none_to_the_next_of_that_
     """Rows of the first user are gone, her number is the third's, and the rows were moved back."""
     recent = JobTable(2)
     for end, user in enumerate(["ada", "bob", "bob", "eve", "bob", "eve", "eve", "ada"]):
-        recent.add(completion(float(end), 100.0 * end, user=user))
+        recent.add(ended(float(end), 100.0 * end, user=user))
     assert nearest(recent, submission(9.0, user="eve"), (0,), (2, 2, 2)) == (1, 600.0, 0.0)
     assert nearest(recent, submission(9.0, user="ada"), (0,), (2, 2, 2)) == (1, 700.0, 0.0)
     assert nearest(recent, submission(9.0, user="bob"), (0,), (2, 2, 2)) == (0, 0.0, 0.0)
@@ -161,9 +152,7 @@ def test_a_user_whose_jobs_were_all_left_behind_leaves_none_to_the_next_of_that_
 def test_features_are_scaled_over_several_blocks_of_rows():
     """More rows than one block: the summaries of blocks say what a scan of the rows says."""
     completions = [
-        completion(
-            float(i), 10.0 * i, request=100.0 + (i * 37) % 1000, requested_processors=i % 129
-        )
+        ended(float(i), 10.0 * i, request=100.0 + (i * 37) % 1000, requested_processors=i % 129)
         for i in range(1, 400)
     ]
     for scaling in (1, 63, 64, 65, 200, 399):
@@ -183,7 +172,7 @@ def test_ranges_are_those_of_all_rows(is_late):
     table = JobTable(1000)
     for end, request in zip(ends, requests, strict=True):
         processors = int(1 + request) % 129
-        table.add(completion(end, 10.0, request=request, requested_processors=processors))
+        table.add(ended(end, 10.0, request=request, requested_processors=processors))
     numbers, _, bounds = table.columns
     for first, stop in ((0, 64), (0, 200), (1, 199), (63, 130), (64, 192)):
         rows = numbers[:FEATURES, first:stop]
@@ -195,10 +184,10 @@ def test_ranges_are_those_of_all_rows(is_late):
 def test_the_nearest_jobs_of_the_user_are_averaged():
     knn = told(
         [
-            completion(10.0, 100.0, request=600.0),
-            completion(20.0, 200.0, request=3500.0),
-            completion(30.0, 300.0, request=3700.0),
-            completion(40.0, 999.0, request=3600.0, user="bob"),
+            ended(10.0, 100.0, request=600.0),
+            ended(20.0, 200.0, request=3500.0),
+            ended(30.0, 300.0, request=3700.0),
+            ended(40.0, 999.0, request=3600.0, user="bob"),
         ],
         neighbours=2,
         alpha=1.0,
@@ -211,28 +200,28 @@ def test_the_nearest_jobs_of_the_user_are_averaged():
 
 
 def test_equally_near_jobs_count_newest_end_first_then_latest_observed():
-    completions = [completion(20.0, 1.0), completion(30.0, 2.0), completion(30.0, 4.0)]
-    completions.append(completion(10.0, 8.0))
+    completions = [ended(20.0, 1.0), ended(30.0, 2.0), ended(30.0, 4.0)]
+    completions.append(ended(10.0, 8.0))
     assert told(completions, neighbours=1).predict(submission()).predicted_walltime == 4.0
     assert told(completions, neighbours=2).predict(submission()).predicted_walltime == 3.0
 
 
 def test_a_missing_attribute_is_never_shared():
-    knn = told([completion(10.0, 100.0, user=None)])
+    knn = told([ended(10.0, 100.0, user=None)])
     answer = knn.predict(submission(user=None))
     assert answer.predicted_walltime == 3600.0
     assert answer.basis.reason == "cold-start"
 
 
 def test_a_job_that_had_not_ended_is_not_seen():
-    knn = told([completion(10.0, 100.0), completion(20.0, 300.0)])
+    knn = told([ended(10.0, 100.0), ended(20.0, 300.0)])
     assert knn.predict(submission(9.9)).basis.reason == "cold-start"
     assert knn.predict(submission(10.0)).predicted_walltime == 100.0
     assert knn.predict(submission(20.0)).predicted_walltime == 200.0
 
 
 def test_state_stays_bounded_and_forgotten_users_leave_no_trace():
-    knn = told((completion(float(i), 10.0, user=f"u{i}") for i in range(20_000)), history=10)
+    knn = told((ended(float(i), 10.0, user=f"u{i}") for i in range(20_000)), history=10)
     recent = knn._recent
     assert len(recent) == recent.kept == 5_000 + 2 * LATE_JOBS
     assert len(recent._interned[0]) == recent.kept
@@ -254,9 +243,9 @@ def test_a_number_goes_to_the_next_string_only_when_nobody_uses_it():
 
 
 def test_other_parameters_see_what_was_and_will_be_learned():
-    knn = told([completion(10.0, 100.0)])
+    knn = told([ended(10.0, 100.0)])
     other = knn.retuned(KnnParameters(template=(), history=1, beta=0.0))
-    other.observe(completion(20.0, 300.0, user="bob"))
+    other.observe(ended(20.0, 300.0, user="bob"))
     assert other.predict(submission()).predicted_walltime == 300.0
     assert other.parameters["template"] == []
     assert knn.predict(submission()).predicted_walltime == 100.0

@@ -6,23 +6,12 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import HOUR, ended, submission
 
 from predictors.base import SHORTEST_ESTIMATE, Question
 from predictors.distribution import MARGIN_SECONDS
-from predictors.jobs import Completion, Submission
 from predictors.methods.least_cost import LeastCost
 from predictors.methods.least_cost_search import OTHERS, SCALING
-
-HOUR = 3600.0
-
-
-def submission(time=1e6, *, request=HOUR, user="ada", **fields):
-    return Submission(requested_walltime=request, submit_time=time, user=user, **fields)
-
-
-def run(end, runtime, *, request=HOUR, user="ada", **fields):
-    job = Submission(requested_walltime=request, submit_time=end - runtime, user=user, **fields)
-    return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
 
 
 def told(completions, **parameters):
@@ -78,7 +67,7 @@ fields = {
     "application": st.sampled_from(("a", "b", None)),
     "requested_processors": st.sampled_from((1, 4, None)),
 }
-runs = st.builds(run, st.integers(0, 50).map(float), st.floats(0, 9e4), **fields)
+runs = st.builds(ended, st.integers(0, 50).map(float), st.floats(0, 9e4), **fields)
 jobs = st.builds(submission, st.integers(0, 60).map(float), **fields)
 
 
@@ -91,7 +80,7 @@ jobs = st.builds(submission, st.integers(0, 60).map(float), **fields)
     st.sampled_from((1, 5, 128)),
 )
 def test_it_answers_what_its_definition_says(completions, copies, job, price, window):
-    log = completions + [run(10.0 + i, 77.0 * i, user=f"u{i % 7}") for i in range(copies)]
+    log = completions + [ended(10.0 + i, 77.0 * i, user=f"u{i % 7}") for i in range(copies)]
     prediction = told(log, price=price, window=window).predict(job)
     found = by_definition(log, job, price=price, window=window)
     if found is None:
@@ -104,42 +93,42 @@ def test_it_answers_what_its_definition_says(completions, copies, job, price, wi
 
 
 def test_without_a_price_it_is_the_weighted_median_and_a_margin():
-    assert answer([run(10.0, 100.0), run(20.0, 200.0), run(30.0, 300.0)], price=0) == 230.0
+    assert answer([ended(10.0, 100.0), ended(20.0, 200.0), ended(30.0, 300.0)], price=0) == 230.0
 
 
 def test_the_run_that_ended_last_outweighs_an_older_one():
     """100 s and the hour weigh 1 and 0.96: 130 s costs 30 + 0.96 x 3470, the hour costs 3500."""
-    assert answer([run(10.0, HOUR), run(20.0, 100.0)], price=0) == 130.0
-    assert answer([run(10.0, 100.0), run(20.0, HOUR)], price=0) == HOUR
+    assert answer([ended(10.0, HOUR), ended(20.0, 100.0)], price=0) == 130.0
+    assert answer([ended(10.0, 100.0), ended(20.0, HOUR)], price=0) == HOUR
 
 
 def test_an_underestimate_costs_the_price_in_mean_runtimes():
     """Their mean is 1850 s: at price 1, 130 s costs 3361.2 + 0.96 x 1850, more than 3500."""
-    completions = [run(10.0, HOUR), run(20.0, 100.0)]
+    completions = [ended(10.0, HOUR), ended(20.0, 100.0)]
     assert answer(completions, price=0.07) == 130.0
     assert answer(completions, price=0.08) == HOUR
 
 
 def test_safety_is_bought_where_it_is_cheap():
     """One run in three was longer; a minute more is worth the price, a day more is not."""
-    short = [run(10.0, 500.0), run(20.0, 400.0), run(30.0, 400.0)]
-    long = [run(10.0, 86400.0, request=86400.0), run(20.0, 400.0, request=86400.0)]
-    long += [run(30.0, 400.0, request=86400.0)]
+    short = [ended(10.0, 500.0), ended(20.0, 400.0), ended(30.0, 400.0)]
+    long = [ended(10.0, 86400.0, request=86400.0), ended(20.0, 400.0, request=86400.0)]
+    long += [ended(30.0, 400.0, request=86400.0)]
     assert answer(short, price=1) == 530.0
     assert answer(long, submission(request=86400.0), price=0.5) == 430.0
 
 
 def test_runs_like_the_job_weigh_more():
     """A newer run of twice the request weighs 1/16, of another application 1/4."""
-    completions = [run(10.0, 100.0), run(20.0, 1000.0, request=2 * HOUR)]
+    completions = [ended(10.0, 100.0), ended(20.0, 1000.0, request=2 * HOUR)]
     assert answer(completions, price=0) == 130.0
-    completions = [run(10.0, 100.0, application="a"), run(20.0, 1000.0, application="b")]
+    completions = [ended(10.0, 100.0, application="a"), ended(20.0, 1000.0, application="b")]
     assert answer(completions, submission(application="a"), price=0) == 130.0
     assert answer(completions, submission(application="b"), price=0) == 1030.0
 
 
 def test_a_new_user_is_predicted_by_what_all_users_do():
-    completions = [run(float(i), 900.0, user=f"u{i}") for i in range(OTHERS)]
+    completions = [ended(float(i), 900.0, user=f"u{i}") for i in range(OTHERS)]
     prediction = told(completions, price=0).predict(submission(request=2 * HOUR))
     assert prediction.predicted_walltime == 1830.0
     assert prediction.basis.reason == "others"
@@ -148,7 +137,7 @@ def test_a_new_user_is_predicted_by_what_all_users_do():
 
 
 def test_a_job_of_an_unknown_user_gets_its_request():
-    assert answer([run(float(i), 900.0) for i in range(100)], submission(user=None)) == HOUR
+    assert answer([ended(float(i), 900.0) for i in range(100)], submission(user=None)) == HOUR
 
 
 @pytest.mark.parametrize(
@@ -162,7 +151,7 @@ def test_a_parameter_out_of_range_is_named(parameter, value):
 
 @pytest.mark.parametrize("own", [OTHERS - 1, OTHERS, OTHERS + 1])
 def test_a_user_with_as_many_runs_as_stand_for_all_users_is_predicted(own):
-    told_ = told([run(1000.0 * place, 600.0) for place in range(1, own + 1)])
+    told_ = told([ended(1000.0 * place, 600.0) for place in range(1, own + 1)])
     answered = told_.predict(submission())
     assert answered.predicted_walltime < HOUR
     assert (answered.basis.jobs, answered.basis.reason) == (own, "history")
@@ -170,6 +159,6 @@ def test_a_user_with_as_many_runs_as_stand_for_all_users_is_predicted(own):
 
 def test_runs_that_weigh_nothing_explain_nothing():
     """(1e-90 / 3600) to the fourth is less than any number."""
-    asked = told([run(1.0, 1.0, request=1e-90)]).ask(submission(), Question(explain=True))
+    asked = told([ended(1.0, 1.0, request=1e-90)]).ask(submission(), Question(explain=True))
     assert asked.basis.jobs == 1
     assert asked.explanation == ()

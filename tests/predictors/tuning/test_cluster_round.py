@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from runs import ended
 
-from predictors.jobs import Completion, Submission
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import cluster_round
 from predictors.tuning.adopting import Held
@@ -22,19 +22,11 @@ SMALL = TuningPlan(history=100, training=200, test=100, learned=100, search="exh
 
 def log(count=400):
     """Two scripts in turn, of one and of fifty minutes."""
-    runs = []
-    for place in range(count):
-        seconds, begin = (60.0, 3000.0)[place % 2], 1e4 * place
-        job = Submission(
-            requested_walltime=3600.0,
-            submit_time=begin,
-            user=f"u{place % 7}",
-            application="ab"[place % 2],
-        )
-        runs.append(
-            Completion(submission=job, start_time=begin, end_time=begin + seconds, runtime=seconds)
-        )
-    return runs
+    return [
+        ended(1e4 * place + seconds, seconds, user=f"u{place % 7}", application=application)
+        for place in range(count)
+        for seconds, application in [((60.0, "a"), (3000.0, "b"))[place % 2]]
+    ]
 
 
 def held(plan, standing=STANDING, runs=None, **told):

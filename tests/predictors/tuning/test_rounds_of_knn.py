@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from runs import ended
 
-from predictors.jobs import Completion, Submission
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adopting import Held
 from predictors.tuning.plan import TuningPlan
@@ -27,18 +27,14 @@ def log(count=400, *, requests=(3600.0, 3600.0), processors=(1, 1)):
     runs = []
     for place in range(count):
         seconds = (60.0, 3000.0)[place % 2]
-        job = Submission(
-            job_id=str(place),
-            requested_walltime=requests[place % 2],
-            requested_processors=processors[place // 2 % 2],
-            submit_time=1e4 * place,
-            user=f"u{place % 7}",
-            application="ab"[place % 2],
-        )
-        end = job.submit_time + seconds
-        runs.append(
-            Completion(submission=job, start_time=job.submit_time, end_time=end, runtime=seconds)
-        )
+        known = {
+            "job_id": str(place),
+            "user": f"u{place % 7}",
+            "request": requests[place % 2],
+            "requested_processors": processors[place // 2 % 2],
+            "application": "ab"[place % 2],
+        }
+        runs.append(ended(1e4 * place + seconds, seconds, **known))
     return runs
 
 

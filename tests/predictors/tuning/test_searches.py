@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from runs import ended
 
-from predictors.jobs import Completion, Submission
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import exhaustive as ladders
@@ -86,18 +86,10 @@ def test_the_exhaustive_search_surveys_every_template_and_tells_the_best_so_far(
 
 def runs(count=30):
     """Runs of a quarter of an hour; a third of them of nobody known."""
-    found = []
-    for place in range(count):
-        begin = 1e4 * place
-        job = Submission(
-            requested_walltime=3600.0, submit_time=begin, user=(None, "ada", "bob")[place % 3]
-        )
-        found.append(
-            Completion(
-                submission=job, start_time=begin, end_time=begin + 900.0, runtime=900.0 + place
-            )
-        )
-    return found
+    return [
+        ended(1e4 * place + 900.0, 900.0 + place, user=(None, "ada", "bob")[place % 3])
+        for place in range(count)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import sqlite3
 import time
 
 import pytest
+from runs import ended
 
 from predictors.base import Memory
-from predictors.jobs import Completion, Submission
 from service.store import RecordedPrediction, open_store
 
 
@@ -25,18 +25,15 @@ def walltimed(walltimed):
     return run
 
 
-def run_of(user, end):
-    submission = Submission(
-        requested_walltime=3600, submit_time=end - 100, job_id=f"{user}{end}", user=user
-    )
-    return Completion(submission=submission, start_time=end - 60, end_time=end, runtime=60)
-
-
 @pytest.fixture
 def history(store):
     """Two runs of two users, and an open prediction of each, on either database."""
     ends = (1.0e9, 1.7e9)
-    runs = [run_of(user, end) for user in ("ada", "bob") for end in ends]
+    runs = [
+        ended(end, 60.0, waited=40.0, user=user, job_id=f"{user}{end}")
+        for user in ("ada", "bob")
+        for end in ends
+    ]
     list(store.import_completions(runs))
     predictions = [
         RecordedPrediction(

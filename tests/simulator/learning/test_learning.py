@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from runs import HOUR, ended, submission
 
-from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention
 from predictors.methods.attention_weights import Weights
 from simulator.learning.examples import Examples, examples_of, read_log, together
 from simulator.learning.training import LearningUnavailableError, Recipe, learn, steps_of
-
-HOUR = 3600.0
 
 
 def log(jobs=300, seed=0):
@@ -19,38 +17,19 @@ def log(jobs=300, seed=0):
     runs = []
     for place in range(jobs):
         script = int(random.integers(2))
-        submit = 100.0 * place
-        job = Submission(
-            requested_walltime=10 * HOUR,
-            submit_time=submit,
-            user=f"u{random.integers(5)}",
-            application=f"{script}",
-            requested_processors=4,
-        )
+        known = {
+            "user": f"u{random.integers(5)}",
+            "application": f"{script}",
+            "requested_processors": 4,
+        }
         runtime = float(random.uniform(0.9, 1.1) * (600.0, 3 * HOUR)[script])
-        runs.append(
-            Completion(
-                submission=job, start_time=submit, end_time=submit + runtime, runtime=runtime
-            )
-        )
+        runs.append(ended(100.0 * place + runtime, runtime, request=10 * HOUR, **known))
     return runs
 
 
 def test_examples_see_only_runs_that_had_ended():
     """Of two jobs submitted together neither knows the other; a third knows both."""
-    first, second, third = (log(3)[0], *log(3)[1:])
-    runs = [first, second, third]
-    runs = [
-        Completion(
-            submission=Submission(
-                requested_walltime=HOUR, submit_time=float(submit), user="a", job_id=str(submit)
-            ),
-            start_time=float(submit),
-            end_time=float(submit) + 600,
-            runtime=600.0,
-        )
-        for submit in (0, 0, 700)
-    ]
+    runs = [ended(submit + 600.0, 600.0, job_id=str(submit)) for submit in (0, 0, 700)]
     examples = examples_of(runs, jobs=10, seed=0)
     assert len(examples) == 1
     assert examples.counts.tolist() == [3]  # two runs and the request
@@ -186,11 +165,6 @@ def test_what_was_learned_tells_the_two_scripts_apart():
     for run in log(seed=5):
         attention.observe(run)
     for application, seconds in (("0", 600.0), ("1", 3 * HOUR)):
-        job = Submission(
-            requested_walltime=10 * HOUR,
-            submit_time=1e6,
-            user="u1",
-            application=application,
-            requested_processors=4,
-        )
+        known = {"user": "u1", "application": application, "requested_processors": 4}
+        job = submission(request=10 * HOUR, **known)
         assert attention.predict(job).predicted_walltime == pytest.approx(seconds, rel=0.2)
