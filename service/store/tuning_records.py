@@ -42,15 +42,17 @@ class Adoption(Struct, frozen=True, kw_only=True):
 
 
 class InForce(Struct, frozen=True, kw_only=True):
-    """What rounds put in force.
+    """The last adoption of a cluster and subject.
 
     Attributes:
-        adoption: the last one of its cluster and subject.
-        replaced: the one before it; None where that was what the settings say.
+        parameters: as in ``Adoption``.
+        made_until: as in ``Adoption``.
+        replaced: parameters of the adoption before; None: what the settings say.
     """
 
-    adoption: Adoption
-    replaced: Adoption | None = None
+    parameters: Any
+    made_until: float | None
+    replaced: Any = None
 
 
 class TuningState(StrEnum):
@@ -185,31 +187,23 @@ class Tunings:
             return connection.execute(select(func.max(parameters.c.version))).scalar() or 0
 
     def in_force(self) -> dict[str, dict[str, InForce]]:
-        """What rounds put in force last, by cluster and subject."""
-        last = select(func.max(parameters.c.version)).group_by(
-            parameters.c.cluster, parameters.c.subject
-        )
+        """Return what rounds put in force last, by cluster and subject."""
+        key = parameters.c.cluster, parameters.c.subject
+        last = select(func.max(parameters.c.version)).group_by(*key)
         before = parameters.alias()
-        found: dict[str, dict[str, InForce]] = {}
         chosen = (
             select(parameters, before.c.parameters.label("before"))
             .outerjoin(before, before.c.version == parameters.c.replaced)
             .where(parameters.c.version.in_(last))
         )
+        found: dict[str, dict[str, InForce]] = {}
         with self._database.reading() as connection:
-            for row in connection.execute(chosen).all():
-                adoption = Adoption(
-                    subject=row.subject,
-                    parameters=msgspec.json.decode(row.parameters),
+            for row in connection.execute(chosen):
+                found.setdefault(row.cluster, {})[row.subject] = InForce(
+                    parameters=_value(row.parameters),
                     made_until=row.made_until,
+                    replaced=_value(row.before),
                 )
-                replaced = None
-                if row.before is not None:
-                    replaced = Adoption(
-                        subject=row.subject, parameters=msgspec.json.decode(row.before)
-                    )
-                by_subject = found.setdefault(row.cluster, {})
-                by_subject[row.subject] = InForce(adoption=adoption, replaced=replaced)
         return found
 
     def of_cluster(self, cluster: str) -> list[Tuning]:
@@ -221,8 +215,10 @@ class Tunings:
 
     def find(self, tuning_id: str) -> Tuning | None:
         """One round."""
+        wanted = select(tunings).where(tunings.c.tuning_id == tuning_id)
         with self._database.reading() as connection:
-            return _read(connection, tuning_id)
+            row = connection.execute(wanted).first()
+        return None if row is None else _tuning(row)
 
 
 def _insert(
@@ -287,11 +283,6 @@ def _count(connection: Connection, cluster: str, *, after: int, most: int) -> in
     return connection.execute(select(func.count()).select_from(few)).scalar_one()
 
 
-def _read(connection: Connection, tuning_id: str) -> Tuning | None:
-    row = connection.execute(select(tunings).where(tunings.c.tuning_id == tuning_id)).first()
-    return None if row is None else _tuning(row)
-
-
 def _tuning(row: Row[Any]) -> Tuning:
     return Tuning(
         tuning_id=row.tuning_id,
@@ -312,5 +303,5 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _value(text_of_json: str | None) -> dict[str, Any] | None:
+def _value(text_of_json: str | None) -> Any:
     return None if text_of_json is None else msgspec.json.decode(text_of_json)

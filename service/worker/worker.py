@@ -35,8 +35,8 @@ from service.worker.processes import (
     settle_process,
 )
 from service.worker.queues.queue_keeper import QueueKeeper
-from service.worker.tuning import in_force
 from service.worker.tuning.keeper import TuningKeeper
+from service.worker.tuning.rounds import from_store
 from service.worker.writer import Writer
 
 log = structlog.get_logger()
@@ -308,7 +308,7 @@ class Worker:
         reader, (recent, older) = self.store.past_runs.warm_start(
             live.memories, self.clock(), served
         )
-        live.remember(recent, older, in_force.from_store(self.store, self.settings))
+        live.remember(recent, older, from_store(self.store, self.settings))
         live.settle()
         return live, reader
 

@@ -15,8 +15,7 @@ from service.settings import Settings
 from service.store import Store, StoreError, TuningState
 from service.worker.live_state import LiveState
 from service.worker.processes import give_way
-from service.worker.tuning import in_force
-from service.worker.tuning.rounds import ask_for_due_rounds
+from service.worker.tuning.rounds import ask_for_due_rounds, from_store
 
 log = structlog.get_logger()
 
@@ -76,13 +75,10 @@ class TuningKeeper:
             with suppress(StoreError):
                 version = await asyncio.to_thread(self._store.tunings.version)
                 if version != known:
-                    standing = await asyncio.to_thread(self._standing)
+                    standing = await asyncio.to_thread(from_store, self._store, self._settings)
                     known = version
                 self._live.retune(standing)  # also of what was folded since
             await asyncio.sleep(PARAMETER_SECONDS)
-
-    def _standing(self) -> dict[str, Standing]:
-        return in_force.from_store(self._store, self._settings)
 
     async def run_rounds(self) -> None:
         """Run open rounds, for ever."""

@@ -1,25 +1,40 @@
-"""Rounds of tuning in the calling process: ``python -m service.worker.tuning.rounds`` runs all.
+"""Rounds of tuning, and the parameters they put in force.
 
+``python -m service.worker.tuning.rounds`` runs all open rounds in the calling process.
 A service starts that process with its own settings in the environment and the lowest priority.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
-from predictors.tuning.cluster_round import ClusterRound, hold
+from predictors.methods.attention import Attention
+from predictors.methods.knn import Knn, KnnParameters
+from predictors.tuning.adopting import Held
+from predictors.tuning.cluster_round import ClusterRound, Standing, hold
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 from predictors.tuning.search import Progress, ProgressReport, SearchUnavailableError, untold
+from predictors.tuning.subjects import CANDIDATES, FIRST
 from service import logs
 from service.settings import Settings
-from service.store import Store, StoreUnavailableError, Tuning, Tunings, open_store
-from service.worker.tuning import in_force
+from service.store import (
+    Adoption,
+    InForce,
+    Store,
+    StoreUnavailableError,
+    Tuning,
+    Tunings,
+    open_store,
+)
 
 log = structlog.get_logger()
+
+Content = TypeVar("Content")
 
 REPORT_SECONDS = 1.0
 """Seconds between two reports of a round's progress to the store."""
@@ -71,7 +86,7 @@ def run_round(
         StoreError: the store cannot be used.
     """
     store.tunings.begin(tuning, clock())
-    before = in_force.of_cluster(store, settings, tuning.cluster)
+    before = of_cluster(store, settings, tuning.cluster)
     completions = store.tunings.latest_completions(tuning.cluster, tuning.plan.jobs)
     try:
         found = hold(completions, before, tuning.plan, Reporter(store, tuning, report))
@@ -79,7 +94,7 @@ def run_round(
         store.tunings.fail(tuning, str(error), clock())
         return None
     now = clock()
-    adopted = in_force.adoptions(found, before, in_force.from_settings(settings), now)
+    adopted = adoptions(found, before, from_settings(settings), now)
     store.tunings.finish(tuning, found.as_dict(), adopted, now)
     return found
 
@@ -102,6 +117,109 @@ class Reporter:
             self._stored_at = time.monotonic()
             shown: dict[str, Any] = {**msgspec.to_builtins(progress), "costs": self._costs}
             self._store.tunings.report(self._tuning, shown)
+
+
+def from_settings(settings: Settings) -> Standing:
+    """Return what is in force for clusters on which no round has adopted anything yet."""
+    attention = Attention(**settings.predictors.get(Attention.name, {}))
+    return Standing(
+        knn=Held(now=Knn(**settings.predictors.get(Knn.name, {})).given),
+        price=Held(now=float(attention.parameters["price"])),
+        auto=Held(now=FIRST),
+    )
+
+
+def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
+    """Return what is in force for clusters with rounds that have adopted something."""
+    defaults = from_settings(settings)
+
+    def of_subjects(cluster: str, adopted: Mapping[str, InForce]) -> dict[str, Held[Any]]:
+        return {
+            subject: held(
+                adopted.get(subject),
+                getattr(defaults, subject),
+                read,
+                cluster=cluster,
+                subject=subject,
+            )
+            for subject, read in READERS.items()
+        }
+
+    return {
+        cluster: Standing(**of_subjects(cluster, adopted))
+        for cluster, adopted in store.tunings.in_force().items()
+    }
+
+
+def of_cluster(store: Store, settings: Settings, cluster: str) -> Standing:
+    """Return what is in force for one cluster."""
+    return from_store(store, settings).get(cluster) or from_settings(settings)
+
+
+def held(
+    found: InForce | None,
+    default: Held[Content],
+    read: Callable[[Any], Content],
+    **names: str,
+) -> Held[Content]:
+    """Return what was adopted, or the default where this release can use nothing of it."""
+    if found is None or found.parameters is None:
+        return default
+    try:
+        now = read(found.parameters)
+    except ValueError as error:
+        log.warning("what was adopted cannot be used", reason=str(error), **names)
+        return default
+    if found.made_until is None:
+        return Held(now=now)
+    before = default.now
+    if found.replaced is not None:
+        with suppress(ValueError):
+            before = read(found.replaced)
+    return Held(now=now, before=before, since=found.made_until)
+
+
+def adoptions(
+    found: ClusterRound, before: Standing, defaults: Standing, now: float
+) -> list[Adoption]:
+    """Return what a round puts in force, as it is stored.
+
+    Args:
+        found: by the round.
+        before: what was in force.
+        defaults: from the settings; a return to the default is stored as ``parameters=None``.
+        now: Unix seconds. A run that ends later has a wrong end; with that, nothing would ever have
+            ended since, and what was adopted would never be looked at again.
+    """
+    rows = []
+    for subject in READERS:
+        chosen: Held[Any] = getattr(found.standing, subject)
+        if chosen is getattr(before, subject):
+            continue
+        until = None if chosen.since == -inf else min(chosen.since, now)
+        is_default = chosen.now == getattr(defaults, subject).now
+        parameters = None if is_default else msgspec.to_builtins(chosen.now)
+        rows.append(Adoption(subject=subject, parameters=parameters, made_until=until))
+    return rows
+
+
+def method_of(parameters: Any) -> str:
+    """Return the method that auto answers with.
+
+    Raises:
+        ValueError: this release does not let auto choose it.
+    """
+    if parameters not in CANDIDATES:
+        raise ValueError(f"auto does not choose {parameters!r}.")
+    return str(parameters)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "knn": lambda parameters: msgspec.convert(parameters, KnnParameters),
+    "price": lambda parameters: msgspec.convert(parameters, float, strict=False),
+    "auto": method_of,
+}
+"""Each subject's content from what is stored; a ValueError says that it is none."""
 
 
 def main() -> None:

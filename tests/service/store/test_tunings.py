@@ -11,7 +11,7 @@ import pytest
 from runs import a_run, reported
 
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from service.store import Adoption, TuningState, open_store
+from service.store import Adoption, InForce, TuningState, open_store
 from service.store.tables import tunings
 
 PLAN = TuningPlan(history=50, training=100, test=100)
@@ -30,7 +30,7 @@ def knn(neighbours):
 
 def neighbours(store):
     found = store.tunings.in_force()
-    return {name: each["knn"].adoption.parameters["neighbours"] for name, each in found.items()}
+    return {name: each["knn"].parameters["neighbours"] for name, each in found.items()}
 
 
 def report(store, first, last, cluster="default"):
@@ -140,15 +140,14 @@ def test_each_subject_is_in_force_with_what_it_replaced_and_may_come_back(store)
     held(store, knn(3), price, at=0.0)
     held(store, knn(4), at=1.0)
     found = store.tunings.in_force()["default"]
-    assert found["price"].adoption == price
-    assert found["price"].replaced is None
-    assert found["knn"].replaced.parameters == {"neighbours": 3}
+    assert found["price"] == InForce(parameters=3.5, made_until=7.0, replaced=None)
+    assert found["knn"].replaced == {"neighbours": 3}
     before = store.tunings.version()
     held(store, back, at=2.0)
     held(store, at=3.0)
     found = store.tunings.in_force()["default"]
-    assert found["price"].adoption == back
-    assert found["knn"].adoption == knn(4)
+    assert found["price"] == InForce(parameters=None, made_until=None, replaced=3.5)
+    assert found["knn"].parameters == {"neighbours": 4}
     assert store.tunings.version() > before
     assert [one.asked_at for one in store.tunings.of_cluster("default")] == [3.0, 2.0, 1.0, 0.0]
 
