@@ -16,7 +16,7 @@ from predictors.tuning.cluster_round import ClusterRound, Standing
 from service.metrics import Metrics
 from service.settings import Settings
 from service.worker.live_state import LiveState
-from service.worker.tuning.in_force import adoptions
+from service.worker.tuning.rounds import adoptions
 
 CLUSTER = "default"
 
