@@ -2,7 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import events, play_jobs
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
-from simulator.studies.study import Played, Study, Takes, runs_of
+from simulator.studies.study import LogPart, Played, Study, Takes, log_parts
 
 QUANTILES = (0.5, 0.7, 0.85, 0.95)
 """Of the usage: what a model is asked for, one model or one look at a forest for each."""
@@ -41,18 +41,14 @@ UNKNOWN = -1.0
 Table = NDArray[np.float64]
 
 
-class Part(NamedTuple):
-    """One log.
+class Training(NamedTuple):
+    """Options of the study.
 
     Attributes:
-        trace: path of the log.
-        limit: jobs after cleaning, or all.
         every: completions from one training to the next.
-        window: of the latest completions, how many are trained on.
+        window: number of the latest completions that are trained on.
     """
 
-    trace: str
-    limit: int | None
     every: int
     window: int
 
@@ -91,10 +87,6 @@ class Boosted:
     learners: Sequence[Learner]
     curves: Sequence[Curve]
     microseconds: Mapping[str, float]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 class Columns:
@@ -195,18 +187,19 @@ class Forest:
 
 def runs(
     paths: Sequence[Path], limit: int | None, *, every: int = 2_000, window: int = 10_000
-) -> Sequence[Part]:
+) -> Sequence[LogPart]:
     """A part for each log."""
-    return [Part(str(path), limit, every, window) for path in paths]
+    return log_parts(paths, limit, Training(every, window))
 
 
-def play(part: Part) -> Boosted:
+def play(part: LogPart) -> Boosted:
     """Compare on one log: what is trained, and when, depends on runs that had ended only."""
-    log = runs_of(part.trace, part.limit)
+    log, training = part.runs(), part.options
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])
-    table, rounds = causal_rounds(log, part.every)
+    table, rounds = causal_rounds(log, training.every)
     learners = [
-        learner_of(kind, log, (table, rounds, actual), part.window) for kind in (Boosting, Forest)
+        learner_of(kind, log, (table, rounds, actual), training.window)
+        for kind in (Boosting, Forest)
     ]
     ours = {"least-cost": least_costs(log), "attention": attentions(log)}
     curves = [
@@ -333,7 +326,7 @@ def timed(
     return found, spent / max(1, len(log)) * 1e6
 
 
-def tables(found: Boosted) -> str:
+def log_tables(found: Boosted) -> str:
     """Errors at equal underestimation, and what it cost."""
     lines = [
         (
@@ -375,14 +368,9 @@ def _ratio(point: Point, curve: Curve) -> str:
     return "-" if np.isnan(error) or point.error == 0 else f"{error / point.error:.2f}"
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """The tables of every log."""
-    return "\n".join(f"{part.trace}\n{tables(found)}" for part, found in played)
-
-
-def records(played: Played) -> dict[str, Any]:
-    """The comparisons by log."""
-    return {"logs": {part.trace: found.as_dict() for part, found in played}}
+    return "\n".join(f"{part.trace}\n{log_tables(found)}" for part, found in played)
 
 
 STUDY = Study(
@@ -390,8 +378,7 @@ STUDY = Study(
     takes=Takes.TRACES,
     runs=runs,
     play=play,
-    report=report,
-    records=records,
+    tables=tables,
 )
 
 EXPERIMENT = Experiment(

@@ -1,9 +1,8 @@
 """Does least-cost pay? Its errors beside those of published methods that underestimate as often."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from simulator.cli.study_table import TRACES, Experiment
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
-from simulator.studies.study import Played, Study, Takes, runs_of
+from simulator.studies.study import LogPart, Played, Study, Takes, log_parts
 
 if TYPE_CHECKING:
     from predictors.base import Predictor
@@ -60,25 +59,14 @@ class PriceComparison:
             return float("nan")
         return self.curve.error_at(other.underestimation_rate) / other.error
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
-
-def compare(
-    runs: Sequence[Completion], *, progress: Callable[[int], object] | None = None
-) -> PriceComparison:
-    """Play a log to all methods.
-
-    Args:
-        runs: the log.
-        progress: called with the number of jobs that were just predicted.
-    """
+def compare(runs: Sequence[Completion]) -> PriceComparison:
+    """Play a log to all methods."""
     players = published_methods()
     published = ["requested", *players]
     for price in PRICES:
         players[_setting(price)] = LeastCost(price=price)
-    played = replay(runs, InProcess(players), progress=progress)
+    played = replay(runs, InProcess(players))
     actual = np.array([run.runtime for run in runs])
     predicted = {"requested": played.requested}
     predicted |= {name: answers.predicted for name, answers in played.answers.items()}
@@ -110,7 +98,7 @@ def _or_none(value: float, style: str) -> str:
     return "-" if np.isnan(value) else format(value, style)
 
 
-def tables(found: PriceComparison) -> str:
+def log_tables(found: PriceComparison) -> str:
     """The comparison as tables of text."""
     lines = [
         (
@@ -136,45 +124,22 @@ def tables(found: PriceComparison) -> str:
     )
 
 
-class Part(NamedTuple):
-    """One log.
-
-    Attributes:
-        trace: path of the log.
-        limit: jobs after cleaning, or all.
-    """
-
-    trace: str
-    limit: int | None
-
-
-def runs(paths: Sequence[Path], limit: int | None) -> Sequence[Part]:
-    """A part for each log."""
-    return [Part(str(path), limit) for path in paths]
-
-
-def play(part: Part) -> PriceComparison:
+def play(part: LogPart) -> PriceComparison:
     """Compare the methods on a log."""
-    return compare(runs_of(part.trace, part.limit))
+    return compare(part.runs())
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """The tables of every log."""
-    return "\n".join(f"{part.trace}\n{tables(found)}" for part, found in played)
-
-
-def records(played: Played) -> dict[str, Any]:
-    """The comparisons by log."""
-    return {"logs": {part.trace: found.as_dict() for part, found in played}}
+    return "\n".join(f"{part.trace}\n{log_tables(found)}" for part, found in played)
 
 
 STUDY = Study(
     title="least-cost beside the methods of the papers, where they underestimate equally often",
     takes=Takes.TRACES,
-    runs=runs,
+    runs=log_parts,
     play=play,
-    report=report,
-    records=records,
+    tables=tables,
 )
 
 EXPERIMENT = Experiment(
@@ -183,7 +148,7 @@ EXPERIMENT = Experiment(
 
     The price of an underestimate moves least-cost along its trade-off. Percentiles are those
     of the user's usages within 30 days, without a lower bound. knn is not tuned here
-    (walltimed experiment xu tunes it). All jobs count, also those of new users.
+    (research/tuning.py tunes it). All jobs count, also those of new users.
 
     For example:
 

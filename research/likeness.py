@@ -6,8 +6,8 @@ have chosen. Each price is that of a site of its own, whose rounds judge by it.
 """
 
 import atexit
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -32,8 +32,9 @@ from simulator.learning.examples import Examples, examples_of, name_of, together
 from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import play_jobs
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
+from simulator.reports.page import picture
 from simulator.reports.tables import text_table
-from simulator.studies.study import Played, Study, StudyError, Takes, runs_of, write_text
+from simulator.studies.study import LogPart, Played, Study, StudyError, Takes, log_parts, runs_of
 
 if TYPE_CHECKING:
     from predictors.base import Predictor
@@ -128,10 +129,6 @@ class Likeness:
             found.append((ratio - 1, best[0]))
         return found
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 class Lesson(NamedTuple):
     """What weights are learned from.
@@ -147,27 +144,13 @@ class Lesson(NamedTuple):
     recipe: Recipe
 
 
-class Part(NamedTuple):
-    """One log that takes no part in learning.
-
-    Attributes:
-        trace: path of the log.
-        limit: jobs of it that are played, or all.
-        teaching: what to learn from, or the content of a file of weights.
-    """
-
-    trace: str
-    limit: int | None
-    teaching: Lesson | bytes
-
-
 def runs(
     paths: Sequence[Path],
     limit: int | None,
     *,
     weights: str | None = None,
     **learning: Any,
-) -> Sequence[Part]:
+) -> Sequence[LogPart]:
     """A part for each log; the examples of all of them are drawn once, into a temporary folder.
 
     A limit is one on what is played. What is learned from is drawn from whole logs, as it is for
@@ -188,15 +171,15 @@ def runs(
             raise StudyError("With --weights nothing is learned: leave --jobs, --passes, --seed.")
         learned = weights_of(weights)
         refuse_known(paths, learned)
-        return [Part(str(path), limit, learned.to_bytes()) for path in paths]
+        return log_parts(paths, limit, learned.to_bytes())
     if len(paths) < 2:
         raise StudyError("Give at least two logs: each is played with what the others taught.")
     folder = mkdtemp(prefix="walltimed-likeness-")
     atexit.register(rmtree, folder, ignore_errors=True)
     owners = save_examples(paths, recipe, Path(folder))
     return [
-        Part(str(path), limit, Lesson(folder, np.flatnonzero(owners != place), recipe))
-        for place, path in enumerate(paths)
+        part._replace(options=Lesson(folder, np.flatnonzero(owners != place), recipe))
+        for place, part in enumerate(log_parts(paths, limit))
     ]
 
 
@@ -233,15 +216,15 @@ def save_examples(paths: Sequence[Path], recipe: Recipe, folder: Path) -> NDArra
     return np.repeat(np.arange(len(found)), [len(each) for each in found])
 
 
-def play(part: Part) -> Likeness:
+def play(part: LogPart) -> Likeness:
     """Learn from the other logs, or take the weights that there are, and play this one."""
-    teaching = part.teaching
+    teaching = part.options
     if isinstance(teaching, bytes):
         weights = Weights.from_bytes(teaching)
     else:
         examples = Examples.load(Path(teaching.examples))
         weights = learn(examples, teaching.recipe, chosen=teaching.others)
-    return likeness(name_of(part.trace), runs_of(part.trace, part.limit), weights)
+    return likeness(name_of(part.trace), part.runs(), weights)
 
 
 def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness:
@@ -322,7 +305,7 @@ def _label(method: str, price: float) -> str:
     return f"{method}, price={price:g}"
 
 
-def tables(found: Sequence[Likeness]) -> str:
+def tables_of(found: Sequence[Likeness]) -> str:
     """The study as tables of text; in each the median and the worst log are the last lines."""
     found = sorted(found, key=lambda each: each.name)
     return "\n\n".join(
@@ -409,20 +392,16 @@ def _short(name: str) -> str:
     return "-".join(name.split("-")[:2])
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """The tables of all logs."""
-    return tables([found for _, found in played])
+    return tables_of([found for _, found in played])
 
 
-def records(played: Played) -> dict[str, Any]:
-    """The comparisons by log."""
-    return {"logs": {part.trace: found.as_dict() for part, found in played}}
-
-
-def write(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables, and the picture of all trade-offs."""
-    write_text(directory, title, text, played)
-    draw([found for _, found in played], directory / "trade-offs.svg")
+def pictures(directory: Path, played: Played) -> Iterator[str]:
+    """Draw all trade-offs in one picture."""
+    path = directory / "trade-offs.svg"
+    draw([found for _, found in played], path)
+    yield picture("Trade-offs", path, "The further down and to the left the better.")
 
 
 STUDY = Study(
@@ -430,9 +409,8 @@ STUDY = Study(
     takes=Takes.TRACES,
     runs=runs,
     play=play,
-    report=report,
-    records=records,
-    write=write,
+    tables=tables,
+    pictures=pictures,
 )
 
 EXPERIMENT = Experiment(

@@ -24,8 +24,7 @@ from simulator.cli.options import AsJson, Limit, Processes, Wide
 from simulator.cli.study_table import EXPERIMENTS, Experiment, option
 
 if TYPE_CHECKING:
-    from simulator.studies.exhibits import Sources
-    from simulator.studies.study import Study
+    from simulator.studies.study import Sources, Study
 
 ALL = "all"
 
@@ -191,7 +190,7 @@ def make_exhibits(
 ) -> None:
     """Make figures and tables of a study's paper, as PNG and CSV in ``output`` or here."""
     from simulator.studies import STUDIES
-    from simulator.studies.exhibits import Sources
+    from simulator.studies.study import Sources
 
     study = STUDIES[name]
     names = wanted_of(study, *wanted)
@@ -273,7 +272,7 @@ def write_exhibits(
     Raises:
         typer.Exit: one could not be made, for want of its log; the code tells whether others were.
     """
-    from simulator.reports.exhibit_pictures import draw
+    from simulator.reports.exhibit_pictures import write_exhibit
     from simulator.studies.study import StudyError
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -287,8 +286,7 @@ def write_exhibits(
                 err.print(sentence(error), soft_wrap=True, markup=False)
                 continue
             path = directory / f"{name}-{each.replace(' ', '-')}.png"
-            draw(exhibit, path)
-            exhibit.write_csv(path.with_suffix(".csv"))
+            write_exhibit(exhibit, path)
             print_tables(exhibit.text(), wide=wide, end="\n")
             err.print(f"The picture is {path}, its numbers are beside it.", markup=False)
             progress.advance(task)

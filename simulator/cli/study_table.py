@@ -195,33 +195,24 @@ EXPERIMENTS = (
     ),
     Experiment(
         "xu",
-        """Compare tuned knn with untuned knn, requests, last-two, max-usage and percentile.
+        """Compare knn tuned as in Xu et al. 2019 with untuned knn, requests and last-two.
 
-        After every t2 jobs that have ended, parameters are searched on the t1 jobs before the
-        last t2, and adopted if they beat those in force on these. Methods are compared where they
-        underestimate equally often, as the penalty on underestimates moves the tuned one along
-        its trade-off. The other tables are Figures 2 and 3 of Xu et al. 2019 in numbers.
-        With --as-published there is one table as the paper has it: what a round finds is used
-        whether it is better or not, on batches of the paper's size.
+        After every t2 jobs that have ended, parameters are searched on the last t1 jobs, and used
+        whether they are better or not. The tables are Tables 3 and 4 and Figures 2 and 3 of the
+        paper in numbers.
 
         For example:
 
             walltimed experiment xu SDSC-SP2-1998-4.2-cln.swf.gz
             walltimed experiment xu --year 2004 --test 1000 HPC2N-2002-2.2-cln.swf.gz
-            walltimed experiment xu --search genetic --as-published sdsc-ds.swf.gz
+            walltimed experiment xu --search genetic sdsc-ds.swf.gz --table 3
         """,
         TRACES,
         {
             "year": option(int | None, help="Only jobs submitted in this year."),
-            "as_published": option(
-                bool,
-                "--as-published",
-                default=False,
-                help="As the paper: every round is used, h 3000, t1 1500.",
-            ),
-            "history": _plan_option(int, "h, jobs that only serve as neighbours (5000)."),
-            "training": _plan_option(int, "t1, jobs that parameters are tried on (20000)."),
-            "test": _plan_option(int, "t2, jobs between rounds (2000)."),
+            "history": _plan_option(int, "h, jobs that only serve as neighbours (3000)."),
+            "training": _plan_option(int, "t1, jobs that parameters are tried on (1500)."),
+            "test": _plan_option(int, "t2, jobs between rounds (1000)."),
             "penalty": _plan_option(float, "Price of underestimating (1)."),
             "fitness": _plan_option(str, "product or sum of error and underestimates."),
             "search": _plan_option(str, "genetic (default) or exhaustive."),

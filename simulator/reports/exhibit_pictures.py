@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from simulator.reports.exhibit import Exhibit, Panel, Value
+from simulator.reports.page import picture
 from simulator.reports.replay_pictures import ACTUAL_COLOUR, METHOD_COLOURS, STYLE, save
 
 COLOURS = (*METHOD_COLOURS, ACTUAL_COLOUR)
@@ -35,6 +36,13 @@ def draw(exhibit: Exhibit, path: Path) -> None:
             axes.set_visible(False)
         figure.suptitle(exhibit.title, x=0.01, ha="left", fontsize=12)
         save(figure, path, metadata={"Software": None})
+
+
+def write_exhibit(exhibit: Exhibit, path: Path) -> str:
+    """Write an exhibit as PNG and as CSV beside it; returns the section of a page."""
+    draw(exhibit, path)
+    exhibit.write_csv(path.with_suffix(".csv"))
+    return picture(exhibit.title, path, exhibit.remark)
 
 
 def _widest(panels: Sequence[Panel]) -> int:

@@ -1,10 +1,10 @@
 """Does a method know how sure it is? What was asked of it against what it got, on real logs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from matplotlib import rc_context
@@ -16,17 +16,10 @@ from predictors.base import Question, UncertainPredictor
 from predictors.jobs import Completion
 from predictors.registry import UNCERTAIN, create
 from simulator.replay.trace_replay import play_jobs
+from simulator.reports.page import picture
 from simulator.reports.replay_pictures import STYLE, save
 from simulator.reports.tables import text_table
-from simulator.studies.study import (
-    Played,
-    Study,
-    StudyError,
-    Takes,
-    names_of,
-    runs_of,
-    write_text,
-)
+from simulator.studies.study import LogPart, Played, Study, StudyError, Takes, log_parts
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 RATES = (0.05, 0.1, 0.2)
@@ -82,10 +75,6 @@ class Calibrated:
 
     jobs: int
     levels: Sequence[Level]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def compare(runs: Sequence[Completion], method: UncertainPredictor) -> Calibrated:
@@ -165,7 +154,6 @@ def table(found: Calibrated) -> str:
 
 def draw(found: Mapping[str, Calibrated], path: Path) -> None:
     """Asked against got, a line for each log: the nearer to the diagonal the better."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 4.6), layout="constrained")
         for axes, what in zip(figure.subplots(1, 2), WHOLE_GOAL, strict=True):
@@ -184,23 +172,7 @@ def draw(found: Mapping[str, Calibrated], path: Path) -> None:
         save(figure, path)
 
 
-class Part(NamedTuple):
-    """One log.
-
-    Attributes:
-        trace: path of the log.
-        limit: jobs after cleaning, or all.
-        method: that is asked.
-        name: of the log, for people.
-    """
-
-    trace: str
-    limit: int | None
-    method: str
-    name: str
-
-
-def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[Part]:
+def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[LogPart]:
     """A part for each log.
 
     Raises:
@@ -208,30 +180,24 @@ def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[P
     """
     if method not in UNCERTAIN:
         raise StudyError(f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can.")
-    names = names_of(paths)
-    return [Part(str(path), limit, method, names[path]) for path in paths]
+    return log_parts(paths, limit, method)
 
 
-def play(part: Part) -> Calibrated:
+def play(part: LogPart) -> Calibrated:
     """Ask the method about every job of a log."""
-    method = cast("UncertainPredictor", create(part.method))
-    return compare(runs_of(part.trace, part.limit), method)
+    return compare(part.runs(), cast("UncertainPredictor", create(part.options)))
 
 
-def report(played: Played) -> str:
-    """The tables of every log."""
-    return "\n".join(f"{part.name}, {part.method}: {table(found)}\n" for part, found in played)
+def tables(played: Played) -> str:
+    """The table of every log."""
+    return "\n".join(f"{part.name}, {part.options}: {table(found)}\n" for part, found in played)
 
 
-def records(played: Played) -> dict[str, Any]:
-    """What was asked and got, by log."""
-    return {"logs": {part.trace: found.as_dict() for part, found in played}}
-
-
-def write(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables and the picture."""
-    write_text(directory, title, text, played)
-    draw({part.name: found for part, found in played}, directory / "asked-got.svg")
+def pictures(directory: Path, played: Played) -> Iterator[str]:
+    """Draw all logs in one picture."""
+    path = directory / "asked-got.svg"
+    draw({part.name: found for part, found in played}, path)
+    yield picture("Asked and got", path, "The nearer to the diagonal the better.")
 
 
 STUDY = Study(
@@ -239,7 +205,6 @@ STUDY = Study(
     takes=Takes.TRACES,
     runs=runs,
     play=play,
-    report=report,
-    records=records,
-    write=write,
+    tables=tables,
+    pictures=pictures,
 )

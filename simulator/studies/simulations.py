@@ -1,6 +1,6 @@
 """What a study is made of: simulations that need nothing of each other, wherever they run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from simulator.reports.comparison import Outcome, outcome
+from simulator.reports.page import picture
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, first_jobs, prepare
-from simulator.studies.study import Played, Study, Takes
+from simulator.studies.study import Study, Takes
 from simulator.traces.cleaning import NoJobError
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
@@ -101,26 +102,44 @@ def scheduling_study(
     title: str,
     logs: Sequence[str],
     runs: Callable[..., Sequence[Simulation]],
-    report: Callable[[Results], str],
+    tables: Callable[[Results], str],
+    **options: Any,
 ) -> Study:
-    """A study whose parts are simulations of the ``logs``, which lie in one directory."""
+    """A study whose parts are simulations of the ``logs``, which lie in one directory.
+
+    Args:
+        title: of the study.
+        logs: file names in the directory.
+        runs: returns the simulations, given the directory, a limit and the study's options.
+        tables: returns the tables of the results.
+        options: further fields of ``Study``.
+    """
     return Study(
-        title=title,
-        takes=Takes.DIRECTORY,
-        logs=logs,
-        runs=lambda paths, limit, **options: runs(paths[0], limit, **options),
-        play=Simulation.play,
-        report=lambda played: report(Results(played)),
-        records=lambda played: {"title": title, "simulations": Results(played).records()},
-        write=write_study,
+        **{
+            "title": title,
+            "takes": Takes.DIRECTORY,
+            "logs": logs,
+            "runs": lambda paths, limit, **given: runs(paths[0], limit, **given),
+            "play": Simulation.play,
+            "tables": lambda played: tables(Results(played)),
+            "records": lambda played: {"title": title, "simulations": Results(played).records()},
+            "pictures": lambda directory, played: pictures_of(directory, Results(played)),
+            **options,
+        }
     )
 
 
-def write_study(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables, and one set of pictures for each group of runs."""
-    from simulator.studies.study_page import write_pages  # noqa: PLC0415 - pictures need matplotlib
+def pictures_of(directory: Path, results: Results) -> Iterator[str]:
+    """Draw one set of pictures for each group of runs; yields their sections of the page."""
+    from simulator.reports.schedule_report import PICTURES  # noqa: PLC0415 - needs matplotlib
 
-    write_pages(directory, title, text, Results(played))
+    for group in results.groups():
+        outcomes = list(results.of(group).values())
+        name = group.replace(", ", "-").replace(" ", "-").lower()
+        for suffix, drawn in PICTURES.items():
+            path = directory / f"{name}-{suffix}"
+            drawn.draw(outcomes, path)
+            yield picture(f"{drawn.title}: {group}", path, drawn.explanation)
 
 
 @lru_cache(LOGS_KEPT)

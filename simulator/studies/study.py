@@ -1,18 +1,18 @@
-"""What every study is: parts that need nothing of each other, and what is made of their results."""
+"""Studies: parts that need nothing of each other, and what is made of their results."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from predictors.jobs import Completion
+from simulator.reports.exhibit import Exhibit
 from simulator.reports.page import page, preformatted, section
 from simulator.scheduling.processes import in_order
 from simulator.scheduling.workload import Workload, first_jobs, prepare
-from simulator.studies.exhibits import Exhibits
 from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
 from simulator.traces.completions import completions
 from simulator.traces.files import write_whole
@@ -24,7 +24,7 @@ Played = Sequence[tuple[Any, Any]]
 
 
 class Takes(StrEnum):
-    """What a study is given."""
+    """Input of a study."""
 
     DIRECTORY = "a directory with the logs that the study names"
     TRACES = "traces"
@@ -32,15 +32,82 @@ class Takes(StrEnum):
 
 
 class StudyError(ValueError):
-    """A study cannot be made of what it was given; the message says why."""
+    """Raised when the input or the options of a study cannot be used; the message says why."""
 
 
-def write_text(directory: Path, title: str, text: str, played: Played) -> None:  # noqa: ARG001
-    """Write the tables as ``table.txt`` and ``index.html``: a study without pictures."""
-    directory.mkdir(parents=True, exist_ok=True)
-    write_whole(directory / "table.txt", f"{title}\n\n{text}")
-    shown = page(title, {}, [section("Tables", preformatted(text))])
-    write_whole(directory / "index.html", shown)
+class LogPart(NamedTuple):
+    """A part of a study that plays each log once.
+
+    Attributes:
+        trace: path of the log.
+        limit: number of jobs after cleaning, or None for all.
+        name: name of the log, for people.
+        options: of the study, such as a method; None without.
+    """
+
+    trace: str
+    limit: int | None
+    name: str = ""
+    options: Any = None
+
+    def runs(self) -> list[Completion]:
+        """The jobs of the log that can be learned from.
+
+        Raises:
+            NoJobError: there is none.
+        """
+        return runs_of(self.trace, self.limit)
+
+
+def log_parts(paths: Sequence[Path], limit: int | None, options: Any = None) -> list[LogPart]:
+    """A part for each log, with the same options."""
+    names = names_of(paths)
+    return [LogPart(str(path), limit, names[path], options) for path in paths]
+
+
+def records_by_log(played: Played) -> dict[str, Any]:
+    """Results of a study of ``LogPart``, which are dataclasses, as a JSON object."""
+    return {"logs": {part.trace: asdict(found) for part, found in played}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Input of an exhibit; results are kept for the next exhibit that needs them.
+
+    Attributes:
+        paths: the directory of the logs, or the traces.
+        limit: number of jobs of each log, or None for all.
+        executor: plays the parts.
+        options: of the study, by name.
+        known: results by name of the function and part.
+    """
+
+    paths: Sequence[Path]
+    limit: int | None
+    executor: Executor
+    options: Mapping[str, Any] = field(default_factory=dict)
+    known: dict[tuple[str, Hashable], Any] = field(default_factory=dict)
+
+    @property
+    def logs(self) -> Path:
+        """The directory of the logs."""
+        return self.paths[0]
+
+    def play(self, play: Callable[[Any], Any], parts: Sequence[Hashable]) -> list[tuple[Any, Any]]:
+        """The parts with their results, in the order of the parts."""
+        name = play.__qualname__
+        wanted = [part for part in dict.fromkeys(parts) if (name, part) not in self.known]
+        for part, result in zip(wanted, in_order(self.executor, play, wanted), strict=True):
+            self.known[name, part] = result
+        return [(part, self.known[name, part]) for part in parts]
+
+
+Make = Callable[[Sources], Exhibit]
+"""Makes one figure or table."""
+
+Exhibits = Mapping[str, Make]
+"""Figures and tables of a paper, by ``figure 5`` or ``table 2``; ``docs/papers.md`` says of each
+how far it agrees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +116,15 @@ class Study:
 
     Attributes:
         title: what is studied, and in which paper.
-        takes: what the study is given.
+        takes: input of the study.
         logs: file names that must lie in the directory, for studies that take one.
-        runs: the parts, given the paths (of the directory or the traces), a limit on the jobs of
-            each log after cleaning, and the study's own options by name.
-        play: the result of one part; both can be sent to another process.
-        report: the tables, with a paper's figures and what to think of the difference.
-        records: the same for machines, as JSON values.
-        write: writes title, tables and pictures into a directory.
+        runs: returns the parts, given the paths (of the directory or the traces), a limit on the
+            jobs of each log after cleaning, and the study's own options by name.
+        play: returns the result of one part; both can be sent to another process.
+        tables: returns the tables of the results, beside a paper's figures.
+        notes: returns what follows from the results; printed below the tables.
+        records: returns the results as JSON values.
+        pictures: draws into a directory, and yields sections for the page.
         simulates: whether each trace must tell the size of its machine.
         exhibits: the figures and tables of the paper that can be made alone.
     """
@@ -65,12 +133,25 @@ class Study:
     takes: Takes
     runs: Callable[..., Sequence[Any]]
     play: Callable[[Any], Any]
-    report: Callable[[Played], str]
-    records: Callable[[Played], Any]
+    tables: Callable[[Played], str]
+    notes: Callable[[Played], str] = lambda _: ""
+    records: Callable[[Played], Any] = records_by_log
     logs: Sequence[str] = ()
-    write: Callable[[Path, str, str, Played], None] = write_text
+    pictures: Callable[[Path, Played], Iterable[str]] = lambda *_: ()
     simulates: bool = False
     exhibits: Exhibits = field(default_factory=dict)
+
+    def report(self, played: Played) -> str:
+        """The tables and the notes."""
+        notes = self.notes(played)
+        return f"{self.tables(played)}\n{notes}" if notes else self.tables(played)
+
+    def write(self, directory: Path, title: str, text: str, played: Played) -> None:
+        """Write ``table.txt`` with ``text``, the pictures, and both as ``index.html``."""
+        directory.mkdir(parents=True, exist_ok=True)
+        write_whole(directory / "table.txt", f"{title}\n\n{text}")
+        sections = [section("Tables", preformatted(text)), *self.pictures(directory, played)]
+        write_whole(directory / "index.html", page(title, {}, sections))
 
 
 def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator[tuple[Any, Any]]:

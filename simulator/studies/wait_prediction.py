@@ -145,7 +145,7 @@ def compare(told: Told) -> WaitErrors:
     )
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """A line for each case; the ratio is of the median by requests to this one."""
     by_requests = {
         (case.trace, case.policy): errors.median
@@ -187,6 +187,6 @@ STUDY = Study(
     simulates=True,
     runs=runs,
     play=wait_errors,
-    report=report,
+    tables=tables,
     records=records,
 )

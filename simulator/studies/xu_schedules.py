@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess, replay
@@ -14,9 +14,8 @@ from simulator.scheduling.estimates import REQUESTED, Estimates
 from simulator.scheduling.measures import Measures
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import prepare, with_requests
-from simulator.studies.exhibits import Exhibits, Sources
-from simulator.studies.simulations import Results, Simulation, write_study
-from simulator.studies.study import Played, Study, Takes
+from simulator.studies.simulations import Results, Simulation, pictures_of
+from simulator.studies.study import Played, Sources, Study, Takes
 from simulator.studies.xu.published import tuned_predictions
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
@@ -44,7 +43,7 @@ Gains in percent over the requests under the same policy; use is the machine's u
 paper's tables 5 and 6 did not survive in our copy; its text says that predicted times reduce
 average wait and bounded slowdown on all four logs under both policies, the slowdown more than the
 wait, on SDSC04 by more than 60%, and that EASY-SJBF is below EASY. Of its logs SDSC02 is missing
-here. knn-tuned is predicted as the paper does (walltimed experiment xu --as-published), from the
+here. knn-tuned is predicted as the paper does (walltimed experiment xu), from the
 log's own ends; the other methods learn from the ends that the simulation makes. Events are in the
 order of pyss, which the paper used.
 
@@ -66,8 +65,8 @@ Beside a gain look at the use: what it lost against the requests is work that wa
 HEADS = ("log, policy", "estimates", "AVEwait", "gain", "AVEbsld", "gain", "outlived", "use")
 
 
-class Part(NamedTuple):
-    """One simulation.
+class LogSimulation(NamedTuple):
+    """A simulation whose estimates may stand in the log.
 
     Attributes:
         run: its log, rules and source of estimates.
@@ -78,10 +77,10 @@ class Part(NamedTuple):
     as_pyss: bool
 
 
-def parts(paths: Sequence[Path], limit: int | None) -> list[Part]:
+def parts(paths: Sequence[Path], limit: int | None) -> list[LogSimulation]:
     """Three logs x two policies x the sources of estimates of both blocks."""
     return [
-        Part(
+        LogSimulation(
             Simulation(
                 trace=str(paths[0] / log),
                 semantics=Semantics(policy=policy, events="sequential"),
@@ -99,7 +98,7 @@ def parts(paths: Sequence[Path], limit: int | None) -> list[Part]:
     ]
 
 
-def play(part: Part) -> Outcome:
+def play(part: LogSimulation) -> Outcome:
     """Simulate it.
 
     Raises:
@@ -137,7 +136,7 @@ def predictions(
     return dict(zip(jobs.job.tolist(), predicted.tolist(), strict=True))
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """A table of each block."""
     results = results_of(played)
     blocks: dict[bool, list[tuple[str, ...]]] = {False: [], True: []}
@@ -147,22 +146,12 @@ def report(played: Played) -> str:
         blocks[group.endswith("as pyss")] += [
             _line(group, estimates, each, base) for estimates, each in outcomes.items()
         ]
-    return "\n".join([*(text_table(HEADS, lines) for lines in blocks.values()), NOTES])
+    return "\n".join(text_table(HEADS, lines) for lines in blocks.values())
 
 
 def results_of(played: Played) -> Results:
     """The outcomes by run."""
     return Results([(part.run, each) for part, each in played])
-
-
-def records(played: Played) -> dict[str, Any]:
-    """Every run for machines."""
-    return {"title": TITLE, "simulations": results_of(played).records()}
-
-
-def write(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables, and one set of pictures for each group of runs."""
-    write_study(directory, title, text, results_of(played).outcomes)
 
 
 def _line(group: str, estimates: str, each: Outcome, base: Outcome) -> tuple[str, ...]:
@@ -218,8 +207,6 @@ def _table(
 
 LOST = "Our copy of the paper has no numbers of this table; its text has the gains.\n"
 
-EXHIBITS: Exhibits = {"table 5": table_5, "table 6": table_6}
-
 TITLE = "EASY and EASY-SJBF with requested and predicted times (Xu et al. 2019)"
 
 STUDY = Study(
@@ -228,8 +215,9 @@ STUDY = Study(
     logs=tuple(dict.fromkeys(log for _, log, _ in LOGS)),
     runs=parts,
     play=play,
-    report=report,
-    records=records,
-    write=write,
-    exhibits=EXHIBITS,
+    tables=tables,
+    notes=lambda _: NOTES,
+    records=lambda played: {"title": TITLE, "simulations": results_of(played).records()},
+    pictures=lambda directory, played: pictures_of(directory, results_of(played)),
+    exhibits={"table 5": table_5, "table 6": table_6},
 )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.studies.hanzich.nas import LOCAL_SHARES
 from simulator.studies.hanzich.scoring import Conditions, Deviation
+from simulator.studies.study import Played
 
 CONFIDENCE = 0.95
 
@@ -19,6 +20,16 @@ ANALYTIC = ("proportional", "mpl", "cpu")
 
 USED = ("mpl", "cpu")
 """Its formulas for the CPU time."""
+
+COLUMNS = tuple(product(SHARED_POLICIES, ("mpl-mpl", "cpu-cpu")))
+"""Of Table 1."""
+
+PAPER = {
+    0.25: (144.33, 99.67, 69.67, 63.33, 6.33, 23.00, 23.00, 15.33, 12.67, 8.67),
+    0.5: (58.67, 59.67, 55.00, 31.33, 14.00, 18.67, 20.50, 21.33, 22.00, 21.67),
+    1.0: (46.33, 45.00, 54.00, 46.67, 34.33, 8.67, 16.67, 28.33, 25.33, 18.33),
+}
+"""Its values in the paper, by local share, in the order of ``COLUMNS``."""
 
 
 class Cell(NamedTuple):
@@ -72,8 +83,11 @@ def _probability_within(angle: float, freedom: int) -> float:
     return 2 / pi * (angle + sin(angle) * total) if is_odd else sin(angle) * total
 
 
-def by_cell(scored: Mapping[Conditions, Sequence[Mapping[str, Deviation]]]) -> Scores:
-    """The scores of settings of one scale."""
+def scores_of(played: Played) -> Scores:
+    """The deviations of all workloads of one scale by cell."""
+    scored: dict[Conditions, list[Mapping[str, Deviation]]] = {}
+    for part, found in played:
+        scored.setdefault(part.setting, []).extend(found)
     return {
         Cell(setting.policy, setting.local_share, estimator): [each[estimator] for each in seeds]
         for setting, seeds in scored.items()

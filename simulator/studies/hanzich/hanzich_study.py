@@ -6,10 +6,17 @@ from typing import Any
 from simulator.reports.tables import text_table
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.studies.hanzich.hanzich_exhibits import EXHIBITS
-from simulator.studies.hanzich.hanzich_findings import Cell, Scores, Verdict, mean, verdicts
-from simulator.studies.hanzich.hanzich_parts import COLUMNS, PAPER, parts, play, scores_of
+from simulator.studies.hanzich.hanzich_findings import (
+    COLUMNS,
+    PAPER,
+    Cell,
+    Scores,
+    mean,
+    scores_of,
+    verdicts,
+)
 from simulator.studies.hanzich.nas import LOCAL_SHARES
-from simulator.studies.hanzich.scoring import SCORED
+from simulator.studies.hanzich.scoring import SCORED, parts, play
 from simulator.studies.study import Played, Study, Takes
 
 
@@ -20,8 +27,9 @@ def records(played: Played) -> dict[str, Any]:
     return {"seeds": seeds, "cells": as_records(scores), "findings": verdicts(scores)}
 
 
-def tables(scores: Scores) -> str:
-    """The tables, and which findings of the paper hold."""
+def tables(played: Played) -> str:
+    """The deviations as the paper has them."""
+    scores = scores_of(played)
     return "\n".join(
         [
             "Turnaround deviation in %, 25% of the nodes with local load (Fig. 3);",
@@ -35,11 +43,33 @@ def tables(scores: Scores) -> str:
             "41% for the paper's formulas, 37% for the history of others)",
             "",
             _executions(scores),
-            "Findings of the paper: comparisons in which they hold beyond the noise",
-            "",
-            _findings(verdicts(scores)),
         ]
     )
+
+
+def findings(played: Played) -> str:
+    """Which findings of the paper hold."""
+    rows = [
+        [
+            verdict.finding,
+            f"{verdict.holds}",
+            f"{verdict.contrary}",
+            f"{verdict.comparisons - verdict.holds - verdict.contrary}",
+            f"{verdict.difference:+.1f}",
+        ]
+        for verdict in verdicts(scores_of(played))
+    ]
+    table = text_table(["finding", "holds", "contrary", "neither", "points"], rows)
+    return f"Findings of the paper: comparisons in which they hold beyond the noise\n\n{table}"
+
+
+MEASURES = {
+    "deviation": "at_arrival",
+    "signed_deviation": "signed",
+    "adjusted_deviation": "adjusted",
+    "execution_deviation": "execution",
+}
+"""Fields of ``Deviation`` by their names in JSON."""
 
 
 def as_records(scores: Scores) -> list[dict[str, Any]]:
@@ -47,12 +77,12 @@ def as_records(scores: Scores) -> list[dict[str, Any]]:
     return [
         {
             **cell._asdict(),
-            "deviation": mean([each.at_arrival for each in scores[cell]])._asdict(),
-            "signed_deviation": mean([each.signed for each in scores[cell]])._asdict(),
-            "adjusted_deviation": mean([each.adjusted for each in scores[cell]])._asdict(),
-            "execution_deviation": mean([each.execution for each in scores[cell]])._asdict(),
+            **{
+                name: mean([getattr(each, field) for each in deviations])._asdict()
+                for name, field in MEASURES.items()
+            },
         }
-        for cell in scores
+        for cell, deviations in scores.items()
     ]
 
 
@@ -96,20 +126,6 @@ def _short(policy: str) -> str:
     return policy.replace("-backfilling", "+BF")
 
 
-def _findings(found: Sequence[Verdict]) -> str:
-    rows = [
-        [
-            verdict.finding,
-            f"{verdict.holds}",
-            f"{verdict.contrary}",
-            f"{verdict.comparisons - verdict.holds - verdict.contrary}",
-            f"{verdict.difference:+.1f}",
-        ]
-        for verdict in found
-    ]
-    return text_table(["finding", "holds", "contrary", "neither", "points"], rows)
-
-
 def _with_margin(values: Sequence[float]) -> str:
     value, margin = mean(values)
     return f"{value:.1f}+-{margin:.1f}"
@@ -120,7 +136,8 @@ STUDY = Study(
     takes=Takes.NOTHING,
     runs=parts,
     play=play,
-    report=lambda played: tables(scores_of(played)),
+    tables=tables,
+    notes=findings,
     records=records,
     exhibits=EXHIBITS,
 )

@@ -1,8 +1,10 @@
 """How far the estimators' turnarounds are from the true ones, workload by workload."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
@@ -13,10 +15,16 @@ from simulator.shared_nodes.jobs import SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import PARALLEL_MPL, SHARED_POLICIES, SharedPolicy
 from simulator.shared_nodes.simulation import SharedSimulation, Span, forecast
-from simulator.studies.hanzich.nas import Arrival, idle_cluster, workload
+from simulator.studies.hanzich.nas import LOCAL_SHARES, Arrival, idle_cluster, workload
 
 SCORED = (*(name for name in ESTIMATORS if not name.startswith("hybrid")), "hybrid-cpu")
 """The combinations of the paper; how CPU time is advanced means nothing to the hybrid."""
+
+SEEDS_AT_ONCE = 10
+"""Number of workloads that a process plays before it takes others."""
+
+SEEDS = 100
+"""Default number of workloads in each setting."""
 
 WORKLOADS_OF_HISTORY = 5
 """Played beforehand, from which the hybrid's predictor learns."""
@@ -61,6 +69,37 @@ class Deviation:
     signed: float
     adjusted: float
     execution: float
+
+
+class Workloads(NamedTuple):
+    """A few workloads in one setting: a part of the study."""
+
+    setting: Conditions
+    seeds: range
+
+
+def parts(
+    _paths: Sequence[Path], limit: int | None, *, seeds: int = SEEDS, scale: float = 1.0
+) -> list[Workloads]:
+    """Every setting with every workload.
+
+    Args:
+        limit: number of jobs of each workload, or None for all.
+        seeds: number of workloads in each setting; at least 2.
+        scale: factor on the run times of the benchmarks.
+    """
+    settings = [Conditions(*each, scale, limit) for each in product(SHARED_POLICIES, LOCAL_SHARES)]
+    return [Workloads(setting, chosen) for setting, chosen in product(settings, _chunks(seeds))]
+
+
+def _chunks(seeds: int) -> Iterator[range]:
+    for first in range(0, seeds, SEEDS_AT_ONCE):
+        yield range(first, min(seeds, first + SEEDS_AT_ONCE))
+
+
+def play(part: Workloads) -> list[Mapping[str, Deviation]]:
+    """The deviations of every combination, workload by workload."""
+    return score(*part)
 
 
 def score(setting: Conditions, seeds: Iterable[int]) -> list[Mapping[str, Deviation]]:

@@ -5,7 +5,6 @@ and SDSC, as it says of Figure 7.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from simulator.reports.method_summary import user_numbers
 from simulator.reports.replay_pictures import DURATIONS
 from simulator.reports.schedule_pictures import CLASSES
 from simulator.scheduling.measures import node_notice, wait_error
-from simulator.studies.exhibits import Exhibits, Make, Sources
 from simulator.studies.klusacek.klusacek_simulations import (
     CTC,
     ESTIMATES,
@@ -35,7 +33,7 @@ from simulator.studies.klusacek.klusacek_simulations import (
     spans,
 )
 from simulator.studies.simulations import Results, Simulation
-from simulator.studies.study import StudyError, runs_of
+from simulator.studies.study import Exhibits, LogPart, Make, Sources, StudyError
 
 NAMES = {"exact": "exact", "requested": "requests", "max-usage": "predictor"}
 
@@ -198,13 +196,13 @@ def _class_panel(title: str, columns: dict[str, Times]) -> Panel:
 
 
 def _replays(sources: Sources, paths: Sequence[Path]) -> Iterator[tuple[Path, Replay]]:
-    play = partial(_replayed, limit=sources.limit)
-    play.__qualname__ = "max-usage"  # type: ignore[attr-defined] # names what is kept
-    yield from sources.play(play, paths)
+    parts = [LogPart(str(path), sources.limit) for path in paths]
+    played = [replayed for _, replayed in sources.play(_replayed, parts)]
+    yield from zip(paths, played, strict=True)
 
 
-def _replayed(path: Path, limit: int | None) -> Replay:
-    return replay(runs_of(path, limit), InProcess({"max-usage": MaxUsage()}))
+def _replayed(part: LogPart) -> Replay:
+    return replay(part.runs(), InProcess({"max-usage": MaxUsage()}))
 
 
 def _conservative(sources: Sources, paths: Sequence[Path]) -> list[tuple[Path, Any]]:

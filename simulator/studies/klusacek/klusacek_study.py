@@ -1,6 +1,5 @@
 """Klusáček & Soysal 2020: better estimates under conservative backfilling and on named nodes."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +21,8 @@ NODE_HEADS = (
 )  # fmt: skip
 
 
-def report(results: Results) -> str:
-    """Two tables: the schedule and its predictions; the nodes. Then what to think of them."""
+def tables(results: Results) -> str:
+    """Two tables: the schedule and its predictions; the nodes."""
     of_schedules, of_nodes = [], []
     for group in results.groups():
         for estimates, each in results.of(group).items():
@@ -31,12 +30,11 @@ def report(results: Results) -> str:
                 of_nodes.append(_node_line(group, estimates, each))
             else:
                 of_schedules.append(_schedule_line(group, estimates, each))
-    parts = [text_table(HEADS, of_schedules), text_table(NODE_HEADS, of_nodes)]
-    return "\n".join([*parts, _sources(results), NOTES])
+    return f"{text_table(HEADS, of_schedules)}\n{text_table(NODE_HEADS, of_nodes)}"
 
 
-def _sources(results: Results) -> str:
-    """Which of the paper's logs were played, which not, and what stands in."""
+def notes(results: Results) -> str:
+    """The logs that were played, and what follows from the results."""
     played = {name_of(Path(run.trace)) for run, _ in results.outcomes}
     missing = [name for name in MORE_LOGS if name not in played]
     lines = ["The paper's logs are CTC-SP2, SDSC-SP2, FH1 and FH2."]
@@ -49,7 +47,7 @@ def _sources(results: Results) -> str:
         "CERIT-SC is not a log of the paper: it stands in for a machine on which most jobs start at"
         " once."
     )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + f"\n\n{NOTES}"
 
 
 def _schedule_line(group: str, estimates: str, each: Outcome) -> tuple[str, ...]:
@@ -111,12 +109,11 @@ is unpinned when its nodes are late by more than the interval. Without backfilli
 CTC-SP2 never empties, and waits grow with the number of jobs.
 """
 
-STUDY = replace(
-    scheduling_study(
-        "Three estimates under conservative backfilling, on named nodes (Klusáček & Soysal 2020)",
-        LOGS,
-        runs,
-        report,
-    ),
+STUDY = scheduling_study(
+    "Three estimates under conservative backfilling, on named nodes (Klusáček & Soysal 2020)",
+    LOGS,
+    runs,
+    tables,
+    notes=lambda played: notes(Results(played)),
     exhibits=EXHIBITS,
 )

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from predictors.accuracy_groups import GROUPS, STEP_SECONDS, aged_priority, group_of
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
-from simulator.studies.exhibits import Exhibits, Sources
-from simulator.studies.rocchetti.rocchetti_paper import (
+from simulator.studies.rocchetti.rocchetti_findings import (
     CORES,
     PAPER_CORES,
     PAPER_GROUPS,
@@ -28,7 +28,7 @@ from simulator.studies.rocchetti.stretches import (
     stretches_of,
 )
 from simulator.studies.simulations import Results, Simulation
-from simulator.studies.study import StudyError
+from simulator.studies.study import Exhibits, Make, Sources, StudyError
 from simulator.traces.cleaning import SIMULATION_RULES, NoJobError, clean
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
@@ -105,57 +105,75 @@ def table_3(sources: Sources) -> Exhibit:
     return Exhibit("Table 3: users by group", [panel], _missing(shares))
 
 
-def table_5(sources: Sources) -> Exhibit:
-    """Mean waits of the six scenarios."""
-    return _table_5(_stretches(sources, list(_paths(sources))))
-
-
-def table_6(sources: Sources) -> Exhibit:
-    """Makespans of the six scenarios."""
-    return _table_6(_stretches(sources, list(_paths(sources))))
-
-
 def scenario_exhibits(results: Results) -> Mapping[str, Exhibit]:
     """The exhibits of scenarios that were played: Tables 5 and 6 and the logs' figures."""
-    groups = results.groups()
     played = {
         log: {policy: stretches_of(results, log, policy) for policy in POLICIES}
         for log in LOGS
-        if any(group.startswith(f"{log}, ") for group in groups)
+        if any(group.startswith(f"{log}, ") for group in results.groups())
     }
-    figures = {CURIE: "figure 3", GAIA: "figure 4"}
     return {
-        "table 5": _table_5(played),
-        "table 6": _table_6(played),
-        **{figures[log]: _figure(log, found) for log, found in played.items()},
+        **{name: _scenario_table(name, played) for name in SCENARIO_TABLES},
+        **{f"figure {FIGURES[log]}": _figure(log, found) for log, found in played.items()},
     }
 
 
-def figure_3(sources: Sources) -> Exhibit:
-    """Waits on Curie, by policy and estimates."""
-    return _figure_of(3, CURIE, sources)
+class ScenarioTable(NamedTuple):
+    """A table with a column for each policy and a line for each scenario.
+
+    Attributes:
+        title: of the table.
+        value: quantity with its unit.
+        field: of ``Stretch``.
+        paper: the paper's values by log.
+        digits: after the decimal point.
+    """
+
+    title: str
+    value: str
+    field: Literal["waits", "makespans"]
+    paper: Mapping[str, Sequence[float]]
+    digits: int
 
 
-def figure_4(sources: Sources) -> Exhibit:
-    """Waits on Gaia, by policy and estimates."""
-    return _figure_of(4, GAIA, sources)
+SCENARIO_TABLES: Mapping[str, ScenarioTable] = {
+    "table 5": ScenarioTable(
+        "Table 5: mean waits by scenario", "mean wait, minutes", "waits", PAPER_WAITS, 0
+    ),
+    "table 6": ScenarioTable(
+        "Table 6: makespans by scenario", "makespan, days", "makespans", PAPER_MAKESPANS, 2
+    ),
+}
+
+FIGURES: Mapping[str, int] = {CURIE: 3, GAIA: 4}
+"""Number of the figure of each log."""
 
 
-def _figure_of(number: int, log: str, sources: Sources) -> Exhibit:
-    if log not in logs_in(sources.logs):
-        raise StudyError(f"Fig. {number} needs {log}'s log, which is not in the directory.")
-    [found] = _stretches(sources, [log]).values()
-    return _figure(log, found)
+def _scenario_table_of(name: str) -> Make:
+    return lambda sources: _scenario_table(name, _stretches(sources, list(_paths(sources))))
+
+
+def _figure_of(log: str) -> Make:
+    """Waits on a log, by policy and estimates."""
+
+    def make(sources: Sources) -> Exhibit:
+        if log not in logs_in(sources.logs):
+            raise StudyError(
+                f"Fig. {FIGURES[log]} needs {log}'s log, which is not in the directory."
+            )
+        return _figure(log, _stretches(sources, [log])[log])
+
+    return make
 
 
 EXHIBITS: Exhibits = {
     "figure 1": figure_1,
-    "figure 3": figure_3,
-    "figure 4": figure_4,
+    "figure 3": _figure_of(CURIE),
+    "figure 4": _figure_of(GAIA),
     "table 2": table_2,
     "table 3": table_3,
-    "table 5": table_5,
-    "table 6": table_6,
+    "table 5": _scenario_table_of("table 5"),
+    "table 6": _scenario_table_of("table 6"),
 }
 
 Found = Mapping[str, Sequence[Stretch]]
@@ -175,25 +193,8 @@ def _stretches(sources: Sources, logs: Sequence[str]) -> Mapping[str, Found]:
     }
 
 
-def _table_5(played: Mapping[str, Found]) -> Exhibit:
-    panels = [
-        Panel(
-            title=f"{log}: median of the stretches",
-            places=SCENARIO_NUMBERS,
-            series=[
-                Series(meaning, _medians([each.waits for each in found[policy]]), PAPER_WAITS[log])
-                for policy, meaning in POLICIES.items()
-            ],
-            along="scenario",
-            value="mean wait, minutes",
-            digits=0,
-        )
-        for log, found in played.items()
-    ]
-    return Exhibit("Table 5: mean waits by scenario", panels, _missing(played))
-
-
-def _table_6(played: Mapping[str, Found]) -> Exhibit:
+def _scenario_table(name: str, played: Mapping[str, Found]) -> Exhibit:
+    table = SCENARIO_TABLES[name]
     panels = [
         Panel(
             title=f"{log}: median of the stretches",
@@ -201,17 +202,18 @@ def _table_6(played: Mapping[str, Found]) -> Exhibit:
             series=[
                 Series(
                     meaning,
-                    _medians([each.makespans for each in found[policy]]),
-                    PAPER_MAKESPANS[log],
+                    _medians([getattr(each, table.field) for each in found[policy]]),
+                    table.paper[log],
                 )
                 for policy, meaning in POLICIES.items()
             ],
             along="scenario",
-            value="makespan, days",
+            value=table.value,
+            digits=table.digits,
         )
         for log, found in played.items()
     ]
-    return Exhibit("Table 6: makespans by scenario", panels, _missing(played))
+    return Exhibit(table.title, panels, _missing(played))
 
 
 def _figure(log: str, found: Found) -> Exhibit:
@@ -236,8 +238,7 @@ def _figure(log: str, found: Found) -> Exhibit:
                 digits=0,
             )
         )
-    number = {CURIE: 3, GAIA: 4}[log]
-    return Exhibit(f"Fig. {number}: mean waits on {log}", panels)
+    return Exhibit(f"Fig. {FIGURES[log]}: mean waits on {log}", panels)
 
 
 def _medians(values: Sequence[Sequence[float]]) -> list[Value]:

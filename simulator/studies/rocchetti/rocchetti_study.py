@@ -1,14 +1,19 @@
 """Rocchetti et al. 2017: priorities by the accuracy of users' requests, six scenarios."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from simulator.reports.exhibit_pictures import draw
+from simulator.reports.exhibit_pictures import write_exhibit
 from simulator.reports.tables import text_table
 from simulator.studies.rocchetti.rocchetti_exhibits import EXHIBITS, scenario_exhibits
-from simulator.studies.rocchetti.rocchetti_findings import MAKESPANS, WAITS, counted, whole_orders
-from simulator.studies.rocchetti.rocchetti_paper import PAPER_MAKESPANS, PAPER_WAITS
+from simulator.studies.rocchetti.rocchetti_findings import (
+    MAKESPANS,
+    PAPER_MAKESPANS,
+    PAPER_WAITS,
+    WAITS,
+    counted,
+    whole_orders,
+)
 from simulator.studies.rocchetti.stretches import (
     CURIE,
     LOGS,
@@ -17,21 +22,16 @@ from simulator.studies.rocchetti.stretches import (
     scenario_runs,
     stretches_of,
 )
-from simulator.studies.simulations import Results, Simulation, scheduling_study
-from simulator.studies.study import Played, write_text
+from simulator.studies.simulations import Results, scheduling_study
+from simulator.studies.study import Played
 
 SCENARIO_HEADS = ("1", "2", "3", "4", "5", "6")
 
 FINDING_HEADS = ("finding of the paper", "holds in", "ratio", "95 % interval", "paper")
 
 
-def runs(logs: Path, limit: int | None) -> Sequence[Simulation]:
-    """The six scenarios of Table 4, in every stretch, with and without backfilling."""
-    return scenario_runs(logs, limit)
-
-
-def report(results: Results) -> str:
-    """Every stretch, the findings counted over all of them, and what follows."""
+def tables(results: Results) -> str:
+    """Every stretch, and the findings counted over all of them."""
     played = {name for name in LOGS if any(g.startswith(name) for g in results.groups())}
     parts = []
     for log in LOGS:
@@ -50,7 +50,7 @@ def report(results: Results) -> str:
                 _finding_table(log, stretches),
                 _order_table(stretches),
             ]
-    return "\n".join([*parts, NOTES])
+    return "\n".join(parts)
 
 
 def _stretch_table(stretches: Sequence[Stretch]) -> str:
@@ -98,13 +98,10 @@ def _order_table(stretches: Sequence[Stretch]) -> str:
     return text_table(("whole order, as the paper's", "holds in"), lines)
 
 
-def write(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables, and the paper's figure and tables of scenarios as pictures and CSV."""
-    write_text(directory, title, text, played)
+def pictures(directory: Path, played: Played) -> Iterator[str]:
+    """Write the paper's figure and tables of scenarios as pictures and CSV."""
     for name, exhibit in scenario_exhibits(Results(played)).items():
-        path = directory / f"rocchetti-{name.replace(' ', '-')}.png"
-        draw(exhibit, path)
-        exhibit.write_csv(path.with_suffix(".csv"))
+        yield write_exhibit(exhibit, directory / f"rocchetti-{name.replace(' ', '-')}.png")
 
 
 NOTES = """\
@@ -132,13 +129,12 @@ it shorter by 4 to 5 %. The paper's own Table 6 has its least makespan in scenar
 where its text speaks of FCFS with real estimates.
 """
 
-STUDY = replace(
-    scheduling_study(
-        "Six scenarios of priorities by accuracy (Rocchetti et al. 2017)",
-        (LOGS[CURIE].pattern,),
-        runs,
-        report,
-    ),
+STUDY = scheduling_study(
+    "Six scenarios of priorities by accuracy (Rocchetti et al. 2017)",
+    (LOGS[CURIE].pattern,),
+    scenario_runs,
+    tables,
+    notes=lambda _: NOTES,
     exhibits=EXHIBITS,
-    write=write,
+    pictures=pictures,
 )

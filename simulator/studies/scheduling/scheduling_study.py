@@ -1,17 +1,18 @@
 """What do predictions do to a schedule? Methods, policies and profiles, shaken again and again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from simulator.replay.method_spec import MethodSpec, usual_methods
+from simulator.reports.page import picture
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import lines_of, summaries
 from simulator.studies.scheduling.scheduling_picture import draw
 from simulator.studies.scheduling.scheduling_plays import POLICIES, Part, play
-from simulator.studies.scheduling.scheduling_tables import report
+from simulator.studies.scheduling.scheduling_tables import tables
 from simulator.studies.study import (
     Played,
     Study,
@@ -19,7 +20,6 @@ from simulator.studies.study import (
     Takes,
     first_word,
     names_of,
-    write_text,
 )
 
 
@@ -92,12 +92,13 @@ def records(played: Played) -> dict[str, Any]:
     }
 
 
-def write(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables, and a picture for each policy and profile."""
-    write_text(directory, title, text, played)
+def pictures(directory: Path, played: Played) -> Iterator[str]:
+    """Draw a picture for each policy and profile."""
     lines = list(lines_of(played))
     for rules in product(POLICIES, PROFILES):
-        draw([line for line in lines if line.rules == rules], directory / f"{'-'.join(rules)}.svg")
+        path = directory / f"{'-'.join(rules)}.svg"
+        draw([line for line in lines if line.rules == rules], path)
+        yield picture(", ".join(rules), path, "Mean and range of the repetitions.")
 
 
 STUDY = Study(
@@ -106,7 +107,7 @@ STUDY = Study(
     simulates=True,
     runs=runs,
     play=play,
-    report=report,
+    tables=tables,
     records=records,
-    write=write,
+    pictures=pictures,
 )

@@ -17,7 +17,7 @@ from simulator.studies.scheduling.scheduling_plays import POLICIES, TODAY, Rules
 from simulator.studies.study import Played
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """What holds on all logs, then every log."""
     lines = list(lines_of(played))
     logs = dict.fromkeys(part.trace for part, _ in played)

@@ -8,7 +8,7 @@ import numpy as np
 from predictors.measures import accuracy
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.method_summary import CLASSES
-from simulator.studies.exhibits import Make, Sources
+from simulator.studies.study import Make, Sources
 from simulator.studies.tang.months import MONTH
 from simulator.studies.tang.percentile_schemes import (
     PERCENTILES,

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
-from simulator.studies.exhibits import Make, Sources
-from simulator.studies.study import Played
+from simulator.studies.study import Make, Played, Sources
 from simulator.studies.tang.months import MonthSimulation
 from simulator.studies.tang.tang_log import Values
 from simulator.studies.tang.tang_paper import GAINS

@@ -5,18 +5,14 @@ without projects the double key is the user, the triple key the user and the wal
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.jobs import Completion
-from predictors.measures import PredictionMeasures
-from simulator.studies.exhibits import Sources
-from simulator.studies.study import runs_of
-from simulator.studies.tang.percentile_schemes import Scheme, Swept, schemes, sweep, usable_keys
+from simulator.studies.study import LogPart, Sources
+from simulator.studies.tang.percentile_schemes import Swept, schemes, sweep, usable_keys
 from simulator.studies.tang.tang_simulations import INTREPID, LOGS
 
 Values = NDArray[np.float64]
@@ -36,29 +32,23 @@ def name_of(sources: Sources) -> str:
 def runs_in(sources: Sources) -> list[Completion]:
     """The runs of the log."""
     runs: list[Completion]
-    [(_, runs)] = _played(sources, _read)
+    [(_, runs)] = sources.play(LogPart.runs, [_part(sources)])
     return runs
 
 
 def swept_of(sources: Sources) -> Swept:
     """All schemes of the log."""
     swept: Swept
-    [(_, swept)] = _played(sources, _sweep)
+    [(_, swept)] = sources.play(_sweep, [_part(sources)])
     return swept
 
 
-def _played(sources: Sources, function: Any) -> list[tuple[Any, Any]]:
-    play = partial(function, limit=sources.limit)
-    play.__qualname__ = function.__name__  # type: ignore[attr-defined] # names what is kept
-    return sources.play(play, [path_of(sources)])
+def _part(sources: Sources) -> LogPart:
+    return LogPart(str(path_of(sources)), sources.limit)
 
 
-def _read(path: Path, limit: int | None) -> list[Completion]:
-    return runs_of(path, limit)
-
-
-def _sweep(path: Path, limit: int | None) -> Mapping[Scheme, PredictionMeasures]:
-    runs = runs_of(path, limit)
+def _sweep(part: LogPart) -> Swept:
+    runs = part.runs()
     return sweep(runs, schemes(usable_keys(runs)))
 
 

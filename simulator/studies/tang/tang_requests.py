@@ -7,7 +7,7 @@ import numpy as np
 
 from predictors.methods.percentile import KEYS
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
-from simulator.studies.exhibits import Sources
+from simulator.studies.study import Sources
 from simulator.studies.tang.percentile_schemes import usable_keys
 from simulator.studies.tang.tang_log import name_of, requested_of, runs_in, usages_of
 from simulator.studies.tang.tang_paper import MEAN_USAGE, SPREADS, TRACE, USAGES

@@ -1,6 +1,6 @@
 """Tang et al. 2013: adjusted requests under WFP and FCFS, for all jobs or not for running ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.reports.exhibit_pictures import draw
+from simulator.reports.exhibit_pictures import write_exhibit
 from simulator.reports.tables import text_table
-from simulator.studies.study import Played, Study, Takes, write_text
+from simulator.studies.study import Exhibits, Played, Study, Takes
 from simulator.studies.tang.months import MEASURES, Months, MonthSimulation
-from simulator.studies.tang.tang_exhibits import EXHIBITS
-from simulator.studies.tang.tang_gains import simulated_figures
+from simulator.studies.tang.tang_accuracy import (
+    by_window,
+    classes,
+    figure_4,
+    figure_11,
+    figure_13,
+)
+from simulator.studies.tang.tang_gains import simulated, simulated_figures
 from simulator.studies.tang.tang_paper import GAINS
+from simulator.studies.tang.tang_requests import figure_1, figure_2, table_1, table_2
 from simulator.studies.tang.tang_simulations import (
     INTREPID,
     LOGS,
@@ -37,7 +44,7 @@ def runs(paths: Sequence[Path], limit: int | None, **options: Any) -> Sequence[M
     return month_runs(paths[0], LOGS, limit, Readings(**options))
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """Gains over all, then month by month."""
     found: dict[str, dict[str, Months]] = {}
     for run, months in played:
@@ -66,7 +73,7 @@ def report(played: Played) -> str:
             f"Gain in wait by month, in percent, {log}:\n",
             text_table((*HEADS[:2], *months), lines),
         ]
-    return "\n".join([*parts, NOTES])
+    return "\n".join(parts)
 
 
 def _rules(run: MonthSimulation) -> str:
@@ -97,13 +104,10 @@ def records(played: Played) -> Any:
     }
 
 
-def write(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables, and Figs. 14 to 17."""
-    write_text(directory, title, text, played)
+def pictures(directory: Path, played: Played) -> Iterator[str]:
+    """Write Figs. 14 to 17 as pictures and CSV."""
     for number, exhibit in simulated_figures(played).items():
-        path = directory / f"tang-figure-{number}.png"
-        draw(exhibit, path)
-        exhibit.write_csv(path.with_suffix(".csv"))
+        yield write_exhibit(exhibit, directory / f"tang-figure-{number}.png")
 
 
 def _mean(gains: NDArray[np.float64]) -> str:
@@ -147,14 +151,32 @@ grows with the cube of the wait and with the size, so that a few of the widest j
 it, and these are passed by narrow jobs in the wider windows of selective adjustment.
 """
 
+EXHIBITS: Exhibits = {
+    "table 1": table_1,
+    "table 2": table_2,
+    "figure 1": figure_1,
+    "figure 2": figure_2,
+    "figure 4": figure_4,
+    "figure 5": classes(5, ("triple", "double"), (0.0,)),
+    "figure 6": classes(6, ("triple",), (0.0, 0.5)),
+    "figure 7": classes(7, ("double",), (0.0, 0.5)),
+    "figure 8": by_window(8, "accuracy", "accuracy"),
+    "figure 9": by_window(9, "badly_underestimated", "share of BE jobs"),
+    "figure 10": by_window(10, "underestimated", "share of UE jobs"),
+    "figure 11": figure_11,
+    "figure 13": figure_13,
+    **{f"figure {number}": simulated(number) for number in range(14, 18)},
+}
+
 STUDY = Study(
     title="Adjusted requests under WFP and FCFS, regular and selective (Tang et al. 2013)",
     takes=Takes.DIRECTORY,
     logs=tuple(LOGS.values()),
     runs=runs,
     play=MonthSimulation.play,
-    report=report,
+    tables=tables,
+    notes=lambda _: NOTES,
     records=records,
-    write=write,
+    pictures=pictures,
     exhibits=EXHIBITS,
 )

@@ -5,8 +5,10 @@ the parameters in force, each set used until t2 more jobs have ended.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,7 +20,8 @@ from predictors.methods.last_two import LastTwo
 from predictors.tuning.plan import TuningPlan
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.tables import text_table
-from simulator.studies.xu.retuning import Retuning
+from simulator.studies.study import LogPart, StudyError, log_parts
+from simulator.studies.xu.retuning import Retuning, submitted_after
 
 PUBLISHED = TuningPlan(history=3_000, training=1_500, test=1_000)
 """Table 1 of the paper is lost. Its text rejects (5000, 2000, 1000) and (3000, 1500, 500) as having
@@ -64,9 +67,74 @@ class PublishedComparison:
     cumulative: Mapping[str, Sequence[float]]
     running: Mapping[str, Sequence[float]]
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+
+class Options(NamedTuple):
+    """Options of the study.
+
+    Attributes:
+        year: only jobs submitted in this calendar year (UTC), or None for all.
+        plan: of the rounds.
+    """
+
+    year: int | None
+    plan: TuningPlan
+
+
+def parts(
+    paths: Sequence[Path],
+    limit: int | None,
+    *,
+    year: int | None = None,
+    first: TuningPlan = PUBLISHED,
+    **plan: Any,
+) -> list[LogPart]:
+    """A part for each log.
+
+    Args:
+        paths: of the logs.
+        limit: jobs of each after cleaning, or None for all.
+        year: only jobs submitted in this calendar year (UTC), or None for all.
+        first: the plan that is changed.
+        plan: fields of TuningPlan; those that are None are as in ``first``.
+
+    Raises:
+        StudyError: the plan makes no sense.
+    """
+    given = {name: value for name, value in plan.items() if value is not None}
+    try:
+        return log_parts(paths, limit, Options(year, replace(first, **given)))
+    except ValueError as error:
+        raise StudyError(str(error)) from error
+
+
+def jobs_of(part: LogPart) -> list[Completion]:
+    """The jobs of the part's log that can be learned from."""
+    return [run for run in part.runs() if _in_year(run, part.options.year)]
+
+
+def _in_year(run: Completion, year: int | None) -> bool:
+    submitted = datetime.fromtimestamp(run.submission.submit_time, UTC)
+    return year is None or submitted.year == year
+
+
+def play(part: LogPart) -> PublishedComparison:
+    """Compare the methods on a log.
+
+    Raises:
+        StudyError: the log is too short for one round.
+    """
+    runs = jobs_of(part)
+    plan = part.options.plan
+    needed = plan.history + plan.training
+    if len(runs) <= needed:
+        raise StudyError(
+            f"{part.trace}: only {len(runs):,} jobs; more than {needed:,} have to end before the "
+            "first round."
+        )
+    scored = submitted_after(runs, needed)
+    if scored < STEPS:
+        raise StudyError(f"{part.trace}: only {scored} jobs are submitted after the first round.")
+    return compare_as_published(runs, plan)
 
 
 def tuned_predictions(runs: Sequence[Completion], plan: TuningPlan = PUBLISHED) -> Seconds:
@@ -76,10 +144,9 @@ def tuned_predictions(runs: Sequence[Completion], plan: TuningPlan = PUBLISHED) 
     """
     retuning = Retuning(runs, plan.unsearched(KnnParameters()))
     requests = np.array([run.submission.requested_walltime for run in runs])
-    if not retuning.published_rounds(plan):
+    if not retuning.rounds(plan):
         return requests
-    predicted = retuning.as_published(plan).predicted
-    return np.where(retuning.published_scored(plan), predicted, requests)
+    return np.where(retuning.scored(plan), retuning.as_published(plan), requests)
 
 
 def compare_as_published(runs: Sequence[Completion], plan: TuningPlan) -> PublishedComparison:
@@ -90,13 +157,13 @@ def compare_as_published(runs: Sequence[Completion], plan: TuningPlan) -> Publis
         plan: of every round.
     """
     retuning = Retuning(runs, plan.unsearched(KnnParameters()))
-    scored = retuning.published_scored(plan)
+    scored = retuning.scored(plan)
     actual = np.array([run.runtime for run in runs])[scored]
     other = "exhaustive" if plan.search == "genetic" else "genetic"
     played = replay(runs, InProcess({"last-two": LastTwo()}))
     predicted = {
-        f"{TUNED} ({plan.search})": retuning.as_published(plan).predicted,
-        f"{TUNED} ({other})": retuning.as_published(replace(plan, search=other)).predicted,
+        f"{TUNED} ({plan.search})": retuning.as_published(plan),
+        f"{TUNED} ({other})": retuning.as_published(replace(plan, search=other)),
         "knn, untuned": retuning.fixed(plan.unsearched(KnnParameters())),
         "last-two": played.answers["last-two"].predicted,
         "requested": played.requested,
@@ -105,7 +172,7 @@ def compare_as_published(runs: Sequence[Completion], plan: TuningPlan) -> Publis
     ours = next(iter(chosen.values()))
     return PublishedComparison(
         jobs=len(actual),
-        rounds=len(retuning.published_rounds(plan)),
+        rounds=len(retuning.rounds(plan)),
         errors={
             name: (mean_absolute_error(each, actual), underestimation_rate(each, actual))
             for name, each in chosen.items()

@@ -8,15 +8,20 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.studies.exhibits import Exhibits, Sources
-from simulator.studies.xu.published import SECONDS, STEPS, WITHIN, PublishedComparison
-from simulator.studies.xu.xu_parts import Part, jobs_of, parts, play
+from simulator.studies.study import Exhibits, LogPart, Sources, first_word
+from simulator.studies.xu.published import (
+    SECONDS,
+    STEPS,
+    WITHIN,
+    PublishedComparison,
+    jobs_of,
+    parts,
+    play,
+)
 
 LOST = "Our copy of the paper has no numbers of this table.\n"
 FIGURE_2 = 0.8
 """The paper's share of errors within ``WITHIN`` seconds."""
-
-Found = Sequence[tuple[Part, PublishedComparison]]
 
 
 class Log(NamedTuple):
@@ -39,7 +44,7 @@ class Log(NamedTuple):
     runtimes: Sequence[float]
 
 
-def log_of(part: Part) -> Log:
+def log_of(part: LogPart) -> Log:
     """What the part's log holds."""
     runs = jobs_of(part)
     times = [run.submission.submit_time for run in runs]
@@ -158,9 +163,8 @@ def _distribution(
     )
 
 
-def _parts(sources: Sources) -> list[Part]:
-    options = {**sources.options, "as_published": True}
-    return parts(sources.paths, sources.limit, **options)
+def _parts(sources: Sources) -> list[LogPart]:
+    return parts(sources.paths, sources.limit, **sources.options)
 
 
 def _logs(sources: Sources) -> list[tuple[str, Log]]:
@@ -171,9 +175,9 @@ def _found(sources: Sources) -> list[tuple[str, PublishedComparison]]:
     return [(_name(part), found) for part, found in sources.play(play, _parts(sources))]
 
 
-def _name(part: Part) -> str:
-    log = Path(part.trace).name.split(".")[0]
-    return log if part.year is None else f"{log}, {part.year}"
+def _name(part: LogPart) -> str:
+    log = first_word(Path(part.trace))
+    return log if part.options.year is None else f"{log}, {part.options.year}"
 
 
 def _shares(values: Sequence[float]) -> list[float]:

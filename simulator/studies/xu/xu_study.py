@@ -1,51 +1,33 @@
-"""Does tuning pay? Tuned knn against untuned knn and other methods, on one log.
+"""Xu et al. 2019, sections 2 and 3: knn tuned as the paper does, beside untuned knn and others.
 
 Reference:
     Xu L., Xiong M. and Xiao Y., "On-line Prediction of Job Execution Time Using Schedule
-    Historical Data", Application Research of Computers 37(3), 2019, section 3.
+    Historical Data", Application Research of Computers 37(3), 2019.
 """
 
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
-from simulator.studies.study import Played, Study, Takes, names_of, write_text
-from simulator.studies.xu.equal_shares import TuningComparison, tables
-from simulator.studies.xu.published import PAPER, PublishedComparison, published_tables
+from simulator.studies.study import LogPart, Played, Study, Takes
+from simulator.studies.xu.published import PAPER, parts, play, published_tables
 from simulator.studies.xu.xu_exhibits import EXHIBITS
-from simulator.studies.xu.xu_parts import Part, parts, play
 
 
-def report(played: Played) -> str:
+def tables(played: Played) -> str:
     """The tables of every log."""
-    texts = [f"{_name(part)}\n{_tables(part, found)}" for part, found in played]
-    return "\n".join([*texts, *([PAPER] if any(part.as_published for part, _ in played) else [])])
+    return "\n".join(
+        f"{_name(part)}\n{published_tables(found, part.options.plan)}" for part, found in played
+    )
 
 
-def _name(part: Part) -> str:
-    return part.trace if part.year is None else f"{part.trace}, {part.year}"
-
-
-def _tables(part: Part, found: TuningComparison | PublishedComparison) -> str:
-    if isinstance(found, PublishedComparison):
-        return published_tables(found, part.plan)
-    return tables(found)
+def _name(part: LogPart) -> str:
+    year = part.options.year
+    return part.trace if year is None else f"{part.trace}, {year}"
 
 
 def records(played: Played) -> dict[str, Any]:
     """The comparisons by log."""
-    return {"logs": {_name(part): found.as_dict() for part, found in played}}
-
-
-def write(directory: Path, title: str, text: str, played: Played) -> None:
-    """Write the tables, and the curves of every log as SVG."""
-    from simulator.studies.xu.pictures import write_pictures  # noqa: PLC0415 - needs matplotlib
-
-    write_text(directory, title, text, played)
-    names = names_of([Path(part.trace) for part, _ in played])
-    for part, found in played:
-        if isinstance(found, PublishedComparison):
-            continue
-        write_pictures(found, directory, names[Path(part.trace)].replace("/", "-").strip("-"))
+    return {"logs": {_name(part): asdict(found) for part, found in played}}
 
 
 STUDY = Study(
@@ -53,8 +35,8 @@ STUDY = Study(
     takes=Takes.TRACES,
     runs=parts,
     play=play,
-    report=report,
+    tables=tables,
+    notes=lambda _: PAPER,
     records=records,
-    write=write,
     exhibits=EXHIBITS,
 )

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from simulator.reports import schedule_report
 from simulator.reports.exhibit import Exhibit
 from simulator.reports.replay_pictures import save
-from simulator.studies import study, study_page
-from simulator.studies.simulations import Results
+from simulator.studies.wait_prediction import STUDY
 
 
 def of_schedules(directory):
@@ -21,10 +20,8 @@ def of_schedules(directory):
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("table.txt", lambda directory: study.write_text(directory, "later", "", [])),
-        ("index.html", lambda directory: study.write_text(directory, "later", "", [])),
-        ("table.txt", lambda directory: study_page.write_pages(directory, "later", "", Results())),
-        ("index.html", lambda directory: study_page.write_pages(directory, "later", "", Results())),
+        ("table.txt", lambda directory: STUDY.write(directory, "later", "", [])),
+        ("index.html", lambda directory: STUDY.write(directory, "later", "", [])),
         ("table.txt", of_schedules),
         ("report.json", of_schedules),
         ("index.html", of_schedules),

@@ -11,11 +11,10 @@ from workloads import log_of
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.exhibit_pictures import draw
 from simulator.studies import STUDIES
-from simulator.studies.exhibits import Sources
 from simulator.studies.klusacek.klusacek_simulations import name_of, runs
 from simulator.studies.rocchetti.rocchetti_findings import Finding, counted, whole_orders
 from simulator.studies.rocchetti.stretches import Stretch
-from simulator.studies.study import StudyError
+from simulator.studies.study import Sources, StudyError
 from simulator.studies.tang.months import Months, MonthSimulation
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise

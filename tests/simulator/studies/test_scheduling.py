@@ -24,7 +24,7 @@ from simulator.studies.scheduling.scheduling_plays import (
     play,
 )
 from simulator.studies.scheduling.scheduling_study import STUDY, runs
-from simulator.studies.scheduling.scheduling_tables import report
+from simulator.studies.scheduling.scheduling_tables import tables
 from simulator.studies.study import StudyError, play_all
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -115,7 +115,7 @@ def test_a_method_is_asked_once_and_its_answers_stay_with_their_jobs():
 
 
 def test_the_tables_fit_eighty_columns_and_mark_the_goals(played):
-    text = report(played)
+    text = tables(played)
     assert max(map(len, text.splitlines())) <= 80
     assert "small-log: 400 jobs, 3 plays" in text
     assert "reached" in text or "missed" in text

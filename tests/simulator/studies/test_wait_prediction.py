@@ -12,8 +12,8 @@ from simulator.studies.wait_prediction import (
     Case,
     WaitErrors,
     compare,
-    report,
     runs,
+    tables,
     wait_errors,
 )
 from simulator.traces.swf import write_swf
@@ -53,7 +53,7 @@ def test_requests_tell_too_long_waits_and_exact_runtimes_the_true_ones(trace):
 def test_every_case_is_a_line_of_the_table(trace):
     wanted = runs([trace], None, method=["last-two"])
     assert len(wanted) == len(set(wanted)) == 2 * 5
-    lines = report([(case, wait_errors(case)) for case in wanted]).splitlines()[2:]
+    lines = tables([(case, wait_errors(case)) for case in wanted]).splitlines()[2:]
     assert len(lines) == 10
     assert all(line.startswith("small") for line in lines)
     assert [line.split()[-4] for line in lines if "exact" in line.split()[3]] == ["exact"] * 4

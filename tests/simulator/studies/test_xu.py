@@ -1,49 +1,39 @@
 """The study of tuning: what it plays is what knn would have said, round after round."""
 
-import json
 import random
 
 import numpy as np
 import pytest
-from command_schemas import check_printed
 from coverage_pauses import uncovered
 from typer.testing import CliRunner
 
 from predictors.jobs import Completion, Submission
-from predictors.methods.knn import Knn, KnnParameters
-from predictors.tuning.adopting import Held
+from predictors.methods.knn import Knn
 from predictors.tuning.batch import batch_of
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import SEARCHES, tune
+from predictors.tuning.round import SEARCHES
 from service.cli import app
 from simulator.replay.tradeoff import Point, curve_of, point_of
 from simulator.scheduling.semantics import Semantics
+from simulator.studies import xu_schedules
 from simulator.studies.simulations import Simulation
 from simulator.studies.study import StudyError
-from simulator.studies.xu import xu_parts
-from simulator.studies.xu.equal_shares import (
-    compare,
-    error_quantiles,
-    running_error,
-    shares_within,
-    tables,
-)
 from simulator.studies.xu.published import (
     WINDOW,
     best_window,
+    parts,
+    play,
+    running_error,
     share_within,
     tuned_predictions,
 )
 from simulator.studies.xu.retuning import Retuning
 from simulator.studies.xu.xu_exhibits import log_of
-from simulator.studies.xu_schedules import Part as SimulatedPart
-from simulator.studies.xu_schedules import play, predictions
+from simulator.studies.xu_schedules import LogSimulation
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
 pytestmark = pytest.mark.lengthy(30)
-
-PLAN = TuningPlan(history=200, training=400, test=300, penalty=1.0)
 
 
 def log(jobs, seed=3):
@@ -74,91 +64,12 @@ def log(jobs, seed=3):
     return made
 
 
-@uncovered()
-def played_by_hand(runs, plan):
-    """The same by the real predictor and the real rounds, job by job."""
-    ended = sorted(runs, key=lambda run: run.end_time)
-    knn, told, predicted = Knn(), 0, {}
-    for run in sorted(runs, key=lambda run: run.submission.submit_time):
-        while told < len(ended) and ended[told].end_time <= run.submission.submit_time:
-            knn.observe(ended[told])
-            told += 1
-            if told >= plan.fewest_jobs and (told - plan.fewest_jobs) % plan.test == 0:
-                knn = knn.retuned(tune(ended[:told], Held(now=knn.given), plan)[2].now)
-        predicted[run.submission.job_id] = knn.predict(run.submission).predicted_walltime
-    return np.array([predicted[run.submission.job_id] for run in runs])
-
-
-def test_retuning_is_what_knn_and_its_rounds_do_job_by_job():
-    runs = log(2600)
-    plan = TuningPlan(history=2000, training=400, test=300)
-    found = Retuning(runs).retuned(plan)
-    assert found.adopted >= 2
-    assert len(found.parameters) == len(Retuning(runs).rounds(plan)) == 6
-    assert found.predicted == pytest.approx(played_by_hand(runs, plan), rel=1e-9)
-
-
-def test_without_rounds_the_parameters_stay():
-    runs = log(1200)
-    retuning = Retuning(runs)
-    assert retuning.retuned(PLAN, last_round=0).predicted.tolist() == (
-        retuning.fixed(KnnParameters()).tolist()
-    )
-
-
 def test_curves_are_compared_where_they_underestimate_equally_often():
     curve = curve_of("knn", [Point("b", 0.4, 100.0), Point("a", 0.2, 300.0)])
     assert curve.error_at(0.3) == pytest.approx(200.0)
     assert curve.error_at(0.9) == 100.0
     assert np.isnan(curve.error_at(0.1))
     assert point_of("x", np.array([1.0, 5.0]), np.array([2.0, 2.0])) == Point("x", 0.5, 2.0)
-
-
-def test_errors_are_summed_up_as_the_figures_do():
-    predicted, actual = np.full(10, 100.0), np.array([100.0] * 5 + [500.0] * 5)
-    assert shares_within(predicted, actual)[:2] == [0.5, 0.5]
-    assert shares_within(predicted, actual)[2:] == [1.0, 1.0, 1.0, 1.0]
-    assert error_quantiles(predicted, actual)[::25] == [0.0, 0.0, 200.0, 400.0, 400.0]
-    assert running_error(predicted, actual)[4] == 0.0
-    assert running_error(predicted, actual)[9] == 200.0
-
-
-def test_a_study_scores_every_method_on_the_same_jobs():
-    steps = []
-    runs = log(1500)
-    found = compare(runs, PLAN, penalties=(0.0, 4.0), progress=lambda: steps.append(1))
-    first_round = sorted(run.end_time for run in runs)[PLAN.fewest_jobs - 1]
-    assert found.jobs == sum(run.submission.submit_time >= first_round for run in runs)
-    assert len(steps) == found.rounds * 3 + 1
-    settings = {point.setting: point for point in found.settings}
-    assert settings["knn, tuned"].error < settings["knn, untuned"].error
-    tuned, *_ = found.curves
-    assert tuned.points[0].underestimation_rate <= tuned.points[-1].underestimation_rate
-    text = tables(found)
-    assert "underestimated as by" in text
-    assert "knn, tuned once" in text
-
-
-def test_the_command_prints_the_study_of_a_trace(tmp_path):
-    trace = tmp_path / "small.swf"
-    lines = [
-        f"{n} {600 * n} 5 {run} 4 -1 -1 4 3600 -1 1 {n % 4} 1 {n % 3} 1 -1 -1 -1"
-        for n, run in enumerate((60, 600, 1800) * 300, 1)
-    ]
-    trace.write_text("; UnixStartTime: 0\n" + "\n".join(lines))
-    options = ["--history", "200", "--training", "200", "--test", "400"]
-    command = ["experiment", "xu", str(trace), *options, "--processes", "1"]
-    result = CliRunner().invoke(app, [*command, "--json", "--pictures", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    check_printed(["experiment", "xu"], 0, result.stdout)
-    answer = json.loads(result.stdout)
-    assert (answer.pop("schema"), answer.pop("study")) == (1, "xu")
-    (found,) = answer["logs"].values()
-    assert {curve["name"] for curve in found["curves"]} >= {"knn, tuned", "percentile"}
-    for kind in ("tradeoff", "errors", "course"):
-        assert "<svg" in (tmp_path / f"small-{kind}.svg").read_text()
-    refused = CliRunner().invoke(app, [*command, "--year", "1971"])
-    assert "only 0 jobs" in str(refused.exception)
 
 
 @uncovered()
@@ -182,9 +93,8 @@ def test_as_published_every_round_is_used_until_the_next():
     runs = log(1500)
     plan = TuningPlan(history=300, training=300, test=250, search="exhaustive")
     retuning = Retuning(runs)
-    found = retuning.as_published(plan)
-    assert found.adopted == len(retuning.published_rounds(plan)) == 4
-    assert found.predicted == pytest.approx(by_hand_as_published(runs, plan), rel=1e-9)
+    assert len(retuning.rounds(plan)) == 4
+    assert retuning.as_published(plan) == pytest.approx(by_hand_as_published(runs, plan), rel=1e-9)
 
 
 def test_the_published_comparison_counts_windows_and_shares():
@@ -194,12 +104,14 @@ def test_the_published_comparison_counts_windows_and_shares():
     assert best_window(predicted, actual) == 1.0
     assert share_within(predicted, actual) == WINDOW / (WINDOW + 2)
     assert best_window(predicted[:10], actual[:10]) == 0.8
+    tenths = running_error(predicted[:10], actual[:10])
+    assert tenths == pytest.approx([5000, *(1e4 / jobs for jobs in range(2, 11))])
 
 
 def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
     file = tmp_path / "log.swf"
     write_swf(synthesise(SyntheticLog(jobs=900, seed=2)), file)
-    given = [str(file), "--as-published", "--history", "200", "--training", "200", "--test", "200"]
+    given = [str(file), "--history", "200", "--training", "200", "--test", "200"]
     small = [*given, "--generations", "2", "--population", "4", "--processes", "1"]
     printed = CliRunner().invoke(app, ["experiment", "xu", *small])
     assert printed.exit_code == 0, printed.output
@@ -227,7 +139,7 @@ def small_log(tmp_path_factory):
 def played(small_log, estimates, *, as_pyss):
     semantics = Semantics(policy="easy", events="sequential")
     run = Simulation(trace=small_log, semantics=semantics, estimates=estimates, limit=600)
-    return play(SimulatedPart(run, as_pyss)).schedule
+    return xu_schedules.play(LogSimulation(run, as_pyss)).schedule
 
 
 def test_predictions_in_the_log_take_work_away_and_predictions_beside_requests_do_not(small_log):
@@ -235,7 +147,7 @@ def test_predictions_in_the_log_take_work_away_and_predictions_beside_requests_d
     beside = played(small_log, "last-two", as_pyss=False).workload
     assert beside.runtime.tolist() == requested.runtime.tolist()
     in_the_log = played(small_log, "last-two", as_pyss=True).workload
-    known = predictions(small_log, None, 600, "last-two")
+    known = xu_schedules.predictions(small_log, None, 600, "last-two")
     expected = [
         min(np.ceil(run), np.ceil(known[job]))
         for job, run in zip(requested.trace.job, requested.trace.run, strict=True)
@@ -248,7 +160,7 @@ def test_tuned_predictions_begin_with_the_first_round():
     runs = log(1200)
     plan = TuningPlan(history=300, training=300, test=250, search="exhaustive")
     predicted = tuned_predictions(runs, plan)
-    scored = Retuning(runs).published_scored(plan)
+    scored = Retuning(runs).scored(plan)
     assert set(predicted[~scored]) == {3600.0}
     assert predicted[scored].mean() < 3600.0
 
@@ -257,9 +169,9 @@ def test_a_log_is_refused_of_which_hardly_a_job_comes_after_the_first_round(tmp_
     log = tmp_path / "at-once.swf"
     log.write_text("".join(f"{n} 0 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n" for n in range(1, 300)))
     plan = {"history": 100, "training": 100, "test": 100}
-    [part] = xu_parts.parts([log], None, as_published=True, **plan)
+    [part] = parts([log], None, **plan)
     with pytest.raises(StudyError, match="only 0 jobs are submitted after the first round"):
-        xu_parts.play(part)
+        play(part)
 
 
 def test_an_unknown_user_is_not_counted_as_one(tmp_path):
@@ -268,5 +180,5 @@ def test_an_unknown_user_is_not_counted_as_one(tmp_path):
         "".join(f"{n} {n} 0 9 1 -1 -1 1 9 -1 1 {user} 1 1 1 1 -1 -1\n"
                 for n, user in enumerate((7, 8, -1), 1))
     )  # fmt: skip
-    [part] = xu_parts.parts([log], None, as_published=True)
+    [part] = parts([log], None)
     assert log_of(part).users == 2

@@ -1,16 +1,13 @@
-"""Tuned knn against untuned knn and other methods, where they underestimate equally often.
+"""Does tuning pay? Tuned knn beside untuned knn and others, where they underestimate as often."""
 
-Reference:
-    Xu L., Xiong M. and Xiao Y., "On-line Prediction of Job Execution Time Using Schedule
-    Historical Data", Application Research of Computers 37(3), 2019, section 3.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from predictors.jobs import Completion
 from predictors.measures import Seconds
@@ -18,10 +15,20 @@ from predictors.methods.knn import KnnParameters
 from predictors.methods.last_two import LastTwo
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
+from predictors.tuning.adopting import Held, settle
+from predictors.tuning.batch import Batch
+from predictors.tuning.exhaustive import Survey, exhaustive, survey
 from predictors.tuning.plan import TuningPlan
+from predictors.tuning.round import SEARCHES, Divided, Parameters
+from predictors.tuning.search import Found
+from simulator.cli.experiment import run_script
+from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
+from simulator.studies.study import LogPart, Played, Study, Takes
+from simulator.studies.xu import published
+from simulator.studies.xu.published import STEPS, TUNED, jobs_of, running_error
 from simulator.studies.xu.retuning import Retuning
 
 PENALTIES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -29,14 +36,104 @@ PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 BETAS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 
-TUNED = "knn, tuned"
 UNTUNED = "knn, untuned"
 REFERENCES = ("max-usage", "last-two", "percentile=85")
 """At their shares of underestimated jobs, and at that of untuned knn, errors are compared."""
 
 WITHIN_SECONDS = (60, 300, 1000, 3600, 10_000, 86_400)
-STEPS = 10
-"""Points of the error over the number of predicted jobs (the paper's Fig. 3)."""
+
+BETTER = TuningPlan(errors=0)
+"""A round adopts whatever is better on the test jobs, however little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retuned:
+    """A log that was played.
+
+    Attributes:
+        predicted: of every job in the order of the log, in seconds.
+        adopted: number of rounds that changed the parameters.
+    """
+
+    predicted: Seconds
+    adopted: int
+
+
+class ServiceRounds(Retuning):
+    """Plays a log to a knn whose parameters are tuned by the rounds of the service.
+
+    A round is due after every t2 jobs that have ended, the first after as few as tuning needs. It
+    adopts only parameters that beat those in force on its test jobs.
+    """
+
+    def __init__(self, runs: Sequence[Completion], unsearched: KnnParameters) -> None:
+        super().__init__(runs, unsearched)
+        self._surveys: dict[tuple[int, int, tuple[str, ...]], Survey] = {}
+
+    def rounds(self, plan: TuningPlan) -> range:
+        """Numbers of ended jobs after which there is a round."""
+        return range(plan.fewest_jobs, len(self._ends), plan.test)
+
+    def scored(self, plan: TuningPlan) -> NDArray[np.bool_]:
+        """The jobs that were submitted after the first round, in the order of the log."""
+        return self._in_log_order(self._submitted_from(plan.fewest_jobs))
+
+    def retuned(
+        self,
+        plan: TuningPlan,
+        *,
+        last_round: int | None = None,
+    ) -> Retuned:
+        """Predictions by parameters that are tuned.
+
+        Args:
+            plan: of every round.
+            last_round: no round after so many ended jobs; None goes on to the end of the log.
+        """
+        in_force = self._batch.unsearched
+        predicted = self._batch.predictions(in_force)
+        adopted = 0
+        for ended in self.rounds(plan):
+            if last_round is not None and ended > last_round:
+                break
+            jobs = self._divided(plan, ended)
+            search = partial(self._searched, plan, ended)
+            subject = Parameters(partial(_same, jobs), plan, search)
+            change, held = settle(subject, Held(now=in_force), *subject.jobs(in_force))
+            if change.action == "adopted":
+                adopted += 1
+                in_force = held.now
+                later = np.flatnonzero(self._submitted_from(ended))
+                predicted[later] = self._batch.select(later).predictions(in_force)
+        return Retuned(self._in_log_order(predicted), adopted)
+
+    def _searched(self, plan: TuningPlan, ended: int, training: Batch) -> Found:
+        """The search of one round; its survey is remembered for other penalties."""
+        if plan.search != "exhaustive":
+            return SEARCHES[plan.search](training, plan)
+
+        def surveyor(batch: Batch, template: tuple[str, ...]) -> Survey:
+            known = self._surveys.get((ended, len(batch), template))
+            if known is None:
+                known = survey(batch, template)
+                self._surveys[ended, len(batch), template] = known
+            return known
+
+        return exhaustive(training, plan, surveyor=surveyor)
+
+    def _divided(self, plan: TuningPlan, ended: int) -> Divided:
+        """Training and test jobs of the round after ``ended`` jobs."""
+        seen = min(ended, plan.jobs)
+        training_from, test_from = plan.divide(seen)
+        first = ended - seen
+        return Divided(
+            self._batch.select(slice(first + training_from, first + test_from)),
+            self._batch.select(slice(first + test_from, ended)),
+        )
+
+
+def _same(jobs: Divided, _: KnnParameters) -> Divided:
+    return jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +147,6 @@ class TuningComparison:
         settings: single methods.
         curves: methods at several settings.
         within: share of absolute errors within so many seconds, by method (Fig. 2).
-        errors_at: the least absolute error, and that which every per cent of the jobs does not
-            exceed, by method (Fig. 2).
         running: mean absolute error after each tenth of the jobs, by method (Fig. 3).
     """
 
@@ -61,12 +156,7 @@ class TuningComparison:
     settings: Sequence[Point]
     curves: Sequence[Curve]
     within: Mapping[str, Sequence[float]]
-    errors_at: Mapping[str, Sequence[float]]
     running: Mapping[str, Sequence[float]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def compare(
@@ -74,7 +164,6 @@ def compare(
     plan: TuningPlan,
     *,
     penalties: Sequence[float] = PENALTIES,
-    progress: Callable[[], object] | None = None,
 ) -> TuningComparison:
     """Compare the methods on one log.
 
@@ -82,21 +171,20 @@ def compare(
         runs: the log.
         plan: of the rounds; its penalty is the one of ``within`` and ``running``.
         penalties: the points of the tuned curve.
-        progress: called after each round of each penalty, and of tuning once.
     """
-    retuning = Retuning(runs, plan.unsearched(KnnParameters()))
+    retuning = ServiceRounds(runs, plan.unsearched(KnnParameters()))
     scored = retuning.scored(plan)
     actual = np.array([run.runtime for run in runs])[scored]
     others = {name: found[scored] for name, found in other_methods(runs).items()}
     tuned = {
-        penalty: retuning.retuned(replace(plan, penalty=penalty), progress=progress)
+        penalty: retuning.retuned(replace(plan, penalty=penalty))
         for penalty in (*penalties, plan.penalty)
     }
 
     def fixed(**given: Any) -> Seconds:
         return retuning.fixed(KnnParameters(**given))[scored]
 
-    once = retuning.retuned(plan, last_round=plan.jobs, progress=progress)
+    once = retuning.retuned(plan, last_round=plan.jobs)
     shown = {
         TUNED: tuned[plan.penalty].predicted[scored],
         "knn, tuned once": once.predicted[scored],
@@ -126,7 +214,6 @@ def compare(
         settings=[point_of(name, predicted, actual) for name, predicted in shown.items()],
         curves=curves,
         within={name: shares_within(predicted, actual) for name, predicted in shown.items()},
-        errors_at={name: error_quantiles(found, actual) for name, found in shown.items()},
         running={name: running_error(predicted, actual) for name, predicted in shown.items()},
     )
 
@@ -156,19 +243,7 @@ def shares_within(predicted: Seconds, actual: Seconds) -> list[float]:
     return [float((errors <= seconds).mean()) for seconds in WITHIN_SECONDS]
 
 
-def error_quantiles(predicted: Seconds, actual: Seconds) -> list[float]:
-    """The absolute errors at 0%, 1%, ... 100% of the jobs."""
-    return [float(each) for each in np.quantile(np.abs(predicted - actual), np.arange(101) / 100)]
-
-
-def running_error(predicted: Seconds, actual: Seconds) -> list[float]:
-    """Mean absolute error of the first tenth of the jobs, of the first two, and so on."""
-    errors = np.abs(predicted - actual)
-    stops = np.linspace(0, len(errors), STEPS + 1).astype(int)[1:]
-    return [float(errors[:stop].mean()) for stop in stops]
-
-
-def tables(found: TuningComparison) -> str:
+def log_tables(found: TuningComparison) -> str:
     """The comparison as tables of text."""
     heading = (
         f"{found.jobs:,} jobs scored; {found.rounds} rounds per penalty, adopted: "
@@ -222,3 +297,58 @@ def seconds(value: float) -> str:
 def share(value: float) -> str:
     """A share in percent."""
     return f"{value:.1%}"
+
+
+def play(part: LogPart) -> TuningComparison:
+    """Compare the methods on a log."""
+    return compare(jobs_of(part), part.options.plan)
+
+
+def tables(played: Played) -> str:
+    """The tables of every log."""
+    return "\n".join(f"{part.trace}\n{log_tables(found)}" for part, found in played)
+
+
+STUDY = Study(
+    title="Tuned knn beside untuned knn and other methods, where they underestimate equally often",
+    takes=Takes.TRACES,
+    runs=partial(published.parts, first=BETTER),
+    play=play,
+    tables=tables,
+)
+
+EXPERIMENT = Experiment(
+    "tuning",
+    """Compare tuned knn with untuned knn, requests, last-two, max-usage and percentile.
+
+    After every t2 jobs that have ended, parameters are searched on the t1 jobs before the
+    last t2, and adopted if they beat those in force on these. Methods are compared where they
+    underestimate equally often, as the penalty on underestimates moves the tuned one along
+    its trade-off.
+
+    For example:
+
+        python research/tuning.py SDSC-SP2-1998-4.2-cln.swf.gz
+    """,
+    TRACES,
+    {
+        "year": option(int | None, help="Only jobs submitted in this year."),
+        **{
+            name: option(kind | None, help="Of the plan of tuning.")
+            for name, kind in {
+                "history": int,
+                "training": int,
+                "test": int,
+                "penalty": float,
+                "fitness": str,
+                "search": str,
+                "generations": int,
+                "population": int,
+                "distance": str,
+            }.items()
+        },
+    },
+)
+
+if __name__ == "__main__":
+    run_script(EXPERIMENT, STUDY)
