@@ -67,6 +67,19 @@ class BatchStatement:
         return self._sql.format(incoming=f"WITH incoming ({self._names}) AS ({table})")
 
 
+def adding(table: Table) -> BatchStatement:
+    """Return a statement that adds to the sums in the rows of a table, by their primary key."""
+    columns, key = columns_of(table), table.primary_key.columns.keys()
+    names = ", ".join(columns)
+    sums = [name for name in columns if name not in key]
+    added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in sums)
+    return BatchStatement(
+        columns,
+        f"INSERT INTO {table.name} ({names}) {{incoming}} SELECT {names} FROM incoming WHERE true "  # noqa: S608 - of constants
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {added}",
+    )
+
+
 class _Form(Struct, frozen=True):
     """How a database is given rows.
 

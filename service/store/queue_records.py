@@ -4,8 +4,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 from sqlalchemy import Connection, select
 
+from service.store.batches import adding
 from service.store.database import Database
 from service.store.tables import completions, queues, wait_scores
 
@@ -13,8 +15,11 @@ SOUGHT_AT_ONCE = 500
 """Job ids in one statement."""
 
 
+_ADD = adding(wait_scores)
+
+
 class WaitScore(Struct, frozen=True, kw_only=True):
-    """How far off forecast waits were; its fields are columns of the table, sums all but three.
+    """How far off forecast waits were; its fields are columns of the table in their order.
 
     Attributes:
         queue: empty for jobs that name none.
@@ -73,8 +78,7 @@ class Queues:
         with self._database.writing() as connection:
             if not _put(connection, cluster, version, values):
                 return False
-            for score in scores:
-                _add(connection, cluster, score)
+            _ADD.execute(connection, [(cluster, *astuple(score)) for score in scores])
             return True
 
     def scores(self, cluster: str) -> list[WaitScore]:
@@ -117,17 +121,3 @@ def _put(connection: Connection, cluster: str, version: int, values: Mapping[str
         return False
     connection.execute(queues.insert().values(cluster=cluster, **values))
     return True
-
-
-def _add(connection: Connection, cluster: str, score: WaitScore) -> None:
-    key = (
-        (wait_scores.c.cluster == cluster)
-        & (wait_scores.c.queue == score.queue)
-        & (wait_scores.c.made == score.made)
-    )
-    names = WaitScore.__struct_fields__[2:]
-    sums = {name: wait_scores.c[name] + getattr(score, name) for name in names}
-    if connection.execute(wait_scores.update().where(key).values(**sums)).rowcount:
-        return
-    first = {name: getattr(score, name) for name in WaitScore.__struct_fields__}
-    connection.execute(wait_scores.insert().values(cluster=cluster, **first))

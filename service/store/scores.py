@@ -17,7 +17,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
-    Table,
     bindparam,
     delete,
     func,
@@ -26,7 +25,7 @@ from sqlalchemy import (
 )
 
 from predictors.jobs import Completion, Submission
-from service.store.batches import BatchStatement, columns_of
+from service.store.batches import BatchStatement, adding
 from service.store.database import Database
 from service.store.matching import Match
 from service.store.rows import bounds_of, seconds_of
@@ -162,20 +161,8 @@ _ByMethod = defaultdict[str, Sums]
 _SUMS = Sums.__struct_fields__
 
 
-def _adding(table: Table) -> BatchStatement:
-    """Return a statement that adds sums to the rows of a table, by their primary key."""
-    columns, key = columns_of(table), ", ".join(table.primary_key.columns.keys())
-    names = ", ".join(columns)
-    added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in _SUMS)
-    return BatchStatement(
-        columns,
-        f"INSERT INTO {table.name} ({names}) {{incoming}} SELECT {names} FROM incoming WHERE true "  # noqa: S608 - of constants
-        f"ON CONFLICT ({key}) DO UPDATE SET {added}",
-    )
-
-
-_ADD = _adding(scores)
-_ADD_DAILY = _adding(daily_scores)
+_ADD = adding(scores)
+_ADD_DAILY = adding(daily_scores)
 _CLOSE = BatchStatement(
     {"prediction_id": "text", "outcome": "text", "runtime": "float8", "ended_at": "float8"},
     """{incoming} UPDATE predictions SET outcome = incoming.outcome, runtime = incoming.runtime,

@@ -89,15 +89,11 @@ class ClusterState:
         """
         price = standing.price
         # A price that is back after a later one has lost has replaced nothing itself.
-        adopted = price.before is not None or price.now != self._prices[Attention.name]
-        attention, least_cost = self.predictors[Attention.name], self.predictors[LeastCost.name]
-        if isinstance(attention, Attention) and isinstance(least_cost, LeastCost):
-            of_attention = price.now if adopted else self._prices[Attention.name]
-            of_least_cost = price.now if adopted else self._prices[LeastCost.name]
-            if attention.price != of_attention:
-                self.predictors[Attention.name] = attention.repriced(of_attention)
-            if least_cost.price != of_least_cost:
-                self.predictors[LeastCost.name] = least_cost.repriced(of_least_cost)
+        is_adopted = price.before is not None or price.now != self._prices[Attention.name]
+        for name, own in self._prices.items():
+            method, wanted = self.predictors[name], price.now if is_adopted else own
+            if isinstance(method, Attention | LeastCost) and method.price != wanted:
+                self.predictors[name] = method.repriced(wanted)
         self.chosen = standing.auto.now
         knn = self.predictors[Knn.name]
         if isinstance(knn, Knn) and knn.given != standing.knn.now:
