@@ -69,7 +69,7 @@ def filter_files() -> Iterator[FilterFile]:
 
 def queues_of(store: "Store") -> Iterator[QueueSigns]:
     """Yield the state of each live queue."""
-    from service.worker.queues.merging import unpacked
+    from service.live_queue.job_forecasts import unpacked
 
     for cluster in sorted(store.queues.versions()):
         if found := store.queues.read(cluster):

@@ -1,14 +1,16 @@
-"""The JSON of a queue as it is handed over, and of a job that is not in it yet."""
+"""The JSON of queues: handed over by a resource manager, or posted for one forecast."""
 
 from typing import Annotated, Literal
 
 from msgspec.structs import replace
 from pydantic import FailFast, Field
 
-from predictors.jobs import Submission
+from predictors.jobs import DEFAULT_CLUSTER, LONGEST, MOST_MEMORY, Submission
 from service.contract.bodies import RequestBody
 from service.contract.fields import (
     LIVE_POLICIES,
+    Complaint,
+    Duration,
     JobId,
     Kibibytes,
     Method,
@@ -20,14 +22,30 @@ from service.contract.fields import (
     Whole,
     unix_seconds,
 )
-from service.contract.forecast_bodies import Order
-from service.queues.snapshot import JobState, LiveJob, Pool, Rules
+from service.live_queue.snapshot import JobState, LiveJob, Pool, SchedulerRules
+from simulator.engine.corrections import CORRECTION_NUMBERS
+from simulator.engine.policies.conservative import COMPRESSIONS
+from simulator.engine.policies.pinning import PINNED
+from simulator.engine.queue_orders import ORDERS
+from simulator.shared_nodes.formulas import REMAINING_TIMES, USED_CPU_TIMES
+from simulator.shared_nodes.jobs import SHORTEST_EXECUTION
+from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLICIES
 
 MOST_POOLS = 1000
 MOST_VARIANTS = 8
 MOST_JOBS_SHOWN = 100_000
+MOST_SAMPLES = 200
 
 DedicatedPolicy = Annotated[str, OneOf(LIVE_POLICIES)]
+Policy = Annotated[str, OneOf((*LIVE_POLICIES, "fcfs-pinned", *SHARED_POLICIES))]
+Order = Annotated[str, OneOf(tuple(ORDERS))]
+Compression = Annotated[str, OneOf(tuple(COMPRESSIONS))]
+Pinned = Annotated[str, OneOf(tuple(PINNED))]
+CorrectionName = Annotated[str, OneOf(tuple(CORRECTION_NUMBERS))]
+RemainingTimeName = Annotated[str, OneOf(tuple(REMAINING_TIMES))]
+CpuTimeName = Annotated[str, OneOf(tuple(USED_CPU_TIMES))]
+ExecutionTime = Annotated[float, Field(ge=SHORTEST_EXECUTION, le=LONGEST)]
+CpuShare = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]
 
 
 class UnsubmittedJobBody(RequestBody):
@@ -45,7 +63,7 @@ class UnsubmittedJobBody(RequestBody):
     application: Text | None = Field(None, description="Job name or executable.")
 
     def submission(self, cluster: str, now: float) -> Submission:
-        """The domain's word for it."""
+        """Return the job as if it were submitted at ``now``, in Unix seconds."""
         return Submission(
             requested_walltime=self.requested_walltime,
             submit_time=now,
@@ -66,10 +84,10 @@ class LiveJobBody(UnsubmittedJobBody):
     job_id: JobId
     submit_time: Time
 
-    def asked(self, cluster: str) -> Submission:
-        """The submission as it was."""
-        asked = self.submission(cluster, unix_seconds(self.submit_time))
-        return replace(asked, job_id=str(self.job_id))
+    def submitted(self, cluster: str) -> Submission:
+        """Return the job as it was submitted."""
+        submission = self.submission(cluster, unix_seconds(self.submit_time))
+        return replace(submission, job_id=str(self.job_id))
 
 
 class LiveRunningBody(LiveJobBody):
@@ -78,9 +96,9 @@ class LiveRunningBody(LiveJobBody):
     start_time: Time
 
     def live(self, cluster: str) -> LiveJob:
-        """The domain's word for it."""
+        """Return the job of a snapshot."""
         return LiveJob(
-            submission=self.asked(cluster),
+            submission=self.submitted(cluster),
             state=JobState.RUNNING,
             start_time=unix_seconds(self.start_time),
         )
@@ -97,9 +115,9 @@ class LiveWaitingBody(LiveJobBody):
     )
 
     def live(self, cluster: str) -> LiveJob:
-        """The domain's word for it."""
+        """Return the job of a snapshot."""
         return LiveJob(
-            submission=self.asked(cluster),
+            submission=self.submitted(cluster),
             state=JobState.HELD if self.held else JobState.WAITING,
             reason=self.reason,
         )
@@ -114,7 +132,7 @@ class QueuePoolBody(RequestBody):
     )
 
     def pool(self) -> Pool:
-        """The domain's word for it."""
+        """Return the pool of a snapshot."""
         return Pool(processors=self.processors, queues=tuple(self.queues))
 
 
@@ -136,13 +154,150 @@ class QueueBody(RequestBody):
         [], description="In the order in which the scheduler serves them."
     )
 
-    def rules(self) -> Rules:
-        """The domain's word for how the scheduler works."""
-        return Rules(policy=self.policy, plans_by=self.plans_by, order=self.order, depth=self.depth)
+    def rules(self) -> SchedulerRules:
+        """Return the rules of a snapshot."""
+        return SchedulerRules(
+            policy=self.policy, plans_by=self.plans_by, order=self.order, depth=self.depth
+        )
+
+
+class NodeBody(RequestBody):
+    """A node; its local load matters on shared nodes only."""
+
+    name: Text
+    cores: Processors = Field(1, description="Cores of the node; 1 on shared nodes.")
+    local_tasks: Annotated[int, Whole(0, 10_000)] = Field(
+        0, description="Number of tasks of local users."
+    )
+    local_cpu: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = Field(
+        0.0, description="CPUs that local users need."
+    )
+    memory: Kibibytes | None = Field(
+        None, description="Shared nodes: KiB that the node has; tasks wait until theirs are left."
+    )
+    local_memory: Annotated[float, Field(ge=0, le=MOST_MEMORY, allow_inf_nan=False)] = Field(
+        0.0, description="KiB of these that local users take."
+    )
+
+
+class PoolBody(RequestBody):
+    """A machine whose processors are only counted."""
+
+    processors: Processors
+
+
+class NodesBody(RequestBody):
+    """A machine of named nodes, which the policies of shared nodes need."""
+
+    nodes: Annotated[list[NodeBody], FailFast(), Field(min_length=1)]
+    parallel_mpl: Annotated[int, Whole(1, 64)] = Field(
+        PARALLEL_MPL, description="Most parallel tasks of a shared node; 1 under basic."
+    )
+    cpu_limit: Annotated[float, Field(ge=0.01, le=10_000, allow_inf_nan=False)] = Field(
+        CPU_LIMIT,
+        description="Most CPUs wanted of a shared node, local users' included, with a new task.",
+    )
+
+
+MachineBody = Annotated[
+    PoolBody | NodesBody, Complaint("Input should be a number of processors or a list of nodes")
+]
+
+
+class QueuedJobBody(LiveJobBody):
+    """A waiting job.
+
+    On shared nodes `requested_processors` is its number of tasks, one to a node.
+    """
+
+    predicted_walltime: PositiveDuration | None = Field(
+        None, description="Prediction at the job's submission; default: predicted now."
+    )
+    execution_time: ExecutionTime | None = Field(
+        None, description="Shared nodes: seconds in isolation; default: as predicted."
+    )
+    cpu_share: CpuShare | None = Field(
+        None,
+        description="Shared nodes: share of a CPU that each task uses in isolation; default: 1.",
+    )
+
+    def live(self, cluster: str) -> LiveJob:
+        """Return the job of a snapshot, without its nodes and its use of CPUs."""
+        return LiveJob(
+            submission=self.submitted(cluster),
+            state=JobState.WAITING,
+            predicted_walltime=self.predicted_walltime,
+        )
+
+
+class RunningJobBody(QueuedJobBody):
+    """A running job."""
+
+    start_time: Time
+    nodes: list[Text] | None = Field(
+        None, description="Nodes of the job; required on shared nodes."
+    )
+    used_cpu_time: Duration | None = Field(
+        None, description="Shared nodes: CPU seconds that each task has used."
+    )
+
+    def live(self, cluster: str) -> LiveJob:
+        """Return the job of a snapshot, without its nodes and its use of CPUs."""
+        return LiveJob(
+            submission=self.submitted(cluster),
+            state=JobState.RUNNING,
+            start_time=unix_seconds(self.start_time),
+            predicted_walltime=self.predicted_walltime,
+        )
+
+
+class ForecastRequest(RequestBody):
+    """A queue as the resource manager sees it, and the rules of its scheduler."""
+
+    cluster: Text = Field(DEFAULT_CLUSTER, description="Cluster whose history predicts the jobs.")
+    now: Time | None = Field(None, description="Default: the service's clock.")
+    method: Method | None = Field(None, description="Method that predicts; default: the service's.")
+    machine: MachineBody
+    policy: Policy
+    plans_by: Literal["requests", "predictions"] = Field(
+        "requests", description="Runtimes that the scheduler assumes; jobs end as predicted."
+    )
+    order: Order = "fcfs"
+    depth: Annotated[int, Whole(1, 2**31)] = Field(1, description="Reservations under EASY.")
+    compression: Compression = "start-order"
+    correction: CorrectionName = "double"
+    pinning: Annotated[int, Whole(0, 10**9)] = Field(
+        0, description="fcfs-pinned: seconds before the start in which a job keeps its nodes."
+    )
+    pinned: Pinned = Field("nodes", description="What pinned jobs keep; start: their start too.")
+    remaining_time: RemainingTimeName = Field("cpu", description="Formula for shared nodes.")
+    cpu_time: CpuTimeName = Field("cpu", description="Formula for shared nodes.")
+    samples: Annotated[int, Whole(0, MOST_SAMPLES)] | None = Field(
+        None, description="Number of futures for the intervals; default: the service's setting."
+    )
+    running: Annotated[list[RunningJobBody], FailFast()] = Field([], description="In any order.")
+    waiting: Annotated[list[QueuedJobBody], FailFast()] = Field(
+        [], description="In the order of their submission."
+    )
+
+    def rules(self) -> SchedulerRules:
+        """Return the rules of a snapshot."""
+        return SchedulerRules(
+            policy=self.policy,
+            plans_by=self.plans_by,
+            order=self.order,
+            depth=self.depth,
+            compression=self.compression,
+            correction=self.correction,
+            pinning=self.pinning,
+            pinned=self.pinned,
+            remaining_time=self.remaining_time,
+            cpu_time=self.cpu_time,
+        )
 
 
 class VariantBody(RequestBody):
-    """What would be asked for instead; what is left out stays as it is in the submission."""
+    """Another request; a field that is left out stays as it is in the submission."""
 
     requested_walltime: PositiveDuration | None = Field(None, description="Seconds.")
     requested_processors: Processors | None = Field(None, description="Cores.")
@@ -166,7 +321,7 @@ class WhatIfRequest(RequestBody):
 
 
 class QueueQuery(RequestBody):
-    """Which jobs of a queue are shown."""
+    """The jobs of a queue to show."""
 
     user: Text | None = Field(None, description="Only this user's jobs.")
     queue: Text | None = Field(None, description="Only the jobs of this queue.")

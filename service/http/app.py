@@ -17,7 +17,6 @@ from service.http.hot_calls import HotCalls, to_json
 from service.http.routes import (
     adapters,
     completions,
-    forecasts,
     health,
     pages,
     predictions,
@@ -28,12 +27,11 @@ from service.http.routes import (
 from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
-from service.operations.forecasting import Forecasting
+from service.operations.live_queue.posting import PostingQueues
+from service.operations.live_queue.showing import ShowingQueues
+from service.operations.live_queue.taking import TakingQueues
+from service.operations.live_queue.what_if import WhatIf
 from service.operations.predicting import Predicting
-from service.operations.queues.showing import ShowingQueues
-from service.operations.queues.taking import TakingQueues
-from service.operations.queues.wait_scoring import ScoringWaits
-from service.operations.queues.what_if import WhatIf
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.request_reports import ReportingRequests
@@ -116,16 +114,16 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     completions.add(app.router, hot, Completing(worker), limit=limit)
     adapters.add(app.router, Adapting(worker), limit=limit)
     users.add(app.router, hot, Ranking(worker), reporting, limit=limit)
-    forecasts.add(app.router, hot, forecasting_of(worker), limit=limit)
-    showing = showing_queues_of(worker)
+    showing = ShowingQueues(worker)
+    what_if = WhatIf(worker, showing)
     queues.add(
         app.router,
         hot,
         limit=limit,
-        taking=taking_queues_of(worker),
+        posting=PostingQueues(worker),
+        taking=TakingQueues(worker),
         showing=showing,
-        what_if=what_if_of(worker, showing),
-        scoring=ScoringWaits(worker.store),
+        what_if=what_if,
     )
     users.add_reports(app.router, reporting_requests_of(worker))
     tunings.add(app.router, hot, TuningRounds(worker), limit=limit)
@@ -133,7 +131,7 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
 
     document = cache(lambda: to_json(openapi.describe(app)))
     if worker.settings.page:
-        site, visitors = site_of(worker, showing), visitors_of(worker)
+        site, visitors = site_of(worker, showing, what_if), visitors_of(worker)
         pages.add(app.router, site, visitors)
         pages.add_api(app.router, document, site.assets, visitors)
     else:
@@ -144,58 +142,12 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
         return Response(document(), media_type="application/json")
 
 
-def forecasting_of(worker: Worker) -> Forecasting:
-    """The operation that plays queues forward."""
-    return Forecasting(
-        worker.settings,
-        follower=worker.follower,
-        pseudonyms=worker.pseudonyms,
-        processes=worker.forecasts,
-        clock=worker.clock,
-    )
-
-
-def taking_queues_of(worker: Worker) -> TakingQueues:
-    """The operation that takes live queues."""
-    return TakingQueues(
-        worker.settings,
-        keeper=worker.queues,
-        pseudonyms=worker.pseudonyms,
-        cluster_bound=worker.cluster_bound,
-        clock=worker.clock,
-    )
-
-
-def showing_queues_of(worker: Worker) -> ShowingQueues:
-    """The operation that shows live queues."""
-    return ShowingQueues(
-        worker.settings,
-        keeper=worker.queues,
-        follower=worker.follower,
-        pseudonyms=worker.pseudonyms,
-        clock=worker.clock,
-    )
-
-
-def what_if_of(worker: Worker, showing: ShowingQueues) -> WhatIf:
-    """The operation that plays jobs that are not submitted."""
-    return WhatIf(
-        worker.settings,
-        keeper=worker.queues,
-        showing=showing,
-        follower=worker.follower,
-        pseudonyms=worker.pseudonyms,
-        process=worker.forecasts.dedicated,
-        clock=worker.clock,
-    )
-
-
 def reporting_requests_of(worker: Worker) -> ReportingRequests:
     """The operation that compares requests with runtimes."""
     return ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
 
 
-def site_of(worker: Worker, showing: ShowingQueues) -> Site:
+def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf) -> Site:
     """The pages for people, and the process that makes them."""
     process = PageProcess(worker.settings)
     worker.keep(process)
@@ -203,7 +155,7 @@ def site_of(worker: Worker, showing: ShowingQueues) -> Site:
         worker,
         process=process,
         queues=showing,
-        what_if=what_if_of(worker, showing),
+        what_if=what_if,
         ranking=Ranking(worker),
     )
 

@@ -14,7 +14,7 @@ from service.contract.answers import (
     ScoreAnswer,
 )
 from service.metrics import Scores
-from service.operations.queues.wait_scoring import together
+from service.operations.live_queue.showing import all_waits
 from service.store import Calibration, MethodScore, RecentScore, StoreError
 from service.worker.worker import Worker
 
@@ -71,7 +71,7 @@ class Reporting:
         for cluster in self._live.clusters[:REPORTED_CLUSTERS]:
             self._metrics.scores.scored(cluster, self._scores(cluster).values())
         for cluster in sorted(self._store.queues.versions())[:REPORTED_CLUSTERS]:
-            for score in together(self._store.queues.scores(cluster)):
+            for score in all_waits(self._store.queues.scores(cluster)):
                 self._metrics.queues.scored(cluster, score.made, asdict(score))
 
     def _scores(self, cluster: str) -> dict[str, Scores]:

@@ -20,8 +20,8 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.errors import ForbiddenError
+from service.operations.suggested_requests import rounded_up
 from service.pseudonyms import Pseudonyms
-from service.queues.request import rounded_up
 from service.store import Store
 
 MOST_RUNS = 200_000

@@ -84,7 +84,7 @@ def view(sources: Sources, frame: Frame, query: QueuePageQuery, _facts: None) ->
 def state_of(sources: Sources, cluster: str) -> tuple[float | str | None, ...]:
     """Return what changes whenever the page of a queue does, but for the time that passes."""
     try:
-        queue = sources.queues.known(cluster)
+        queue = sources.queues.live_queue(cluster)
     except UnknownQueueError:
         return ()
     return queue.snapshot.taken_at, queue.received_at, queue.forecast_at, queue.trouble

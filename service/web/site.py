@@ -14,8 +14,8 @@ from msgspec import Struct
 from predictors.jobs import DEFAULT_CLUSTER
 from service import logs
 from service.errors import PagesBusyError, PageTooLongError
-from service.operations.queues.showing import ShowingQueues
-from service.operations.queues.what_if import WhatIf
+from service.operations.live_queue.showing import ShowingQueues
+from service.operations.live_queue.what_if import WhatIf
 from service.operations.ranking import Ranking
 from service.settings import Settings
 from service.store import open_store

@@ -5,13 +5,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from service.contract.answers import TuningAnswer
-from service.operations.queues.showing import ShowingQueue
+from service.operations.live_queue.showing import ShowingQueue
 from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import answer_of
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
 from service.store import MethodScore, Side, Store
-from service.worker.queues.stored_queues import StoredQueues
+from service.worker.queue_keeper import StoredQueues
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from service.contract.bodies import refusal
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
-from service.operations.queues.what_if import WhatIf
+from service.operations.live_queue.what_if import WhatIf
 from service.web.frame import Frame, Name, PageQuery
 from service.web.sources import Sources
 from service.web.wording import duration, share

@@ -34,7 +34,7 @@ from service.worker.processes import (
     nothing,
     settle_process,
 )
-from service.worker.queues.queue_keeper import QueueKeeper
+from service.worker.queue_keeper import QueueKeeper
 from service.worker.tuning.keeper import TuningKeeper
 from service.worker.tuning.rounds import from_store
 from service.worker.writer import Writer

@@ -1,4 +1,4 @@
-"""Calls about live queues."""
+"""Calls about live queues, and about queues that are posted for one forecast."""
 
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from service.contract.bodies import ClusterQuery
 from service.contract.decoding import msgspec_first
 from service.contract.fields import Text
 from service.contract.queue_answers import (
+    ForecastAnswer,
     LiveJobDetailAnswer,
     QueueAnswer,
     QueuesAnswer,
@@ -19,15 +20,15 @@ from service.contract.queue_answers import (
     WaitScoresAnswer,
     WhatIfAnswer,
 )
-from service.contract.queue_bodies import QueueBody, QueueQuery, WhatIfRequest
+from service.contract.queue_bodies import ForecastRequest, QueueBody, QueueQuery, WhatIfRequest
 from service.errors import InvalidFieldError
 from service.http.gate import CALLER, Asking, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import refusals
-from service.operations.queues.showing import ShowingQueues
-from service.operations.queues.taking import TakingQueues
-from service.operations.queues.wait_scoring import ScoringWaits
-from service.operations.queues.what_if import WhatIf
+from service.operations.live_queue.posting import PostingQueues
+from service.operations.live_queue.showing import ShowingQueues
+from service.operations.live_queue.taking import TakingQueues
+from service.operations.live_queue.what_if import WhatIf
 
 LARGEST_QUEUE = 64 << 20
 """Bytes; 100,000 jobs of 600 bytes each."""
@@ -65,12 +66,29 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     hot: HotCalls,
     *,
     limit: int,
+    posting: PostingQueues,
     taking: TakingQueues,
     showing: ShowingQueues,
     what_if: WhatIf,
-    scoring: ScoringWaits,
 ) -> None:
     """Add the calls; ``limit`` is the largest body in bytes, but for queues."""
+
+    @router.post(
+        "/v1/forecasts",
+        tags=["forecasts"],
+        responses=refusals(400, 413, 415, 422, 503),
+        openapi_extra=needs(Scope.PREDICT, Scope.READ),
+    )
+    async def forecast(body: ForecastRequest) -> ForecastAnswer:
+        """Play a queue forward with the scheduler's rules and predicted runtimes.
+
+        The forecast assumes that no further jobs are submitted. Times are exact to the second.
+        """
+        return await posting.forecast(body)
+
+    hot["POST", "/v1/forecasts"] = JSONCall(
+        endpoint=forecast, validate=ForecastRequest.model_validate_json, limit=limit
+    )
 
     @router.put(
         "/v1/queues/{cluster:cluster}",
@@ -151,4 +169,4 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     )
     async def waits(of: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
         """Show how far off forecast waits were, of the jobs that have started."""
-        return await scoring.of(of.cluster)
+        return await showing.waits(of.cluster)

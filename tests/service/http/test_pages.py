@@ -18,12 +18,11 @@ from starlette.requests import Request
 from predictors.jobs import Submission
 from predictors.tuning.plan import TuningPlan
 from service.http.visitors import COOKIE, session_in
-from service.queues.outlook import LiveQueue, Outlook, Point
-from service.queues.snapshot import JobState, LiveJob, Pool, QueueSnapshot, Rules
+from service.live_queue.job_forecasts import ForecastPoint, JobForecast, LiveQueue, packed
+from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
 from service.web import queue_page, site
 from service.web.frame import Assets
 from service.web.queue_page import why
-from service.worker.queues.merging import packed
 
 PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if", "/docs")
 
@@ -60,12 +59,12 @@ def store_queue(
     snapshot = QueueSnapshot(
         cluster=cluster,
         taken_at=NOW,
-        rules=Rules(),
+        rules=SchedulerRules(),
         pools=(Pool(processors=4),),
         jobs=(LiveJob(submission=asked, state=state),),
     )
-    outlooks = {job_id: Outlook(predicted=60.0, points=list(points))}
-    queue = LiveQueue(snapshot=snapshot, received_at=NOW + version, outlooks=outlooks)
+    outlooks = {job_id: JobForecast(predicted=60.0, points=list(points))}
+    queue = LiveQueue(snapshot=snapshot, received_at=NOW + version, forecasts=outlooks)
     content = packed(queue)
     assert service.worker.store.queues.replace(cluster, version, content, received_at=NOW)
 
@@ -399,7 +398,7 @@ def test_one_held_job_is_one(service):
 
 
 def test_a_job_that_waits_has_not_waited_until_its_start_yet(service):
-    store_queue(service, "7", points=[Point(made_at=NOW, start=NOW + 7200, end=NOW + 7260)])
+    store_queue(service, "7", points=[ForecastPoint(made_at=NOW, start=NOW + 7200, end=NOW + 7260)])
     service.wait_until(lambda: service.worker.queues.of("default"))
     page = service.get("/job", id="7").text
     assert "2.0 h after its submission" in page

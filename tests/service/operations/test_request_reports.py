@@ -12,7 +12,7 @@ from service.operations.request_reports import (
     enough_for,
     total,
 )
-from service.queues.request import rounded_up, suggested_request
+from service.operations.suggested_requests import rounded_up, suggested_request
 
 HOUR = 3600.0
 

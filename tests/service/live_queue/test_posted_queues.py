@@ -65,7 +65,6 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
                 "wait": 50,
                 "turnaround": 750,
                 "nodes": None,
-                "nodes_since": None,
                 "start_interval": None,
                 "end_interval": None,
             },
@@ -78,7 +77,6 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
                 "wait": 660,
                 "turnaround": 710,
                 "nodes": None,
-                "nodes_since": None,
                 "start_interval": None,
                 "end_interval": None,
             },
@@ -91,7 +89,6 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
                 "wait": 30,
                 "turnaround": 120,
                 "nodes": None,
-                "nodes_since": None,
                 "start_interval": None,
                 "end_interval": None,
             },
@@ -145,7 +142,6 @@ def test_on_shared_nodes_jobs_slow_each_other_down(service):
     assert old["end_time"] - NOW == pytest.approx(75)  # 1.5 CPUs are wanted of n1
     assert wide["end_time"] - NOW == pytest.approx(75 + 10 * 1.15)  # then 1.15 of n2
     assert (old["nodes"], wide["nodes"]) == (["n1"], ["n1", "n2"])
-    assert (old["nodes_since"], wide["nodes_since"]) == (None, NOW)
     answer = forecast(service, policy="normal", remaining_time="mpl", cpu_time="mpl", **queue)
     assert answer.json()["jobs"][0]["end_time"] - NOW == pytest.approx(100)
     assert starts(forecast(service, policy="basic", **queue))["wide"] == pytest.approx(50)
@@ -234,7 +230,6 @@ def test_on_shared_nodes_predicted_runtimes_are_uncertain_and_known_ones_are_not
             "Job x",
         ),
         ({"waiting": [waiting(1), waiting("1")]}, "waiting.1.job_id", "twice"),
-        ({"waiting": [waiting("x", cluster="hill")]}, "waiting.0.cluster", "Job x"),
         ({"machine": {}}, "machine", "number of processors or a list"),
         ({"machine": {"processors": 1, "nodes": NODES}}, "machine", "or a list of nodes"),
         ({"machine": {"nodes": NODES[:1] * 2}}, "machine.nodes.1.name", "name"),
@@ -290,7 +285,7 @@ def test_a_queue_of_too_many_jobs_is_refused(serve, sqlite_url):
     assert forecast(service, waiting=[waiting(n) for n in range(2)]).status_code == 200
 
 
-def test_nodes_are_forecast_and_since_when_they_have_been_the_same(service):
+def test_nodes_are_forecast(service):
     """Whole nodes of two cores; the head waits for the old job's nodes."""
     queue = {
         "machine": {"nodes": [{"name": f"n{n}", "cores": 2} for n in (1, 2, 3)]},
@@ -302,23 +297,10 @@ def test_nodes_are_forecast_and_since_when_they_have_been_the_same(service):
             waiting("wide", 4, ago=30, predicted_walltime=50),
         ],
     }
-
-    def nodes(now, changed=queue):
-        answer = forecast(service, **{**changed, "now": now})
-        assert answer.status_code == 200, answer.text
-        return [(job["nodes"], job["nodes_since"]) for job in answer.json()["jobs"]]
-
-    first = [(["n3", "n1"], None), (["n2"], NOW), (["n1", "n2"], NOW)]
-    assert nodes(NOW) == first
-    assert nodes(NOW + 9) == first
-    alone = {**queue, "waiting": [waiting("wide", 6, ago=30)]}
-    assert nodes(NOW + 20, alone)[1] == (["n1", "n2", "n3"], NOW + 20)
-    assert nodes(NOW + 30)[1:] == [(["n2"], NOW + 30), (["n1", "n2"], NOW + 30)]
-    uneven = {
-        **queue,
-        "machine": {"nodes": [{"name": "n1", "cores": 2}, {"name": "n3", "cores": 9}]},
-    }
-    assert forecast(service, **uneven).json()["field"] == "machine.nodes"
+    answer = forecast(service, **queue).json()
+    assert [job["nodes"] for job in answer["jobs"]] == [["n3", "n1"], ["n2"], ["n1", "n2"]]
+    uneven = {"nodes": [{"name": "n1", "cores": 2}, {"name": "n3", "cores": 9}]}
+    assert forecast(service, **queue | {"machine": uneven}).json()["field"] == "machine.nodes"
 
 
 def test_nodes_are_pinned_on_machines_of_a_size_that_there_is(service):
@@ -337,6 +319,7 @@ def test_a_pinned_job_keeps_its_nodes_or_also_the_start_planned_by_requests(
     assert starts(answer)["head"] == start
 
 
+@pytest.mark.usefixtures("real_process")
 def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(serve, sqlite_url):
     service = serve(sqlite_url)
     forecast(service, **shared_queue())  # so that its process is there
@@ -355,6 +338,7 @@ def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(ser
     assert forecast(service, **shared_queue()).status_code == 200
 
 
+@pytest.mark.usefixtures("real_process")
 def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monkeypatch):
     monkeypatch.setattr(service.worker.forecasts.dedicated, "waiting", 8)
     answer = forecast(service, **QUEUE)
@@ -362,6 +346,7 @@ def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monk
     assert answer.json()["error"] == "ForecastsBusyError"
 
 
+@pytest.mark.usefixtures("real_process")
 def test_predictions_are_answered_while_a_forecast_is_made(serve, sqlite_url):
     """On the event loop the forecast would let one in, or none."""
     service = serve(sqlite_url, forecast_seconds=60)

@@ -1,7 +1,7 @@
-"""Taking a queue as its resource manager shows it."""
+"""Takes a queue as its resource manager shows it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -9,44 +9,33 @@ from service.contract.fields import unix_seconds
 from service.contract.queue_answers import QueueTakenAnswer
 from service.contract.queue_bodies import LiveRunningBody, LiveWaitingBody, QueueBody
 from service.errors import InvalidFieldError, QueueTooLargeError
-from service.pseudonyms import Pseudonyms
-from service.queues.snapshot import LiveJob, QueueSnapshot
-from service.settings import Settings
-from service.worker.cluster_bound import ClusterBound
-from service.worker.queues.queue_keeper import QueueKeeper
+from service.live_queue.snapshot import LiveJob, QueueSnapshot
+from service.worker.worker import Worker
 
 JOBS_PER_TURN = 256
-"""Jobs that are taken at a time, so that other requests pass in between."""
+"""Jobs that are taken in one turn of the event loop; other requests pass in between."""
 
 AHEAD_SECONDS = 300.0
-"""How far the clock of a resource manager may be ahead."""
+"""Most seconds by which the clock of a resource manager may be ahead."""
 
 
 class TakingQueues:
     """Replaces the queue of a cluster as a whole."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        keeper: QueueKeeper,
-        pseudonyms: Pseudonyms,
-        cluster_bound: ClusterBound,
-        clock: Callable[[], float],
-    ) -> None:
-        self._settings = settings
-        self._keeper = keeper
-        self._hide = pseudonyms.submission
-        self._cluster_bound = cluster_bound
-        self._clock = clock
+    def __init__(self, worker: Worker) -> None:
+        self._settings = worker.settings
+        self._keeper = worker.queues
+        self._hide = worker.pseudonyms.submission
+        self._cluster_bound = worker.cluster_bound
+        self._clock = worker.clock
 
     async def take(self, cluster: str, body: QueueBody) -> QueueTakenAnswer:
-        """Keep the queue; its forecast is made afterwards.
+        """Take the queue; its forecast is made afterwards.
 
         Raises:
             QueueTooLargeError: it has too many jobs.
             InvalidFieldError: a job is in it twice, or was taken in the future.
-            TooManyClustersError: it is of one cluster too many.
+            TooManyClustersError: the service has as many clusters as it may have.
         """
         self._cluster_bound.admit(cluster)
         now = self._clock()
@@ -78,7 +67,7 @@ class TakingQueues:
         cluster: str,
         seen: set[str],
     ) -> list[LiveJob]:
-        """The jobs without names of people, each of them for the first time."""
+        """Return the jobs with pseudonyms; a job id that was seen before is refused."""
         jobs = []
         for place, body in enumerate(bodies):
             job = body.live(cluster)

@@ -1,6 +1,7 @@
-"""Showing the queues, to each caller what is theirs to see."""
+"""Shows queues to each caller as far as the caller may see them, and the errors of waits."""
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -17,18 +18,25 @@ from service.contract.queue_answers import (
     QueueHeadAnswer,
     QueuesAnswer,
     TotalsAnswer,
+    WaitScoreAnswer,
+    WaitScoresAnswer,
 )
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownQueueError
-from service.operations.predicting import explanation_of
-from service.operations.predicting import interval_of as walltime_interval_of
+from service.live_queue.job_forecasts import (
+    ARRIVAL,
+    SINCE,
+    ForecastPoint,
+    JobForecast,
+    LiveQueue,
+    TimeInterval,
+)
+from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_place
+from service.operations.predicting import explanation_of, interval_of
 from service.pseudonyms import Pseudonyms
-from service.queues.live_machine import pool_of
-from service.queues.outlook import LiveQueue, Outlook, Point, Span
-from service.queues.snapshot import JobState, LiveJob, QueueSnapshot
 from service.settings import Settings
-from service.worker.log_follower import LogFollower
-from service.worker.queues.queue_keeper import QueueKeeper
+from service.store import WaitScore
+from service.worker.worker import Worker
 
 
 class ShowingQueue:
@@ -56,12 +64,12 @@ class ShowingQueue:
         self._totals: dict[str, tuple[QueueSnapshot, TotalsAnswer]] = {}
 
     def queue(self, cluster: str, query: QueueQuery, caller: Caller) -> QueueAnswer:
-        """A queue and its jobs, as far as the caller may see them.
+        """Return a queue and its jobs, as far as the caller may see them.
 
         Raises:
             UnknownQueueError: none was handed over.
         """
-        queue = self.known(cluster)
+        queue = self.live_queue(cluster)
         found = self._found(queue, query, caller)
         rules = queue.snapshot.rules
         return QueueAnswer(
@@ -72,13 +80,13 @@ class ShowingQueue:
             pools=pools_of(queue.snapshot),
             found=len(found),
             jobs=[
-                job_answer(job, queue.outlooks.get(job.job_id))
+                job_answer(job, queue.forecasts.get(job.job_id))
                 for job in islice(found, query.offset, query.offset + query.limit)
             ],
         )
 
-    def known(self, cluster: str) -> LiveQueue:
-        """The queue of a cluster.
+    def live_queue(self, cluster: str) -> LiveQueue:
+        """Return the queue of a cluster.
 
         Raises:
             UnknownQueueError: none was handed over.
@@ -89,7 +97,7 @@ class ShowingQueue:
         return queue
 
     def is_old(self, queue: LiveQueue) -> bool:
-        """Whether a newer one should have come."""
+        """Return whether a newer one is overdue."""
         return self._clock() - queue.snapshot.taken_at > self._settings.queue_old_seconds
 
     def _head(self, queue: LiveQueue) -> dict[str, Any]:
@@ -103,7 +111,7 @@ class ShowingQueue:
         }
 
     def _totals_of(self, snapshot: QueueSnapshot) -> TotalsAnswer:
-        """Counted once: a large queue has many jobs, and many look at its head."""
+        """Return the totals, counted once: a queue has many jobs, and its head many readers."""
         counted = self._totals.get(snapshot.cluster)
         if counted is None or counted[0] is not snapshot:
             counted = self._totals[snapshot.cluster] = (snapshot, totals_of(snapshot.jobs))
@@ -122,41 +130,39 @@ class ShowingQueue:
 
 
 class ShowingQueues(ShowingQueue):
-    """Answers from memory what is known of all queues and their jobs."""
+    """Shows the queues of all clusters, their jobs and the errors of their forecast waits."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        keeper: QueueKeeper,
-        follower: LogFollower,
-        pseudonyms: Pseudonyms,
-        clock: Callable[[], float],
-    ) -> None:
-        super().__init__(settings, queue_of=keeper.of, pseudonyms=pseudonyms, clock=clock)
-        self._keeper = keeper
-        self._follower = follower
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(
+            worker.settings,
+            queue_of=worker.queues.of,
+            pseudonyms=worker.pseudonyms,
+            clock=worker.clock,
+        )
+        self._keeper = worker.queues
+        self._follower = worker.follower
+        self._store = worker.store
 
     @property
     def clusters(self) -> list[str]:
-        """Those of which there is a queue."""
+        """Return the clusters that have a queue."""
         return [queue.snapshot.cluster for queue in self._keeper.all]
 
     def queues(self) -> QueuesAnswer:
-        """All queues without their jobs."""
+        """Return all queues without their jobs."""
         return QueuesAnswer(queues=[QueueHeadAnswer(**self._head(q)) for q in self._keeper.all])
 
     def job(self, cluster: str, job_id: str, caller: Caller) -> LiveJobDetailAnswer:
-        """One job, how its forecast moved, and the runs that its prediction rests on.
+        """Return one job, its forecasts, and the runs that its prediction rests on.
 
         Raises:
             UnknownQueueError: there is no such job, or the caller may not see it.
         """
-        queue = self.known(cluster)
+        queue = self.live_queue(cluster)
         job = next((each for each in queue.snapshot.jobs if each.job_id == job_id), None)
         if job is None or not caller.sees(job.submission.user):
             raise UnknownQueueError("There is no such job in the queue.")
-        outlook = queue.outlooks.get(job_id)
+        forecast = queue.forecasts.get(job_id)
         elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)
         prediction = self._follower.state_of(cluster).ask(
             self._settings.method,
@@ -167,18 +173,28 @@ class ShowingQueues(ShowingQueue):
             cluster=cluster,
             taken_at=queue.snapshot.taken_at,
             is_old=self.is_old(queue),
-            job=job_answer(job, outlook),
-            forecasts=[point_answer(point) for point in outlook.points] if outlook else [],
+            job=job_answer(job, forecast),
+            forecasts=[point_answer(point) for point in forecast.points] if forecast else [],
             method=prediction.method,
-            walltime_interval=walltime_interval_of(prediction),
+            walltime_interval=interval_of(prediction),
             median=prediction.median,
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
             explanation=explanation_of(prediction),
         )
 
+    async def waits(self, cluster: str) -> WaitScoresAnswer:
+        """Return the errors of forecast waits: of all queues together, then of each.
+
+        Raises:
+            StoreUnavailableError: they cannot be read now.
+        """
+        scores = await asyncio.to_thread(self._store.queues.scores, cluster)
+        each = [wait_answer(score.queue, [score]) for score in scores]
+        return WaitScoresAnswer(cluster=cluster, scores=[*all_waits(scores), *each])
+
 
 def totals_of(jobs: Iterable[LiveJob]) -> TotalsAnswer:
-    """How many jobs there are in each state, and how many processors they take."""
+    """Return the jobs and their processors in each state."""
     sums = {state: JobTotalsAnswer(jobs=0, processors=0) for state in JobState}
     for job in jobs:
         sums[job.state].jobs += 1
@@ -189,62 +205,87 @@ def totals_of(jobs: Iterable[LiveJob]) -> TotalsAnswer:
 
 
 def pools_of(snapshot: QueueSnapshot) -> list[PoolAnswer]:
-    """The machine, and how much of it is in use."""
+    """Return the pools of the machine, and their processors in use."""
     used = [0] * len(snapshot.pools)
     for job in snapshot.jobs:
         if job.state is JobState.RUNNING:
-            used[pool_of(snapshot.pools, job.submission.queue)] += job.processors
+            used[pool_place(snapshot.pools, job.submission.queue)] += job.processors
     return [
         PoolAnswer(processors=pool.processors, used=taken, queues=list(pool.queues))
         for pool, taken in zip(snapshot.pools, used, strict=True)
     ]
 
 
-def job_answer(job: LiveJob, outlook: Outlook | None) -> LiveJobAnswer:
-    """A job with its last forecast; a held job has none."""
-    asked, runs = job.submission, job.state is JobState.RUNNING
-    point = None if outlook is None or job.state is JobState.HELD else outlook.last
+def job_answer(job: LiveJob, forecast: JobForecast | None) -> LiveJobAnswer:
+    """Return a job with its last forecast; a held job has none."""
+    submission, runs = job.submission, job.state is JobState.RUNNING
+    point = None if forecast is None or job.state is JobState.HELD else forecast.last
     start = job.start_time if runs else point.start if point else None
-    first = outlook.points[0] if outlook and outlook.points else None
+    first = forecast.points[0] if forecast and forecast.points else None
+    is_forecast = forecast if point else None
     return LiveJobAnswer(
         job_id=job.job_id,
         state=job.state.value,
         reason=job.reason,
-        user=asked.user,
-        project=asked.project,
-        queue=asked.queue,
-        application=asked.application,
-        requested_walltime=asked.requested_walltime,
+        user=submission.user,
+        project=submission.project,
+        queue=submission.queue,
+        application=submission.application,
+        requested_walltime=submission.requested_walltime,
         requested_processors=job.processors,
-        submit_time=asked.submit_time,
-        position=outlook.position if outlook else None,
-        predicted_walltime=outlook.predicted if outlook else None,
+        submit_time=submission.submit_time,
+        position=forecast.position if forecast else None,
+        predicted_walltime=forecast.predicted if forecast else None,
         start_time=start,
         end_time=point.end if point else None,
-        start_interval=interval_of(point.start_span) if point and not runs else None,
-        end_interval=interval_of(point.end_span) if point else None,
-        wait=None if start is None else max(0.0, start - asked.submit_time),
-        wait_forecast_at_arrival=first.start - asked.submit_time if first else None,
-        moved=outlook.moved(running=runs) if outlook and point else None,
-        moved_since_arrival=outlook.moved_since_arrival(running=runs)
-        if outlook and point
+        start_interval=time_interval_answer(point.start_interval) if point and not runs else None,
+        end_interval=time_interval_answer(point.end_interval) if point else None,
+        wait=None if start is None else max(0.0, start - submission.submit_time),
+        wait_forecast_at_arrival=first.start - submission.submit_time if first else None,
+        moved=is_forecast.shift_seconds(running=runs) if is_forecast else None,
+        moved_since_arrival=is_forecast.shift_seconds(running=runs, since_arrival=True)
+        if is_forecast
         else None,
     )
 
 
-def point_answer(point: Point) -> ForecastPointAnswer:
-    """The answer's word for one forecast."""
+def point_answer(point: ForecastPoint) -> ForecastPointAnswer:
+    """Return one forecast as the API answers it."""
     return ForecastPointAnswer(
         made_at=point.made_at,
         start_time=point.start,
         end_time=point.end,
-        start_interval=interval_of(point.start_span),
-        end_interval=interval_of(point.end_span),
+        start_interval=time_interval_answer(point.start_interval),
+        end_interval=time_interval_answer(point.end_interval),
     )
 
 
-def interval_of(span: Span | None) -> IntervalAnswer | None:
-    """The answer's word for bounds."""
-    if span is None:
+def time_interval_answer(interval: TimeInterval | None) -> IntervalAnswer | None:
+    """Return an interval as the API answers it."""
+    if interval is None:
         return None
-    return IntervalAnswer(lower=span.lower, upper=span.upper, coverage=span.coverage)
+    return IntervalAnswer(lower=interval.lower, upper=interval.upper, coverage=interval.coverage)
+
+
+def all_waits(scores: Sequence[WaitScore]) -> list[WaitScoreAnswer]:
+    """Return the errors of all queues together, of first and of later forecasts."""
+    by_time = [[score for score in scores if score.made == made] for made in (ARRIVAL, SINCE)]
+    return [wait_answer(None, group) for group in by_time if group]
+
+
+def wait_answer(queue: str | None, scores: Sequence[WaitScore]) -> WaitScoreAnswer:
+    """Return the mean errors over one or more sums."""
+
+    def total(name: str) -> float:
+        return float(sum(getattr(score, name) for score in scores))
+
+    jobs, intervals = total("jobs"), total("intervals")
+    return WaitScoreAnswer(
+        queue=queue,
+        made="arrival" if scores[0].made == ARRIVAL else "since",
+        jobs=round(jobs),
+        mean_wait=total("wait") / jobs,
+        mean_absolute_error=total("absolute_error") / jobs,
+        mean_error=total("error") / jobs,
+        coverage=total("covered") / intervals if intervals else None,
+    )

@@ -1,4 +1,4 @@
-"""A request that would do: long enough for most runs, and a length that people write."""
+"""Suggests a request: long enough for most runs, and of a length that people write."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -12,15 +12,15 @@ STEPS = ((HOUR, 5 * MINUTE), (6 * HOUR, 15 * MINUTE), (24 * HOUR, HOUR), (float(
 def suggested_request(
     levels: Sequence[float], runtimes: Sequence[float] | None, share: float, request: float
 ) -> float | None:
-    """The shortest usual request that holds ``share`` of the runs, in seconds.
+    """Return the shortest usual request that holds ``share`` of the runs, in seconds.
 
-    None where nothing is known of the runs, or where it would not be shorter than ``request``.
+    Return None if no runtimes are known, or if it would not be shorter than ``request``.
 
     Args:
         levels: shares of the runs, ascending.
-        runtimes: what these shares of the runs do not exceed.
-        share: that should be held.
-        request: as it is now.
+        runtimes: seconds that these shares of the runs do not exceed.
+        share: share of the runs that the request should hold.
+        request: present request, in seconds.
     """
     if runtimes is None:
         return None
@@ -34,6 +34,6 @@ def suggested_request(
 
 
 def rounded_up(seconds: float) -> float:
-    """The next length that people write: full minutes, quarters of an hour, hours."""
+    """Return the next full step of ``STEPS``, in seconds."""
     step = next(step for most, step in STEPS if seconds <= most)
     return max(1, ceil(seconds / step)) * step

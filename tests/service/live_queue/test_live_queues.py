@@ -3,10 +3,9 @@ from urllib.parse import quote
 import pytest
 from asgi_client import NOW, run_of
 
-from service.queues.outlook import LiveQueue
-from service.queues.snapshot import Pool, QueueSnapshot, Rules
+from service.live_queue.job_forecasts import LiveQueue, packed
+from service.live_queue.snapshot import Pool, QueueSnapshot, SchedulerRules
 from service.store.tables import queues as queues_table
-from service.worker.queues.merging import packed
 
 MACHINE = [{"processors": 4, "queues": ["short"]}]
 
@@ -281,7 +280,7 @@ def test_a_process_of_its_own_plays_the_queue(live):
 
 
 def test_a_forecast_that_fails_leaves_the_service_well(live, monkeypatch):
-    monkeypatch.setattr("service.worker.queues.queue_keeper.play_pools", 1 / 2)
+    monkeypatch.setattr("service.worker.queue_keeper.play_pools", 1 / 2)
     live.request("PUT", "/v1/queues/hill", json=queue(waiting=[WIDE]))
     live.wait_until(lambda: live.get("/v1/queues/hill").json()["trouble"] is not None)
     monkeypatch.undo()
@@ -369,9 +368,14 @@ def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, s
         put(live, queue(now, waiting=[WIDE]))
     other = serve(sqlite_url, queue_old_seconds=1e12)
     other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
-    newer = LiveQueue(snapshot=QueueSnapshot(
-        cluster="hill", taken_at=NOW + 120, rules=Rules(), pools=(Pool(processors=4),), jobs=(),
-    ), received_at=NOW + 120)  # fmt: skip
+    snapshot = QueueSnapshot(
+        cluster="hill",
+        taken_at=NOW + 120,
+        rules=SchedulerRules(),
+        pools=(Pool(processors=4),),
+        jobs=(),
+    )
+    newer = LiveQueue(snapshot=snapshot, received_at=NOW + 120)
     with live.worker.store.queues._database.writing() as connection:
         connection.execute(queues_table.delete())
     assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)

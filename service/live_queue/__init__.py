@@ -1,0 +1,1 @@
+"""The queue of a cluster as its resource manager shows it, played forward."""

@@ -1,0 +1,269 @@
+"""Plays the pools of a queue forward: jobs become columns of the simulator, and columns times.
+
+A pool is at least as large as what runs on it, and a job that can never fit is left out: nothing
+that a resource manager shows is refused. The functions that play are called in another process.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.live_queue.snapshot import (
+    JobState,
+    LiveJob,
+    QueueSnapshot,
+    RuntimeEstimate,
+    SchedulerRules,
+    pool_place,
+)
+from simulator.engine.state import whole_seconds
+from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
+from simulator.scheduling.futures import Ladders, futures, nominal_coverage
+from simulator.scheduling.semantics import Semantics
+
+WORK = 60_000
+"""Most jobs that are played for one forecast, all futures together: about half a second."""
+
+WORK_AWAITED = 24_000
+"""Most jobs that are played where a caller waits for the answer."""
+
+NOBODY = -1
+"""Number of an owner who has no job in the queue."""
+
+Seconds = NDArray[np.int64] | NDArray[np.float64]
+"""Seconds from now, one for each job; whole ones on dedicated machines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolQueue:
+    """The jobs of one pool.
+
+    Attributes:
+        queue: as the simulator takes it.
+        running: places of its running jobs in the list of all jobs.
+        waiting: places of its waiting jobs.
+        ladders: of the running and of the waiting jobs.
+    """
+
+    queue: Snapshot
+    running: Sequence[int]
+    waiting: Sequence[int]
+    ladders: Ladders
+
+    def __len__(self) -> int:
+        return len(self.running) + len(self.waiting)
+
+
+class QueueColumns(NamedTuple):
+    """The pools of a queue in order, and the numbers of the owners of their jobs."""
+
+    pools: list[PoolQueue]
+    owners: Mapping[str, int]
+
+
+class JobTimes(NamedTuple):
+    """Times of an event of each job, and their ranges over all futures."""
+
+    expected: Seconds
+    lower: Seconds | None
+    upper: Seconds | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolForecast:
+    """The forecast for the jobs of one pool, or of shared nodes.
+
+    Attributes:
+        starts: of the waiting jobs.
+        ends: of the waiting jobs.
+        running_ends: of the running jobs.
+        coverage: probability that a range contains the time; None without ranges.
+        nodes: places of the nodes of the waiting jobs, where the policy names nodes.
+    """
+
+    starts: JobTimes
+    ends: JobTimes
+    running_ends: JobTimes
+    coverage: float | None
+    nodes: Sequence[Sequence[int]] | None = None
+
+
+def job_times(futures: Sequence[Seconds]) -> JobTimes:
+    """Return the times of the first future, which is the expected one, and the ranges over all."""
+    if len(futures) == 1:
+        return JobTimes(futures[0], None, None)
+    return JobTimes(futures[0], np.min(futures, axis=0), np.max(futures, axis=0))
+
+
+def range_coverage(futures: int) -> float | None:
+    """Return the probability that one more future is in the range; None if there is only one."""
+    return nominal_coverage(futures - 1) if futures > 1 else None
+
+
+def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate]) -> QueueColumns:
+    """Return the columns of every pool; ``estimates`` has one for each job of the snapshot."""
+    running: list[list[int]] = [[] for _ in snapshot.pools]
+    waiting: list[list[int]] = [[] for _ in snapshot.pools]
+    for place, job in enumerate(snapshot.jobs):
+        pool = pool_place(snapshot.pools, job.submission.queue)
+        if job.state is JobState.RUNNING:
+            running[pool].append(place)
+        elif job.state is JobState.WAITING and job.processors <= snapshot.pools[pool].processors:
+            waiting[pool].append(place)
+    owners: dict[str, int] = {}
+    pools = [
+        _pool_queue(snapshot, estimates, pool, (running[pool], waiting[pool]), owners)
+        for pool in range(len(snapshot.pools))
+    ]
+    return QueueColumns(pools, owners)
+
+
+def _pool_queue(
+    snapshot: QueueSnapshot,
+    estimates: Sequence[RuntimeEstimate],
+    pool: int,
+    places: tuple[list[int], list[int]],
+    owners: dict[str, int],
+) -> PoolQueue:
+    size = snapshot.pools[pool].node_cores
+    kinds = [
+        _columns(
+            [snapshot.jobs[place] for place in kind],
+            [estimates[place] for place in kind],
+            snapshot.taken_at,
+            owners,
+            size or 1,
+        )
+        for kind in places
+    ]
+    running = kinds[0]
+    rows = zip(places[0], running.age.tolist(), strict=True)
+    ends = [_running_runtime(snapshot, place, estimates[place], age) for place, age in rows]
+    return PoolQueue(
+        queue=Snapshot(
+            processors=max(
+                int(running.processors.sum()), snapshot.pools[pool].processors // (size or 1)
+            ),
+            running=replace(running, runtime=np.array(ends, np.int64)),
+            waiting=kinds[1],
+            running_nodes=[snapshot.jobs[place].nodes for place in places[0]] if size else None,
+        ),
+        running=places[0],
+        waiting=places[1],
+        ladders=(
+            [estimates[n].ladder for n in places[0]],
+            [estimates[n].ladder for n in places[1]],
+        ),
+    )
+
+
+def _running_runtime(
+    snapshot: QueueSnapshot, place: int, estimate: RuntimeEstimate, elapsed: int
+) -> int:
+    request = ceil(snapshot.jobs[place].submission.requested_walltime)
+    predicted = whole_seconds(estimate.runtime)
+    return running_runtime(predicted, request, elapsed, snapshot.rules.correction)
+
+
+def _columns(
+    jobs: Sequence[LiveJob],
+    estimates: Sequence[RuntimeEstimate],
+    now: float,
+    owners: dict[str, int],
+    node_cores: int = 1,
+) -> QueuedJobs:
+    """Return jobs with their predicted runtimes; new owners get the next number in ``owners``."""
+    predicted = [whole_seconds(estimate.runtime) for estimate in estimates]
+    return QueuedJobs(
+        processors=_whole([ceil(job.processors / node_cores) for job in jobs]),
+        request=_whole([ceil(job.submission.requested_walltime) for job in jobs]),
+        estimate=_whole(predicted),
+        runtime=_whole(predicted),
+        age=_whole([_age(job, now) for job in jobs]),
+        priority=np.array([estimate.priority for estimate in estimates], np.float64),
+        owner=_whole([owners.setdefault(job.owner, len(owners)) for job in jobs]),
+    )
+
+
+def _whole(values: Sequence[int]) -> NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+def _age(job: LiveJob, now: float) -> int:
+    """Return the whole seconds since the start, or since the submission of a waiting job."""
+    since = job.submission.submit_time if job.start_time is None else job.start_time
+    return max(0, int(now - since))
+
+
+def with_job(
+    columns: QueueColumns, pool: int, job: LiveJob, estimate: RuntimeEstimate
+) -> PoolQueue:
+    """Return the queue of one pool with one more job at its end.
+
+    The job varies together with those of its own user, and with no other.
+    """
+    queue = columns.pools[pool]
+    owners = {job.owner: columns.owners.get(job.owner, NOBODY)}
+    row = _columns([job], [estimate], job.submission.submit_time, owners)
+    return replace(
+        queue,
+        queue=replace(queue.queue, waiting=queue.queue.waiting + row),
+        ladders=(queue.ladders[0], [*queue.ladders[1], estimate.ladder]),
+    )
+
+
+def scheduler_semantics(rules: SchedulerRules) -> Semantics:
+    """Return the rules as the simulator takes them."""
+    by_predictions = rules.plans_by == "predictions"
+    return Semantics(
+        policy=rules.policy,
+        order=rules.order,
+        depth=rules.depth,
+        compression=rules.compression,
+        correction=rules.correction,
+        pinning=rules.pinning,
+        pinned=rules.pinned,
+        estimated_order=by_predictions,
+        estimated_backfilling=by_predictions,
+        estimated_running=by_predictions,
+    )
+
+
+def samples_for(jobs: int, wanted: int, *, plays: int = 1, work: int = WORK) -> int:
+    """Return the number of futures of each of ``plays`` queues that ``work`` jobs allow."""
+    return max(0, min(wanted, work // max(1, jobs * plays) - 1))
+
+
+def play_pools(
+    pools: Sequence[PoolQueue], rules: SchedulerRules, ratios: Sequence[float], samples: int
+) -> list[PoolForecast]:
+    """Play every pool once as predicted, and in ``samples`` other futures.
+
+    Args:
+        pools: jobs in them run for as long as predicted.
+        rules: of the scheduler.
+        ratios: recent ratios of runtime to prediction, ascending, for jobs without a ladder.
+        samples: number of other futures; none are played without ratios and ladders.
+    """
+    semantics = scheduler_semantics(rules)
+    return [_play(pool, semantics, ratios, samples) for pool in pools]
+
+
+def _play(
+    pool: PoolQueue, semantics: Semantics, ratios: Sequence[float], samples: int
+) -> PoolForecast:
+    every = [
+        forecast(pool.queue, semantics),
+        *futures(pool.queue, semantics, ratios, samples, pool.ladders),
+    ]
+    return PoolForecast(
+        starts=job_times([each.start for each in every]),
+        ends=job_times([each.end for each in every]),
+        running_ends=job_times([each.running_end for each in every]),
+        coverage=range_coverage(len(every)),
+        nodes=every[0].nodes,
+    )

@@ -1,0 +1,160 @@
+"""A queue as its resource manager shows it: the machine, the scheduler's rules and the jobs."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from predictors.jobs import Submission
+
+
+class JobState(StrEnum):
+    """The state of a job; a held job waits for something else than its turn."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    HELD = "held"
+
+
+class Pool(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Processors that serve some queues (partitions) and are shared with no other pool.
+
+    Attributes:
+        processors: number of processors that can run jobs.
+        queues: names of the queues; a queue that no pool names is served by the first pool.
+        node_cores: cores of each node, where jobs take whole nodes that have names; else None.
+    """
+
+    processors: int
+    queues: tuple[str, ...] = ()
+    node_cores: int | None = None
+
+
+class SharedUse(Struct, frozen=True, kw_only=True, gc=False):
+    """The use of a CPU by each task of a job on shared nodes; times are seconds.
+
+    Attributes:
+        execution_time: runtime in isolation; None if the prediction stands for it.
+        cpu_share: share of a CPU that a task uses in isolation, at most 1.
+        used_cpu_time: CPU time that a task has used until now.
+    """
+
+    execution_time: float | None = None
+    cpu_share: float = 1.0
+    used_cpu_time: float = 0.0
+
+
+class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A job that runs or waits.
+
+    Attributes:
+        submission: as it was submitted, with its job id.
+        state: running, waiting or held.
+        start_time: Unix seconds; None before the start.
+        reason: reason of the wait, in the resource manager's word.
+        predicted_walltime: prediction made at the submission, in seconds, if the caller sent one.
+        nodes: places of its nodes in the machine, from 0, where nodes have names.
+        shared_use: its use of CPUs, on shared nodes.
+    """
+
+    submission: Submission
+    state: JobState
+    start_time: float | None = None
+    reason: str | None = None
+    predicted_walltime: float | None = None
+    nodes: tuple[int, ...] = ()
+    shared_use: SharedUse | None = None
+
+    @property
+    def job_id(self) -> str:
+        """Return the job id, or an empty string."""
+        return self.submission.job_id or ""
+
+    @property
+    def processors(self) -> int:
+        """Return the requested processors; 1 by default."""
+        return self.submission.requested_processors or 1
+
+    @property
+    def owner(self) -> str:
+        """Return a name for the user; a job without a user is its own owner."""
+        user = self.submission.user
+        return f"job {self.job_id}" if user is None else f"user {user}"
+
+
+class SchedulerRules(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The rules by which the scheduler serves the queue, in the names of the simulator.
+
+    Attributes:
+        policy: of dedicated or of shared nodes.
+        plans_by: runtimes that the scheduler assumes: ``requests`` or ``predictions``.
+        order: order of the queue; ``fcfs`` is the order of the list.
+        depth: number of reservations under EASY.
+        compression: treatment of the plan under conservative backfilling.
+        correction: next estimate of a running job that has outlived its prediction.
+        pinning: seconds before the start in which a job keeps its nodes, under ``fcfs-pinned``.
+        pinned: ``nodes`` or ``start``: what such a job keeps.
+        remaining_time: formula for a run's remaining time on shared nodes.
+        cpu_time: formula for the CPU time of a run on shared nodes.
+    """
+
+    policy: str = "easy"
+    plans_by: str = "requests"
+    order: str = "fcfs"
+    depth: int = 1
+    compression: str = "start-order"
+    correction: str = "double"
+    pinning: int = 0
+    pinned: str = "nodes"
+    remaining_time: str = "cpu"
+    cpu_time: str = "cpu"
+
+
+class QueueSnapshot(Struct, frozen=True, kw_only=True):
+    """A cluster at one moment.
+
+    Attributes:
+        cluster: its name.
+        taken_at: Unix seconds.
+        rules: of its scheduler.
+        pools: of its machine, at least one.
+        jobs: running jobs, then waiting jobs in the order in which they are served.
+    """
+
+    cluster: str
+    taken_at: float
+    rules: SchedulerRules
+    pools: tuple[Pool, ...]
+    jobs: tuple[LiveJob, ...]
+
+    def time_behind(self, job: LiveJob) -> float | None:
+        """Return the seconds of its runtime that a running job has behind it; None if it waits.
+
+        On shared nodes, except under ``hybrid``, they are the seconds that the job would have run
+        alone for the CPU time that it has used.
+        """
+        if job.start_time is None:
+            return None
+        if job.shared_use is not None and self.rules.remaining_time != "hybrid":
+            return job.shared_use.used_cpu_time / job.shared_use.cpu_share
+        return max(0.0, self.taken_at - job.start_time)
+
+
+class RuntimeEstimate(Struct, frozen=True, gc=False):
+    """The service's estimate of a job's runtime.
+
+    Attributes:
+        runtime: prediction in seconds, at most the request.
+        priority: of the accuracy group of the job's user.
+        ladder: runtimes in seconds at the levels of the simulator's ``LADDER``, by what has ended
+            until now; None where the method gives no distribution.
+    """
+
+    runtime: float
+    priority: float
+    ladder: Sequence[float] | None = None
+
+
+def pool_place(pools: Sequence[Pool], queue: str | None) -> int:
+    """Return the place of the pool that serves a queue."""
+    return next((place for place, pool in enumerate(pools) if queue in pool.queues), 0)

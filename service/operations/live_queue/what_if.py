@@ -1,0 +1,270 @@
+"""Forecasts a job that is not in the queue, for several ways to request it."""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec.structs import replace
+
+from predictors.base import Question
+from predictors.jobs import Prediction, Submission
+from predictors.methods.least_cost import LeastCost
+from predictors.registry import UNCERTAIN
+from service.auth import Caller
+from service.contract.answers import BasisAnswer
+from service.contract.bodies import method_of
+from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
+from service.contract.queue_bodies import VariantBody, WhatIfRequest
+from service.errors import ForbiddenError
+from service.live_queue.job_forecasts import ForecastPoint, LiveQueue, waiting_point
+from service.live_queue.playing import (
+    WORK_AWAITED,
+    PoolQueue,
+    play_pools,
+    queue_columns,
+    samples_for,
+    with_job,
+)
+from service.live_queue.snapshot import JobState, LiveJob, RuntimeEstimate, pool_place
+from service.operations.live_queue.showing import ShowingQueues, time_interval_answer
+from service.operations.predicting import explanation_of, interval_of
+from service.operations.suggested_requests import suggested_request
+from service.worker.live_state import ClusterState
+from service.worker.queue_keeper import VersionedQueue
+from service.worker.worker import Worker
+from simulator.scheduling.futures import LADDER
+
+PERCENTS = tuple(level / 100 for level in range(1, 100))
+"""Levels of the distribution of a job's runtime from which requests are suggested."""
+
+Obstacle = Literal["no-queue", "too-large", "no-forecast"]
+
+
+class WhatIf:
+    """Predicts a job that is not submitted, and plays the queue with the job at its end."""
+
+    def __init__(self, worker: Worker, showing: ShowingQueues) -> None:
+        self._settings = worker.settings
+        self._keeper = worker.queues
+        self._showing = showing
+        self._follower = worker.follower
+        self._hide = worker.pseudonyms.submission
+        self._process = worker.forecasts.dedicated
+        self._clock = worker.clock
+
+    async def ask(self, cluster: str, body: WhatIfRequest, caller: Caller) -> WhatIfAnswer:
+        """Return the forecasts of the job as it is written, and of other requests for it.
+
+        Raises:
+            ForbiddenError: the caller may not ask about another user's job.
+            InvalidFieldError: there is no method of that name.
+            ForecastsBusyError: too many forecasts are being made.
+            ForecastTooLongError: it takes too long.
+        """
+        now = self._clock()
+        method = method_of(body, self._settings.method)
+        submission = own(self._hide(body.submission.submission(cluster, now)), caller)
+        state = self._follower.state_of(cluster)
+        runtimes = like_runtimes(state, method, submission)
+        suggestion = suggested_request(
+            PERCENTS, runtimes, body.share, submission.requested_walltime
+        )
+        requests = [submission, *(varied(submission, each) for each in body.variants)]
+        if suggestion is not None:
+            requests.append(replace(submission, requested_walltime=suggestion))
+        question = Question(coverage=self._settings.coverage, explain=body.explain)
+        predictions = [state.ask(method, request, question) for request in requests]
+        prediction = predictions[0]
+        answers = await self._variants(cluster, method, requests, predictions)
+        queue = self._keeper.of(cluster)
+        return WhatIfAnswer(
+            cluster=cluster,
+            now=now,
+            taken_at=queue.snapshot.taken_at if queue else None,
+            is_old=queue is not None and self._showing.is_old(queue),
+            method=prediction.method,
+            median=prediction.median,
+            basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
+            explanation=explanation_of(prediction),
+            share=body.share,
+            suggested_walltime=suggestion,
+            as_written=answers[0],
+            suggested=answers[-1] if suggestion is not None else None,
+            variants=answers[1 : len(body.variants) + 1],
+        )
+
+    async def _variants(
+        self,
+        cluster: str,
+        method: str,
+        requests: Sequence[Submission],
+        predictions: Sequence[Prediction],
+    ) -> list[WhatIfVariantAnswer]:
+        """Return the forecast of each request, or the obstacle to it."""
+        state = self._follower.state_of(cluster)
+        forecast = self._keeper.last_forecast(cluster)
+        obstacles = [self._obstacle(cluster, forecast, request) for request in requests]
+        jobs = {
+            place: (request, self._estimate(state, method, request, prediction))
+            for place, (request, prediction) in enumerate(zip(requests, predictions, strict=True))
+            if obstacles[place] is None
+        }
+        played = await self._play(forecast, list(jobs.values())) if forecast and jobs else []
+        points = dict(zip(jobs, played, strict=True))
+        shares = shares_held(state, method, requests)
+        rows = zip(requests, predictions, obstacles, shares, strict=True)
+        return [variant_answer(*row, points.get(place)) for place, row in enumerate(rows)]
+
+    def _estimate(
+        self, state: ClusterState, method: str, request: Submission, prediction: Prediction
+    ) -> RuntimeEstimate:
+        return RuntimeEstimate(
+            runtime=prediction.predicted_walltime,
+            priority=self._keeper.estimates.priority(state, request),
+            ladder=state.quantiles(method, request, LADDER),
+        )
+
+    def _obstacle(
+        self, cluster: str, forecast: VersionedQueue | None, request: Submission
+    ) -> Obstacle | None:
+        """Return why the start of the job cannot be forecast; None if it can."""
+        if forecast is None:
+            return "no-queue" if self._keeper.of(cluster) is None else "no-forecast"
+        pools = forecast.queue.snapshot.pools
+        pool = pools[pool_place(pools, request.queue)]
+        return "too-large" if (request.requested_processors or 1) > pool.processors else None
+
+    async def _play(
+        self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]
+    ) -> list[ForecastPoint]:
+        """Return the forecast of each job, as if it alone were added to the queue."""
+        snapshot = forecast.queue.snapshot
+        pools = await asyncio.to_thread(self._with_each, forecast, jobs)
+        samples = samples_for(
+            max(map(len, pools)),
+            self._settings.forecast_samples,
+            plays=len(pools),
+            work=WORK_AWAITED,
+        )
+        ratios = self._follower.state_of(snapshot.cluster).errors.quantiles()
+        played = await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
+        return [waiting_point(each, -1, snapshot.taken_at) for each in played]
+
+    def _with_each(
+        self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]
+    ) -> list[PoolQueue]:
+        """Return the pool that each job joins, with the job at the end of its queue."""
+        queue = forecast.queue
+        columns = forecast.columns or queue_columns(queue.snapshot, self._estimates_of(queue))
+        return [
+            with_job(
+                columns,
+                pool_place(queue.snapshot.pools, request.queue),
+                LiveJob(submission=replace(request, job_id="added"), state=JobState.WAITING),
+                estimate,
+            )
+            for request, estimate in jobs
+        ]
+
+    def _estimates_of(self, queue: LiveQueue) -> list[RuntimeEstimate]:
+        """Return the estimates of a queue that another process has forecast, without ladders."""
+        state = self._follower.state_of(queue.snapshot.cluster)
+        return [
+            RuntimeEstimate(
+                runtime=queue.forecasts[job.job_id].predicted
+                if job.job_id in queue.forecasts
+                else job.submission.requested_walltime,
+                priority=self._keeper.estimates.priority(state, job.submission),
+            )
+            for job in queue.snapshot.jobs
+        ]
+
+
+def own(submission: Submission, caller: Caller) -> Submission:
+    """Return the submission as the caller's own, if the caller may ask about no other.
+
+    Raises:
+        ForbiddenError: it names another user.
+    """
+    if caller.only is None:
+        return submission
+    if submission.user not in {None, caller.only}:
+        raise ForbiddenError("This token is good for what is its own user's.")
+    return replace(submission, user=caller.only)
+
+
+def varied(submission: Submission, variant: VariantBody) -> Submission:
+    """Return the submission with the fields of the variant."""
+    return replace(submission, **variant.model_dump(exclude_none=True))
+
+
+def like_runtimes(
+    state: ClusterState, method: str, submission: Submission
+) -> Sequence[float] | None:
+    """Return the quantiles of like jobs' runtimes at the levels ``PERCENTS``, in seconds.
+
+    ``least-cost`` answers in the place of a method without a distribution.
+    """
+    answering = state.resolved(method)
+    uncertain = answering if answering in UNCERTAIN else LeastCost.name
+    return state.quantiles(uncertain, submission, PERCENTS)
+
+
+def shares_held(
+    state: ClusterState, method: str, requests: Sequence[Submission]
+) -> list[float | None]:
+    """Return the share of like runs that end within each request.
+
+    Quantiles reach up to the request that is asked about: that of the first, or a longer one.
+    """
+    written = requests[0]
+    walltimes = [request.requested_walltime for request in requests]
+    limits = [max(written.requested_walltime, walltime) for walltime in walltimes]
+    runtimes = {
+        limit: like_runtimes(state, method, replace(written, requested_walltime=limit))
+        for limit in set(limits)
+    }
+    rows = zip(walltimes, limits, strict=True)
+    return [share_held(runtimes[limit], walltime, limit) for walltime, limit in rows]
+
+
+def share_held(runtimes: Sequence[float] | None, walltime: float, limit: float) -> float | None:
+    """Return the share of like runs that end within a walltime.
+
+    Args:
+        runtimes: seconds at the levels ``PERCENTS``; longer ones are given as ``limit``.
+        walltime: seconds, at most ``limit``.
+        limit: seconds.
+    """
+    if runtimes is None:
+        return None
+    ended = bisect_left(runtimes, limit)
+    if walltime >= limit and ended < len(runtimes):
+        return PERCENTS[ended - 1] if ended else 0.0
+    return float(np.interp(walltime, runtimes, PERCENTS, left=0.0, right=1.0))
+
+
+def variant_answer(
+    request: Submission,
+    prediction: Prediction,
+    obstacle: Obstacle | None,
+    held: float | None,
+    point: ForecastPoint | None,
+) -> WhatIfVariantAnswer:
+    """Return the forecast of one request; ``held`` is the share of like runs within it."""
+    return WhatIfVariantAnswer(
+        requested_walltime=request.requested_walltime,
+        requested_processors=request.requested_processors or 1,
+        queue=request.queue,
+        predicted_walltime=prediction.predicted_walltime,
+        walltime_interval=interval_of(prediction),
+        share_held=held,
+        start_time=point.start if point else None,
+        end_time=point.end if point else None,
+        wait=max(0.0, point.start - request.submit_time) if point else None,
+        start_interval=time_interval_answer(point.start_interval) if point else None,
+        end_interval=time_interval_answer(point.end_interval) if point else None,
+        obstacle=obstacle,
+    )

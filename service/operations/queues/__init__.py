@@ -1,1 +1,0 @@
-"""Live queues: taking them in, showing them, and telling what other requests would come to."""

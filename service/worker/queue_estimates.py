@@ -1,0 +1,106 @@
+"""Asks the service's methods about the jobs of a queue, and lets requests pass between."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from predictors.accuracy_groups import group_named
+from predictors.jobs import Submission
+from service.live_queue.job_forecasts import JobForecast
+from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, RuntimeEstimate
+from service.settings import Settings
+from service.worker.live_state import ClusterState
+from service.worker.log_follower import LogFollower
+from simulator.scheduling.futures import LADDER
+
+QUESTIONS_PER_TURN = 1
+"""Jobs that are predicted in one turn of the event loop; other requests pass in between."""
+
+JOBS_PER_TURN = 64
+"""Jobs that are looked at in one turn where most are like one before."""
+
+
+class QueueEstimates:
+    """Estimates of all jobs of a queue; waiting jobs that are alike are predicted once."""
+
+    def __init__(self, settings: Settings, follower: LogFollower) -> None:
+        self._settings = settings
+        self._follower = follower
+        self._default_priority = group_named(settings.default_group).priority
+
+    async def estimate(
+        self,
+        snapshot: QueueSnapshot,
+        forecasts: Mapping[str, JobForecast] | None = None,
+        *,
+        method: str | None = None,
+    ) -> list[RuntimeEstimate]:
+        """Return one estimate for each job.
+
+        Args:
+            snapshot: the queue.
+            forecasts: earlier ones by job id: a running job keeps the prediction made before.
+            method: that predicts; the service's own by default.
+        """
+        method = method or self._settings.method
+        alike: dict[tuple[Any, ...], RuntimeEstimate] = {}
+        estimates: list[RuntimeEstimate] = []
+        questions = 0
+        for place, job in enumerate(snapshot.jobs):
+            likeness = likeness_of(job)
+            estimate = alike.get(likeness) if likeness else None
+            if estimate is None:
+                before = (forecasts or {}).get(job.job_id)
+                estimate = self._one(snapshot, job, before, method)
+                questions += 1
+                if likeness:
+                    alike[likeness] = estimate
+            estimates.append(estimate)
+            if questions >= QUESTIONS_PER_TURN or place % JOBS_PER_TURN == JOBS_PER_TURN - 1:
+                questions = 0
+                await asyncio.sleep(0)
+        return estimates
+
+    def _one(
+        self, snapshot: QueueSnapshot, job: LiveJob, before: JobForecast | None, method: str
+    ) -> RuntimeEstimate:
+        """Return the estimate of one job, without a ladder where the caller has predicted it."""
+        submission = job.submission
+        state = self._follower.state_of(snapshot.cluster)
+        runtime, ladder = job.predicted_walltime, None
+        if runtime is None:
+            if before is not None and job.state is JobState.RUNNING:
+                runtime = before.predicted
+            else:
+                runtime = state.ask(method, submission).predicted_walltime
+            as_of_now = replace(submission, submit_time=snapshot.taken_at)
+            ladder = state.quantiles(method, as_of_now, LADDER, snapshot.time_behind(job))
+        return RuntimeEstimate(
+            runtime=min(runtime, submission.requested_walltime),
+            priority=self.priority(state, submission),
+            ladder=ladder,
+        )
+
+    def priority(self, state: ClusterState, submission: Submission) -> float:
+        """Return the priority of the accuracy group of the job's user."""
+        ranked = state.accuracies.of(submission.user)
+        return ranked.priority if ranked else self._default_priority
+
+
+def likeness_of(job: LiveJob) -> tuple[Any, ...] | None:
+    """Return what decides the prediction of a waiting job; None for a job that is asked alone."""
+    if job.state is JobState.RUNNING or job.predicted_walltime is not None:
+        return None
+    submission = job.submission
+    return (
+        submission.user,
+        submission.group,
+        submission.project,
+        submission.queue,
+        submission.application,
+        submission.requested_walltime,
+        submission.requested_processors,
+        submission.requested_memory,
+    )

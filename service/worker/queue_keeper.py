@@ -1,0 +1,311 @@
+"""The live queues of this process, and the tasks that keep them current."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from msgspec.structs import replace
+
+from service.errors import ForecastsBusyError, ForecastTooLongError
+from service.live_queue.job_forecasts import (
+    LiveQueue,
+    StartedJob,
+    job_forecasts,
+    left_jobs,
+    packed,
+    ran_unseen,
+    started_jobs,
+    unpacked,
+    wait_scores,
+)
+from service.live_queue.playing import QueueColumns, play_pools, queue_columns, samples_for
+from service.live_queue.snapshot import JobState, QueueSnapshot
+from service.metrics import Metrics
+from service.settings import Settings
+from service.store import Queues, Store, StoreError
+from service.worker.log_follower import LogFollower
+from service.worker.processes import ForecastProcess
+from service.worker.queue_estimates import QueueEstimates
+
+log = structlog.get_logger()
+
+FOLLOWING_SECONDS = 1.0
+"""Seconds between looks for queues that another process has renewed."""
+
+CLOCKS_APART = 60.0
+"""Most seconds by which the clocks of two machines differ."""
+
+MOST_ATTEMPTS = 5
+"""Most attempts to store a queue while other processes store newer versions of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedQueue:
+    """A queue as it is stored.
+
+    Attributes:
+        queue: with its forecast.
+        version: in the store; 0 before it is there.
+        columns: as they were played, where this process has played them.
+    """
+
+    queue: LiveQueue
+    version: int
+    columns: QueueColumns | None = None
+
+
+class StoredQueues:
+    """Reads live queues from the store, for a process that only shows them.
+
+    Args:
+        queues: of the store.
+    """
+
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+        self._read: dict[str, VersionedQueue] = {}
+
+    def of(self, cluster: str) -> LiveQueue | None:
+        """Return the queue of a cluster with its forecast; None if none is stored.
+
+        Raises:
+            StoreUnavailableError: it cannot be read now.
+        """
+        version = self._queues.versions().get(cluster)
+        before = self._read.get(cluster)
+        if before is not None and before.version == version:
+            return before.queue
+        row = None if version is None else self._queues.read(cluster)
+        if row is None:
+            self._read.pop(cluster, None)
+            return None
+        queue = unpacked(row[1], cluster)
+        self._read[cluster] = VersionedQueue(queue=queue, version=row[0])
+        return queue
+
+
+class QueueKeeper:
+    """Takes queues, forecasts them in a process, scores jobs that start, and stores everything.
+
+    Every worker has one. A queue is handed over to any of them; the others read it from the store.
+
+    Args:
+        store: the latest state of all queues.
+        follower: of the log, for predictions.
+        process: in which queues are played.
+        settings: of the service.
+        metrics: of the worker.
+        clock: Unix seconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over
+        self,
+        *,
+        store: Store,
+        follower: LogFollower,
+        process: ForecastProcess,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._follower = follower
+        self._process = process
+        self._settings = settings
+        self._metrics = metrics
+        self._clock = clock
+        self.estimates = QueueEstimates(settings, follower)
+        self._queues: dict[str, VersionedQueue] = {}
+        self._pending: dict[str, tuple[QueueSnapshot, float]] = {}
+        self._handed_over = asyncio.Event()
+
+    def take(self, snapshot: QueueSnapshot, now: float) -> None:
+        """Replace the queue of a cluster, and forecast it soon."""
+        self._pending[snapshot.cluster] = (snapshot, now)
+        self._metrics.queues.counted(snapshot.cluster, counts_of(snapshot))
+        self._handed_over.set()
+
+    def of(self, cluster: str) -> LiveQueue | None:
+        """Return the queue of a cluster, its jobs with the last forecast; None without a queue."""
+        stored, pending = self._queues.get(cluster), self._pending.get(cluster)
+        if pending is None:
+            return stored.queue if stored else None
+        snapshot, received_at = pending
+        if stored is None:
+            return LiveQueue(snapshot=snapshot, received_at=received_at)
+        return replace(stored.queue, snapshot=snapshot, received_at=received_at)
+
+    @property
+    def all(self) -> list[LiveQueue]:
+        """Return the queues in the order of their clusters."""
+        names = sorted(self._queues.keys() | self._pending.keys())
+        return [queue for name in names if (queue := self.of(name)) is not None]
+
+    def last_forecast(self, cluster: str) -> VersionedQueue | None:
+        """Return the queue that was forecast last; None before the first forecast."""
+        stored = self._queues.get(cluster)
+        return stored if stored and stored.queue.forecast_at is not None else None
+
+    async def run(self) -> None:
+        """Renew queues as they are handed over; never returns."""
+        while True:
+            await self._handed_over.wait()
+            self._handed_over.clear()
+            for cluster in list(self._pending):
+                try:
+                    await self._renew(cluster)
+                except StoreError as error:
+                    log.warning("a live queue cannot be stored", reason=str(error))
+                except Exception:
+                    log.exception("a live queue cannot be forecast", cluster=cluster)
+                    self._give_up(cluster)
+
+    async def follow(self) -> None:
+        """Read the queues that other processes have renewed; never returns."""
+        while True:
+            try:
+                await self._look()
+            except StoreError as error:
+                log.debug("live queues cannot be read", reason=str(error))
+            await asyncio.sleep(FOLLOWING_SECONDS)
+
+    async def _look(self) -> None:
+        versions = await asyncio.to_thread(self._store.queues.versions)
+        for cluster in self._queues.keys() - versions.keys():
+            if self._queues[cluster].version:  # it was erased
+                del self._queues[cluster]
+        for cluster, version in versions.items():
+            stored = self._queues.get(cluster)
+            if stored is None or stored.version != version:  # after an erasure it begins with 1
+                await self._read(cluster)
+
+    async def _read(self, cluster: str) -> VersionedQueue | None:
+        """Return the queue as the store has it now."""
+        row = await asyncio.to_thread(self._store.queues.read, cluster)
+        if row is None:
+            return None
+        version, content = row
+        stored = self._queues.get(cluster)
+        if stored is None or stored.version != version:
+            queue = await asyncio.to_thread(unpacked, content, cluster)
+            self._queues[cluster] = VersionedQueue(queue=queue, version=version)
+        return self._queues[cluster]
+
+    async def _renew(self, cluster: str) -> None:
+        """Forecast the pending queue, score the jobs that have started since, and store it."""
+        for _ in range(MOST_ATTEMPTS):
+            snapshot, received_at = self._pending[cluster]
+            stored = await self._read(cluster)
+            if stored is not None and self._is_newer(stored, snapshot):
+                break  # another process has taken it
+            renewed, started = await self._forecast(snapshot, received_at, stored)
+            if await self._store_queue(renewed, started):
+                self._count_waits(renewed.queue, started)
+                break
+        if self._pending.get(cluster, (None, 0.0))[0] is snapshot:
+            del self._pending[cluster]
+
+    def _is_newer(self, stored: VersionedQueue, snapshot: QueueSnapshot) -> bool:
+        """Return whether the stored queue was taken after the snapshot.
+
+        A queue from the future is not newer: a clock that was a day ahead would hide the queues
+        of a day.
+        """
+        latest = self._clock() + CLOCKS_APART
+        return snapshot.taken_at < stored.queue.snapshot.taken_at <= latest
+
+    def _give_up(self, cluster: str) -> None:
+        """Keep the pending queue without a forecast, so that the service survives."""
+        queue, stored = self.of(cluster), self._queues.get(cluster)
+        if queue is not None:
+            queue = replace(queue, trouble="The forecast failed; the service's log says why.")
+            version = stored.version if stored else 0
+            self._queues[cluster] = VersionedQueue(queue=queue, version=version)
+        self._pending.pop(cluster, None)
+
+    async def _forecast(
+        self, snapshot: QueueSnapshot, received_at: float, stored: VersionedQueue | None
+    ) -> tuple[VersionedQueue, list[StartedJob]]:
+        """Return the queue with a new forecast, and the jobs that have started since the last."""
+        before = stored.queue if stored else LiveQueue(snapshot=snapshot, received_at=received_at)
+        version = stored.version + 1 if stored else 1
+        began = time.perf_counter()
+        estimates = await self.estimates.estimate(snapshot, before.forecasts)
+        columns = await asyncio.to_thread(queue_columns, snapshot, estimates)
+        queue = replace(before, snapshot=snapshot, received_at=received_at, trouble=None)
+        queue.left = left_jobs(before, snapshot)
+        try:
+            played = await self._process.run(
+                play_pools,
+                columns.pools,
+                snapshot.rules,
+                self._follower.state_of(snapshot.cluster).errors.quantiles(),
+                samples_for(sum(map(len, columns.pools)), self._settings.forecast_samples),
+            )
+        except (ForecastTooLongError, ForecastsBusyError) as error:
+            queue.trouble = str(error)
+            return VersionedQueue(queue=queue, version=version), []
+        unseen = await self._unseen_starts(queue)
+        started = [*started_jobs(before, snapshot), *ran_unseen(queue.left, unseen)]
+        queue.left = {key: each for key, each in queue.left.items() if key not in unseen}
+        queue.forecasts = await asyncio.to_thread(
+            job_forecasts, snapshot, estimates, columns.pools, played, before.forecasts
+        )
+        queue.forecast_at = snapshot.taken_at
+        self._metrics.queues.forecast_seconds.labels(snapshot.cluster).observe(
+            time.perf_counter() - began
+        )
+        return VersionedQueue(queue=queue, version=version, columns=columns), started
+
+    async def _unseen_starts(self, queue: LiveQueue) -> dict[str, float]:
+        """Return the starts of jobs that have left the queue and completed since, by job id."""
+        submitted = {key: each.job.submission.submit_time for key, each in queue.left.items()}
+        return await asyncio.to_thread(self._store.queues.starts, queue.snapshot.cluster, submitted)
+
+    async def _store_queue(self, renewed: VersionedQueue, started: list[StartedJob]) -> bool:
+        """Store a queue and the scores; return False if another process was first."""
+        queue = renewed.queue
+        content = await asyncio.to_thread(packed, queue)
+        is_stored = await asyncio.to_thread(
+            self._store.queues.replace,
+            queue.snapshot.cluster,
+            renewed.version,
+            content,
+            received_at=queue.received_at,
+            scores=wait_scores(started),
+        )
+        if is_stored:
+            self._queues[queue.snapshot.cluster] = renewed
+        return is_stored
+
+    def _count_waits(self, queue: LiveQueue, started: list[StartedJob]) -> None:
+        """Count the waits of jobs that have started, and their first forecasts, in the metrics."""
+        names = {name for pool in queue.snapshot.pools for name in pool.queues}
+        for each in started:
+            if not each.forecast.points:
+                continue  # it was held until now, or larger than the machine
+            submission = each.job.submission
+            self._metrics.queues.waited(
+                queue.snapshot.cluster,
+                submission.queue if submission.queue in names else None,
+                come=each.start_time - submission.submit_time,
+                forecast=each.forecast.points[0].start - submission.submit_time,
+            )
+
+    def set_gauges(self) -> None:
+        """Set the ages of the queues in the metrics."""
+        now = self._clock()
+        for queue in self.all:
+            self._metrics.queues.age.labels(queue.snapshot.cluster).set(
+                now - queue.snapshot.taken_at
+            )
+
+
+def counts_of(snapshot: QueueSnapshot) -> dict[str, int]:
+    """Return the number of jobs in each state."""
+    counts = dict.fromkeys((state.value for state in JobState), 0)
+    for job in snapshot.jobs:
+        counts[job.state.value] += 1
+    return counts

@@ -1,0 +1,105 @@
+"""Queues as the simulator takes them, on dedicated and on shared nodes."""
+
+import asyncio
+
+import pytest
+from compiled_engine import compiled_versions
+from shared_nodes import nodes
+
+from predictors.jobs import Submission
+from service.live_queue.playing import NOBODY, queue_columns, with_job
+from service.live_queue.shared_nodes import SharedQueue, play_shared
+from service.live_queue.snapshot import (
+    JobState,
+    LiveJob,
+    Pool,
+    QueueSnapshot,
+    RuntimeEstimate,
+    SchedulerRules,
+    SharedUse,
+)
+from service.worker.processes import ForecastProcess, nothing
+from simulator.scheduling.simulate import warm_up
+from simulator.shared_nodes.policies import SHARED_POLICIES
+
+STEPS = [float(step) for step in range(10, 210, 10)]
+USUAL = RuntimeEstimate(runtime=100.0, priority=1.0)
+
+
+def job(job_id, user="ada", *, started=None, **fields):
+    submission = Submission(requested_walltime=3600.0, submit_time=0.0, user=user, job_id=job_id)
+    state = JobState.WAITING if started is None else JobState.RUNNING
+    return LiveJob(submission=submission, state=state, start_time=started, **fields)
+
+
+def snapshot(*jobs, now=0.0):
+    return QueueSnapshot(
+        cluster="hill",
+        taken_at=now,
+        rules=SchedulerRules(),
+        pools=(Pool(processors=4),),
+        jobs=jobs,
+    )
+
+
+def shared(queue, estimates, count=1):
+    policy = SHARED_POLICIES["uniform-backfilling"]
+    return SharedQueue(snapshot=queue, estimates=estimates, nodes=nodes(count), policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("user", "owner"), [("bob", 0), ("ada", 1), ("eve", NOBODY), (None, NOBODY)]
+)
+def test_a_job_of_a_what_if_varies_with_those_of_its_own_user_alone(user, owner):
+    queue = snapshot(job("1", "bob"), job("2", "ada"), job("3", None))
+    columns = queue_columns(queue, [USUAL] * 3)
+    pool = with_job(columns, 0, job("added", user), USUAL)
+    assert pool.queue.waiting.owner.tolist()[3:] == [owner]
+
+
+def test_jobs_on_shared_nodes_take_what_their_own_distribution_says():
+    estimate = RuntimeEstimate(runtime=100.0, priority=1.0, ladder=STEPS)
+    played = play_shared(shared(snapshot(job("a")), [estimate]), [], 50)
+    assert played.ends.expected.tolist() == [100.0]
+    assert (played.ends.lower, played.ends.upper) == (STEPS[0], STEPS[-1])
+
+
+def test_a_running_job_on_a_shared_node_takes_what_is_left():
+    use = SharedUse(execution_time=None, cpu_share=0.5, used_cpu_time=40.0)
+    running = job("a", started=0.0, nodes=(0,), shared_use=use)
+    left = [seconds for seconds in STEPS if seconds > 80]
+    ladder = [left[step * len(left) // 20] for step in range(20)]
+    queue = snapshot(running, now=80.0)
+    assert queue.time_behind(running) == 80.0
+    estimate = RuntimeEstimate(runtime=100.0, priority=1.0, ladder=ladder)
+    played = play_shared(shared(queue, [estimate]), [0.1], 50)
+    assert played.running_ends.lower == pytest.approx([left[0] - 80.0])
+    assert played.running_ends.upper == pytest.approx([left[-1] - 80.0])
+
+
+def test_a_job_without_a_ladder_varies_by_the_ratios_and_a_known_one_not_at_all():
+    use = SharedUse(execution_time=100.0)
+    queue = snapshot(job("a"), job("b", shared_use=use))
+    estimates = [USUAL, RuntimeEstimate(runtime=100.0, priority=1.0, ladder=STEPS)]
+    played = play_shared(shared(queue, estimates, 2), [0.5], 5)
+    assert played.ends.lower.tolist() == [50.0, 100.0]
+    assert played.ends.upper.tolist() == [100.0, 100.0]
+
+
+@pytest.mark.cold
+@pytest.mark.usefixtures("real_process")
+@pytest.mark.parametrize(("prepare", "compiled"), [(nothing, False), (warm_up, True)])
+def test_only_a_process_for_dedicated_machines_waits_for_the_engines_compiler(prepare, compiled):
+    process = ForecastProcess(600.0, prepare=prepare)
+
+    async def run():
+        queue = shared(snapshot(job("a")), [RuntimeEstimate(runtime=60.0, priority=1.0)])
+        played = await process.run(play_shared, queue, [], 0)
+        return played.ends.expected.tolist(), await process.run(compiled_versions)
+
+    try:
+        ends, versions = asyncio.run(run())
+    finally:
+        process.close()
+    assert ends == [60.0]
+    assert (versions > 0) is compiled
