@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.values import count, kibibytes, text, walltime
+from service.adapters.values import count, kibibytes, slurm_walltime, text
 
 KIBIBYTES_PER_MEBIBYTE = 1024
 
@@ -110,7 +110,7 @@ def requested_limit(*, submit_line: Any, final: float | None) -> float | None:
         return final
     if typed.upper() in _LIMITLESS:
         return None
-    return walltime(typed) or final
+    return slurm_walltime(typed) or final
 
 
 def request_of(submit_line: Any) -> str | None:

@@ -91,7 +91,7 @@ def clock(value: Any) -> float | None:
     return float(seconds + int(match[1] or 0) * 86400)
 
 
-def walltime(written: str) -> float | None:
+def slurm_walltime(written: str) -> float | None:
     """Return seconds of a walltime as people type it, in whole minutes as Slurm rounds it up.
 
     Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,

@@ -9,10 +9,10 @@ from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.job_script import request_in
-from service.cli.times import limit, moment, moment_within
+from service.cli.times import moment, moment_within
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
-from simulator.reports.words import duration
+from simulator.reports.words import duration, walltime
 
 SHOWN_RUNS = 3
 
@@ -87,9 +87,9 @@ def named(
     Raises:
         CommandError: the walltime is none.
     """
-    from service.adapters.values import walltime
+    from service.adapters.values import slurm_walltime
 
-    seconds = walltime(time) if time else None
+    seconds = slurm_walltime(time) if time else None
     if time and not seconds:
         raise CommandError(f"--time {time} is no walltime such as 6:00:00.", ExitCode.USAGE)
     given = {
@@ -108,7 +108,7 @@ def show(answer: dict[str, Any], wanted: dict[str, Any]) -> None:
     line("likely runs", f"{duration(written['predicted_walltime'])}{range_of(written)}")
     line("rests on", grounds(answer))
     for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
-        told = f"{duration(run['runtime'])} of {limit(run['requested_walltime'])}"
+        told = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
         line("", f"job {run['job_id'] or '?'}: {told}, ended {moment(run['end_time'], now)}")
     line("enough", enough(answer, wanted))
     line("would start", start_with(written, now))
@@ -144,17 +144,17 @@ def enough(answer: dict[str, Any], wanted: dict[str, Any]) -> str:
     """The request that would do."""
     share = round(100 * answer["share"])
     if answer["suggested_walltime"] is not None:
-        return f"{limit(answer['suggested_walltime'])}, which {share}% of runs like it kept"
+        return f"{walltime(answer['suggested_walltime'])}, which {share}% of runs like it kept"
     held = answer["as_written"]["share_held"]
     if held is None:
         return "not known: too few runs like it"
-    asked_for = limit(wanted["requested_walltime"])
+    asked_for = walltime(wanted["requested_walltime"])
     return f"{asked_for} as written, which {100 * held:.0f}% of runs like it kept"
 
 
 def start_with(variant: dict[str, Any], now: float) -> str:
     """Return the start of the job with a request, as text."""
-    request = limit(variant["requested_walltime"])
+    request = walltime(variant["requested_walltime"])
     if variant["start_time"] is None:
         return f"with {request} {OBSTACLES.get(variant['obstacle'], 'not known')}"
     return f"with {request} {moment_within(variant['start_time'], variant['start_interval'], now)}"

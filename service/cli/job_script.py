@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from service.adapters.pbs import cores_of
-from service.adapters.values import clock, count, kibibytes, walltime
+from service.adapters.values import clock, count, kibibytes, slurm_walltime
 
 LONGEST = 10_000
 """Lines of a script that are read."""
@@ -110,7 +110,7 @@ def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
     if memory is None and (per_node := kibibytes(options.get("mem"), unit="m")):
         memory = per_node * nodes / processors
     return _known(
-        requested_walltime=walltime(options["time"]) if options.get("time") else None,
+        requested_walltime=slurm_walltime(options["time"]) if options.get("time") else None,
         requested_processors=processors,
         requested_memory=memory,
         queue=options.get("partition", "").partition(",")[0],

@@ -7,10 +7,10 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
-from service.cli.times import limit, moment, moment_within
+from service.cli.times import moment, moment_within
 from simulator.cli.console import CommandError, err, out, print_json
 from simulator.cli.options import AsJson
-from simulator.reports.words import duration
+from simulator.reports.words import duration, walltime
 
 WIDTHS = {
     "JOBID": 10,
@@ -107,7 +107,7 @@ def cells(job: dict[str, Any], now: float) -> dict[str, str]:
         "NAME": job["application"] or "-",
         "ST": STATES[job["state"]],
         "CPUS": str(job["requested_processors"]),
-        "LIMIT": limit(job["requested_walltime"]),
+        "LIMIT": walltime(job["requested_walltime"]),
         "START": moment(job["start_time"], now),
         "END": moment(job["end_time"], now),
     }
@@ -129,7 +129,7 @@ def show_job(detail: dict[str, Any]) -> None:
     reason = f" ({job['reason']})" if job["reason"] else ""
     out.print(f"[bold]{escape(title)}[/bold]: {job['state']}{place}{escape(reason)}")
     facts = {
-        "asked for": f"{limit(job['requested_walltime'])} on {job['requested_processors']} cpus",
+        "asked for": f"{walltime(job['requested_walltime'])} on {job['requested_processors']} cpus",
         "will run": f"about {duration(job['predicted_walltime'])}, by "
         f"{detail['basis']['jobs']:,} earlier runs",
         "starts": moment_within(job["start_time"], job["start_interval"], now),

@@ -13,9 +13,10 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
-from service.cli.times import limit, local, period_of
+from service.cli.times import local, period_of
 from simulator.cli.console import CommandError, ExitCode, cell, out, print_json
 from simulator.cli.options import AsJson
+from simulator.reports.words import walltime
 
 MOST_USERS = 1000
 """Users of one list."""
@@ -151,8 +152,8 @@ def job_lines(answer: dict[str, Any]) -> list[str]:
             row["application"] or "-",
             f"{row['runs']:,}",
             *sums(row),
-            limit(row["usual_request"]),
-            limit(row["suggested_request"]),
+            walltime(row["usual_request"]),
+            walltime(row["suggested_request"]),
         )
         for row in answer["applications"]
     ]

@@ -34,16 +34,6 @@ def local(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds).astimezone()
 
 
-def limit(seconds: float | None) -> str:
-    """A walltime as resource managers write it: ``6:00:00``, ``2-00:00:00``."""
-    if seconds is None:
-        return "-"
-    days, rest = divmod(round(seconds), 86400)
-    hours, minutes = rest // 3600, rest % 3600 // 60
-    clock = f"{hours}:{minutes:02}:{rest % 60:02}"
-    return f"{days}-{hours:02}:{minutes:02}:{rest % 60:02}" if days else clock
-
-
 def period_of(written: str) -> float:
     """Return the seconds of a period such as ``30d``, ``12h`` or ``2w``.
 

@@ -146,7 +146,6 @@ class Renderer:
             lstrip_blocks=True,
         )
         self._environment.filters |= {
-            "clock": wording.clock,
             "count": wording.count,
             "date": wording.date,
             "duration": wording.duration,
@@ -154,6 +153,7 @@ class Renderer:
             "measured": wording.measured,
             "moment": wording.moment,
             "share": wording.share,
+            "walltime": wording.walltime,
         }
         self._environment.globals |= {
             "asset": assets.address,

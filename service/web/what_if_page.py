@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 from pydantic import ValidationError
 
-from service.adapters.values import walltime
+from service.adapters.values import slurm_walltime
 from service.contract.bodies import refusal
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
@@ -108,7 +108,7 @@ def seconds_of(text: str) -> float:
     Raises:
         ValueError: it is no walltime.
     """
-    seconds = walltime(text.strip())
+    seconds = slurm_walltime(text.strip())
     if seconds is None:
         raise ValueError(
             f"{text.strip()!r} is no walltime: write 90 (minutes), 1:30:00 or 2-00:00."

@@ -16,13 +16,7 @@ DAY = 86400.0
 
 duration: Callable[[float | None], str] = partial(words.duration, unknown=NOTHING)
 
-
-def clock(seconds: float | None) -> str:
-    """A walltime as schedulers write it: 36:00:00."""
-    if seconds is None:
-        return NOTHING
-    minutes, second = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{second:02}"
+walltime: Callable[[float | None], str] = partial(words.walltime, unknown=NOTHING)
 
 
 def share(value: float | None) -> str:

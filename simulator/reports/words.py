@@ -21,6 +21,17 @@ def duration(seconds: float | None, *, beside: float | None = None, unknown: str
     return _UNITS[_unit_of(seconds if beside is None else beside)].say(seconds)
 
 
+def walltime(seconds: float | None, *, unknown: str = "-") -> str:
+    """Return a walltime as Slurm writes it, such as ``6:00:00`` or ``2-00:00:00``."""
+    if seconds is None:
+        return unknown
+    days, rest = divmod(round(seconds), 86400)
+    minutes, second = divmod(rest, 60)
+    hours, minute = divmod(minutes, 60)
+    clock = f"{hours}:{minute:02}:{second:02}"
+    return f"{days}-{clock:0>8}" if days else clock
+
+
 def told_apart(one: float, other: float) -> tuple[str, str]:
     """Two durations in the unit of the first, or in the next smaller one that tells them apart.
 

@@ -3,7 +3,7 @@
 import pytest
 
 from service.adapters.slurm_fields import request_of, requested_limit
-from service.adapters.values import walltime
+from service.adapters.values import slurm_walltime
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_option_is_read_only_as_far_as_it_is_certain(line, typed):
     ],
 )
 def test_limits_are_read_in_every_form_that_slurm_takes(written, seconds):
-    assert walltime(written) == seconds
+    assert slurm_walltime(written) == seconds
 
 
 def test_zero_and_unlimited_are_no_limit():

@@ -5,8 +5,9 @@ import time
 import pytest
 
 from service.cli.job_script import request_in
-from service.cli.times import limit, moment, period_of
+from service.cli.times import moment, period_of
 from simulator.cli.console import CommandError
+from simulator.reports.words import walltime
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name=train -t 2-00:00:00
@@ -83,7 +84,7 @@ def test_components_of_a_heterogeneous_job_start_together():
 
 
 def test_limits_are_written_as_resource_managers_write_them():
-    assert [limit(each) for each in (600, 21600, 172800, None)] == [
+    assert [walltime(each) for each in (600, 21600, 172800, None)] == [
         "0:10:00",
         "6:00:00",
         "2-00:00:00",
