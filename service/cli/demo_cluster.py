@@ -79,38 +79,25 @@ def busy_day(runs: Sequence[Completion], now: float) -> list[Completion]:
 
 
 def scheduled(runs: Sequence[Completion]) -> list[Completion]:
-    """The runs with the starts that EASY backfilling by the requests gives them."""
-    import numpy as np
-
+    """Return the runs, in the order of their submission, as EASY backfilling would start them."""
     from simulator.scheduling.estimates import Estimates
     from simulator.scheduling.semantics import Semantics
     from simulator.scheduling.simulate import simulate
-    from simulator.scheduling.workload import EMPTY, Workload
+    from simulator.scheduling.workload import prepare
+    from simulator.traces.completions import trace_of
 
-    first = int(runs[0].submission.submit_time)
-    runtime = np.array([int(run.runtime) for run in runs])
-    workload = Workload(
-        trace=EMPTY.trace,
-        origin=first,
-        submit=np.array([int(run.submission.submit_time) - first for run in runs]),
-        processors=np.array([processors_of(run) for run in runs]),
-        runtime=runtime,
-        request=np.maximum(
-            runtime, np.array([int(run.submission.requested_walltime) for run in runs])
-        ),
-        processors_of_machine=PROCESSORS,
-        cores_per_node=None,
-        overrun="kill",
-    )
+    trace = trace_of(runs).trace
+    workload = prepare(trace, processors=PROCESSORS)
     starts = simulate(workload, Semantics(policy="easy"), Estimates.named("requested")).start
+    columns = zip(runs, starts.tolist(), workload.runtime.tolist(), strict=True)
     return [
         replace(
             run,
-            start_time=float(first + start),
-            end_time=float(first + start + int(run.runtime)),
-            runtime=float(int(run.runtime)),
+            start_time=float(trace.unix_start + start),
+            end_time=float(trace.unix_start + start + runtime),
+            runtime=float(runtime),
         )
-        for run, start in zip(runs, starts.tolist(), strict=True)
+        for run, start, runtime in columns
     ]
 
 
