@@ -51,17 +51,13 @@ def answering():
         context.__exit__(None, None, None)
 
 
-def address(fake: FakeService) -> str:
-    return f"http://127.0.0.1:{fake.port}"
-
-
 def said(answer: object) -> bytes:
     return http(200, json.dumps(answer).encode())
 
 
 def test_the_form_suggests_whole_hours_that_would_do(answering):
     fake = answering(said({"suggested_walltime": 7201.0}))
-    form = yaml.safe_load(rendered("form.yml.erb", address(fake)))
+    form = yaml.safe_load(rendered("form.yml.erb", fake.url))
     hours = form["attributes"]["bc_num_hours"]
     assert hours["value"] == 3
     assert hours["help"].startswith("3 h would have held")
@@ -70,7 +66,7 @@ def test_the_form_suggests_whole_hours_that_would_do(answering):
 
 @pytest.mark.parametrize("answer", [None, *GARBAGE.values(), said({"suggested_walltime": None})])
 def test_without_an_answer_the_form_keeps_its_own_value(answering, answer):
-    form = yaml.safe_load(rendered("form.yml.erb", address(answering(answer))))
+    form = yaml.safe_load(rendered("form.yml.erb", answering(answer).url))
     assert form["attributes"]["bc_num_hours"]["value"] == 8
 
 
@@ -87,7 +83,7 @@ def test_the_widget_says_when_waiting_jobs_start(answering):
         {"job_id": "9", "application": None, "state": "waiting", "start_time": None,
          "end_time": None},
     ]  # fmt: skip
-    text = rendered("_walltimed_jobs.html.erb", address(answering(said({"jobs": jobs}))))
+    text = rendered("_walltimed_jobs.html.erb", answering(said({"jobs": jobs})).url)
     assert "Your jobs start at" in text
     assert "<td>7 relax</td><td>Tue 22:13</td><td>Tue 23:13</td>" in text
     assert "<td>9</td><td>\N{EN DASH}</td><td>\N{EN DASH}</td>" in text
@@ -95,14 +91,14 @@ def test_the_widget_says_when_waiting_jobs_start(answering):
 
 
 def test_the_widget_says_so_if_nothing_waits_and_nothing_if_it_cannot_know(answering):
-    empty = rendered("_walltimed_jobs.html.erb", address(answering(said({"jobs": []}))))
+    empty = rendered("_walltimed_jobs.html.erb", answering(said({"jobs": []})).url)
     assert "None of your jobs waits." in empty
     assert rendered("_walltimed_jobs.html.erb", NOBODY).strip() == ""
 
 
 def test_a_job_s_name_is_no_html(answering):
     job = {"job_id": "<b>1", "application": "<script>", "state": "waiting"}
-    text = rendered("_walltimed_jobs.html.erb", address(answering(said({"jobs": [job]}))))
+    text = rendered("_walltimed_jobs.html.erb", answering(said({"jobs": [job]})).url)
     assert "<script>" not in text
     assert "&lt;b&gt;1 &lt;script&gt;" in text
 
@@ -111,5 +107,5 @@ def test_the_user_s_own_token_is_sent(answering, tmp_path):
     token = tmp_path / "token"
     token.write_text("wt_ada_secret\n")
     fake = answering(said({"jobs": []}))
-    rendered("_walltimed_jobs.html.erb", address(fake), token=token)
+    rendered("_walltimed_jobs.html.erb", fake.url, token=token)
     assert any("wt_ada_secret" in line for line in fake.headers)

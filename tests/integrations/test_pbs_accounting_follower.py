@@ -1,27 +1,20 @@
 """The follower of the accounting log: everything once, whatever happens in between."""
 
-import importlib.util
 import json
 import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+import site_scripts
 from fake_service import GARBAGE, MOST_TAKEN, fake_service, http
+from site_scripts import Looks
 
-FOLLOWER = Path(__file__).parents[2] / "integrations" / "pbs" / "walltimed_accounting.py"
 JSON = "Content-Type: application/json"
 OK = http(200, b'{"accepted": 1, "duplicates": 0}', JSON)
 
 
 @pytest.fixture
 def follower():
-    spec = importlib.util.spec_from_file_location("walltimed_accounting", FOLLOWER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return site_scripts.loaded(site_scripts.FOLLOWER)
 
 
 @pytest.fixture
@@ -35,12 +28,15 @@ def record(job, kind="E"):
     return f"02/03/2031 04:15:06;{kind};{job}.hill;user=carol\n"
 
 
+def words(log, service, **options):
+    """The options of the follower of this log."""
+    options = {"directory": log, "url": service.url, "state": log.parent / "state.json"} | options
+    given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in options.items()]
+    return ["--since", "20310203", *(word for pair in given for word in pair)]
+
+
 def look(follower, log, service, **options):
-    arguments = ["--directory", str(log), "--url", f"http://127.0.0.1:{service.port}", "--once"]
-    arguments += ["--state", str(log.parent / "state.json"), "--since", "20310203"]
-    for option, value in options.items():
-        arguments += [f"--{option.replace('_', '-')}", str(value)]
-    return follower.main(arguments)
+    return follower.main([*words(log, service, **options), "--once"])
 
 
 def after_a_look(follower, log, text=None, answer=OK, **options):
@@ -150,34 +146,8 @@ def test_the_token_is_read_from_a_file(follower, log, tmp_path):
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
 
 
-def test_a_file_that_holds_more_than_the_token_is_told_without_it(follower, log, tmp_path, capsys):
-    (tmp_path / "token").write_text("Token 1 for x, shown only now:\nwt_1_secret\n")
-    assert after_a_look(follower, log, token_file=tmp_path / "token").code == 1
-    told = capsys.readouterr().err
-    assert "one token" in told
-    assert "secret" not in told
-
-
-class Looks:
-    """Stops a follower after so many looks; ``meanwhile`` is called before each but the first."""
-
-    def __init__(self, looks, meanwhile=lambda _look: None):
-        self.looks, self.meanwhile, self.look = looks, meanwhile, 0
-        self.waits = []
-
-    def wait(self, seconds):
-        self.waits.append(seconds)
-        self.look += 1
-        self.meanwhile(self.look)
-        return self.look == self.looks
-
-
 def follow(follower, log, service, looks, **options):
-    arguments = ["--directory", str(log), "--url", f"http://127.0.0.1:{service.port}"]
-    arguments += ["--state", str(log.parent / "state.json"), "--since", "20310203"]
-    for option, value in options.items():
-        arguments += [f"--{option.replace('_', '-')}", str(value)]
-    return follower.follow(follower.parsed(arguments), looks)
+    return follower.follow(follower.parsed(words(log, service, **options)), looks)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -350,32 +320,9 @@ def test_a_position_is_on_the_disk_before_it_replaces_the_old_one(follower, log,
     assert seen == [(state.stat().st_size, False)]
 
 
-def test_what_is_not_said_is_as_the_help_says(follower, capsys):
-    options = follower.parsed(["--directory", "here"])
-    assert (options.url, options.cluster) == ("http://127.0.0.1:8580", "default")
-    assert (options.interval, options.once) == (5.0, False)
-    with pytest.raises(SystemExit, match="2"):
-        follower.parsed([])
-    assert "--directory" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="0"):
-        follower.parsed(["--help"])
-    told = " ".join(capsys.readouterr().out.split())
-    assert "Follows the accounting log" in told
-
-
 def test_it_runs_until_it_is_told_to_stop(log):
     (log / "20310203").write_text(record(1))
     with fake_service(OK, hangs_up=True) as service:
-        url, state = f"http://127.0.0.1:{service.port}", str(log.parent / "state.json")
-        command = [sys.executable, FOLLOWER, "--directory", log, "--url", url, "--state", state]
-        process = subprocess.Popen(
-            [*command, "--since", "20310203"], stderr=subprocess.PIPE, text=True
-        )
-        with process:
-            try:
-                assert process.stderr.readline() == "reported 1 records\n"
-                process.send_signal(signal.SIGTERM)
-                assert process.wait(30) == 0
-            finally:
-                process.kill()
+        line = site_scripts.first_line_until_sigterm(site_scripts.FOLLOWER, *words(log, service))
+    assert line == "reported 1 records\n"
     assert jobs(service) == ["1"]

@@ -1,23 +1,19 @@
 """The follower of PBS's queue, on what a real OpenPBS printed."""
 
-import importlib.util
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+import site_scripts
 from asgi_client import InProcess
 from fake_service import fake_service, http
+from site_scripts import Looks
 
 from service.contract.queue_bodies import QueueBody
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "integrations" / "pbs" / "walltimed_queue.py"
-CAPTURED = ROOT / "tests" / "data" / "pbs" / "openpbs-23.06.06"
+CAPTURED = Path(__file__).parents[1] / "data" / "pbs" / "openpbs-23.06.06"
 SUBMITTED = 1795332369.0  # Sun Nov 22 07:26:09 2026 UTC
 
 
@@ -26,10 +22,7 @@ def follower(monkeypatch):
     """The script as a module, on a machine whose clock is UTC."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    found = importlib.util.spec_from_file_location("walltimed_queue", SCRIPT)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    yield module
+    yield site_scripts.loaded(site_scripts.QUEUE)
     monkeypatch.undo()
     time.tzset()
 
@@ -43,6 +36,13 @@ def options(follower, tmp_path):
         command.chmod(0o755)
     words = ["--once", "--qstat", str(tmp_path / "qstat"), "--pbsnodes", str(tmp_path / "pbsnodes")]
     return follower.parsed([*words, "--cluster", "hill"])
+
+
+def prints(command, text):
+    """Let a stand-in print this."""
+    file = Path(command).with_suffix(".json")
+    file.write_text(text)
+    Path(command).write_text(f"#!/bin/sh\nexec cat {file}\n")
 
 
 def captured(name):
@@ -89,9 +89,7 @@ def test_a_variable_of_one_user_does_not_hide_the_queue(follower, options, varia
     variables = f'"0.pbsnode": {{\n   "Variable_List":{{\n    {variable}\n   }},'
     broken = printed.replace('"0.pbsnode": {', variables, 1)
     assert broken != printed
-    command = Path(options.qstat)
-    command.with_suffix(".json").write_text(broken)
-    command.write_text(f"#!/bin/sh\nexec cat {command.with_suffix('.json')}\n")
+    prints(options.qstat, broken)
     taken = follower.snapshot(options)
     expected = follower.queue_of(captured("qstat"))
     assert (taken["running"], taken["waiting"]) == (expected["running"], expected["waiting"])
@@ -320,7 +318,7 @@ def test_the_queue_goes_to_the_clusters_own_address_with_the_token(follower, opt
     (tmp_path / "token").write_text("wt_1_secret\n")
     options.token_file, options.cluster = str(tmp_path / "token"), "a/b"
     with fake_service(http(202, b"{}"), hangs_up=True) as service:
-        options.url = f"http://127.0.0.1:{service.port}/"
+        options.url = f"{service.url}/"
         assert follower.follow(options, follower.threading.Event()) == 0
     assert service.headers[0].startswith("PUT /v1/queues/a%2Fb HTTP/1.1\r\n")
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
@@ -328,35 +326,12 @@ def test_the_queue_goes_to_the_clusters_own_address_with_the_token(follower, opt
     assert (sent["policy"], sent["depth"], len(sent["waiting"])) == ("easy", 1, 9)
 
 
-def test_a_file_that_holds_more_than_the_token_is_told_without_it(
-    follower, options, tmp_path, capsys
-):
-    (tmp_path / "token").write_text("Token 1 for x, shown only now:\nwt_1_secret\n")
-    options.token_file = str(tmp_path / "token")
-    assert follower.follow(options, follower.threading.Event()) == 1
-    told = capsys.readouterr().err
-    assert "one token" in told
-    assert "secret" not in told
-
-
-class Looks:
-    """Stops a follower after some looks; ``meanwhile`` is called with the number of each."""
-
-    def __init__(self, looks, meanwhile):
-        self.looks, self.meanwhile, self.waits = looks, meanwhile, []
-
-    def wait(self, seconds):
-        self.waits.append(seconds)
-        self.meanwhile(len(self.waits))
-        return len(self.waits) == self.looks
-
-
 def test_trouble_is_told_once_and_waited_for_ever_longer_up_to_five_minutes(
     follower, options, capsys
 ):
     options.once = False
     with fake_service(http(503, b"{}"), hangs_up=True) as service:
-        options.url = f"http://127.0.0.1:{service.port}"
+        options.url = service.url
 
         def recover(look):
             if look == 4:
@@ -372,36 +347,11 @@ def test_trouble_is_told_once_and_waited_for_ever_longer_up_to_five_minutes(
     ]
 
 
-def test_what_is_not_said_is_as_the_help_says(follower, capsys):
-    options = follower.parsed([])
-    assert (options.url, options.cluster) == ("http://127.0.0.1:8580", "default")
-    assert (options.interval, options.timeout, options.depth) == (60.0, 30.0, 1)
-    assert options.once is False
-    with pytest.raises(SystemExit, match="0"):
-        follower.parsed(["--help"])
-    told = " ".join(capsys.readouterr().out.split())
-    assert "Hands the queue" in told
-
-
 def test_it_runs_until_it_is_told_to_stop(options):
     with fake_service(http(500, b"{}"), hangs_up=True) as service:
-        command = [sys.executable, SCRIPT, "--url", f"http://127.0.0.1:{service.port}"]
-        command += ["--qstat", options.qstat, "--pbsnodes", options.pbsnodes]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stderr.readline().startswith("will try again: ")
-                process.send_signal(signal.SIGTERM)
-                assert process.wait(30) == 0
-            finally:
-                process.kill()
-
-
-def test_it_needs_nothing_but_the_standard_library():
-    text = SCRIPT.read_text()
-    imported = {
-        line.split()[1].split(".")[0] for line in text.splitlines() if line[:7] == "import "
-    }
-    assert imported <= set(sys.stdlib_module_names)
+        words = ("--url", service.url, "--qstat", options.qstat, "--pbsnodes", options.pbsnodes)
+        line = site_scripts.first_line_until_sigterm(site_scripts.QUEUE, *words)
+    assert line.startswith("will try again: ")
 
 
 @pytest.mark.parametrize(
@@ -409,20 +359,12 @@ def test_it_needs_nothing_but_the_standard_library():
     [("down", "free", {"big"}), ("free", "down", {"workq"}), ("free", "free", set())],
 )
 def test_a_job_whose_nodes_are_all_down_waits_for_them(follower, options, bound, unbound, held):
-    came = "Sun Nov 22 07:26:09 2026"
-    shown = {
-        "qstat": {"Jobs": {
-            f"{number}.hill": {"job_state": "Q", "queue": queue, "ctime": came}
-            for number, queue in enumerate(("big", "workq"))
-        }},
-        "pbsnodes": {"nodes": {
-            "n1": {"state": bound, "queue": "big", "resources_available": {"ncpus": 8}},
-            "n2": {"state": unbound, "resources_available": {"ncpus": 8}},
-        }},
-    }  # fmt: skip
-    for name, document in shown.items():
-        command = Path(getattr(options, name))
-        command.with_suffix(".json").write_text(json.dumps(document))
-        command.write_text(f"#!/bin/sh\nexec cat {command.with_suffix('.json')}\n")
+    jobs = {f"{n}.hill": job(queue=queue) for n, queue in enumerate(("big", "workq"))}
+    prints(options.qstat, json.dumps({"Jobs": jobs}))
+    nodes = {
+        "n1": {"state": bound, "queue": "big", "resources_available": {"ncpus": 8}},
+        "n2": {"state": unbound, "resources_available": {"ncpus": 8}},
+    }
+    prints(options.pbsnodes, json.dumps({"nodes": nodes}))
     waiting = follower.snapshot(options)["waiting"]
     assert {job["queue"] for job in waiting if job["held"]} == held

@@ -127,6 +127,11 @@ class FakeService:
             self.port = self.listener.getsockname()[1]
         self._open: list[socket.socket] = []
 
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
     def patience(self, name: str, *, seconds: float = 1.0) -> dict[str, float]:
         """A budget for tests of other things than the budget, on machines that are busy."""
         is_well = bool(self.answer) and not self.seconds_per_byte and not self.forever

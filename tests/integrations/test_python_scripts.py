@@ -1,0 +1,34 @@
+"""Properties that all Python scripts of integrations/ share."""
+
+import sys
+
+import pytest
+from site_scripts import FOLLOWER, FORWARDER, INTEGRATIONS, QUEUE, loaded
+
+SCRIPTS = sorted(INTEGRATIONS.glob("*/*.py"))
+PARSED = {FOLLOWER: ["--directory", "x"], QUEUE: [], FORWARDER: ["--token-file", "x"]}
+"""Options that a script needs."""
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_a_script_needs_nothing_but_the_standard_library(script):
+    words = [line.split() for line in script.read_text().splitlines()]
+    imported = {each[1].split(".")[0] for each in words if each[:1] in (["import"], ["from"])}
+    assert imported <= {*sys.stdlib_module_names, "pbs"}
+
+
+@pytest.mark.parametrize("script", PARSED, ids=lambda script: script.name)
+def test_a_script_asks_the_service_of_its_machine_and_explains_its_options(script, capsys):
+    module = loaded(script)
+    assert module.parsed(PARSED[script]).url == "http://127.0.0.1:8580"
+    with pytest.raises(SystemExit, match="0"):
+        module.parsed(["--help"])
+    assert "--url" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("script", PARSED, ids=lambda script: script.name)
+def test_a_file_that_holds_more_than_the_token_is_refused_without_telling_it(script, tmp_path):
+    (tmp_path / "token").write_text("Token 1 for x, shown only now:\nwt_1_secret\n")
+    with pytest.raises(ValueError, match="one token") as refused:
+        loaded(script).token_in(str(tmp_path / "token"))
+    assert "secret" not in str(refused.value)
