@@ -30,6 +30,7 @@ def walltimed(monkeypatch, capsys, tmp_path):
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["walltimed", *map(str, arguments)])
+        capsys.readouterr()  # what fixtures have logged
         with pytest.raises(SystemExit) as end:
             main()
         printed = capsys.readouterr()

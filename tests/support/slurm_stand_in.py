@@ -67,6 +67,11 @@ class SlurmStandIn:
         """The first job of this name."""
         return next(job for job in self.jobs if job["name"] == name)
 
+    def change(self, name: str, **fields: object) -> None:
+        """Change the first job of this name."""
+        self.job(name).update(fields)
+        self.write()
+
     def updates(self) -> list[tuple[str, dict[str, str]]]:
         """What was changed since the last call: jobs and their settings."""
         file = self.directory / "updates"

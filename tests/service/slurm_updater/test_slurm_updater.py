@@ -1,13 +1,11 @@
 """The updater: right, sparing with slurmctld, and harmless whatever else happens."""
 
 import json
-import sys
 import time
 from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
-import msgspec
 import pytest
 from asgi_client import run_of
 from fake_service import fake_service, http
@@ -16,7 +14,6 @@ from hypothesis import strategies as st
 from running_service import Service
 from slurm_stand_in import SlurmStandIn
 
-from service.cli import main
 from service.cli.slurm_updating import follow
 from service.slurm_updater.planning import (
     LARGEST_SITE_FACTOR,
@@ -36,6 +33,9 @@ from simulator.replay.remote import RemoteError
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
 NOW = 1_795_282_100.0
 """A minute after the recorded queue."""
+
+NAMED = 'a|b, "c" ü'
+"""The name of job 4."""
 
 
 class InProcessClient:
@@ -99,7 +99,7 @@ def test_a_queue_is_read_as_slurm_showed_it(slurm):
     jobs = {job.target: job for job in recorded(slurm)}
     assert set(jobs) == {"1", "2_1", "2_[3,5,7,9]", "4", "6+0", "6+1", "9", "10"}
     named = jobs["4"].submission
-    assert (named.application, named.user, named.queue) == ('a|b, "c" ü', "alice", "short")
+    assert (named.application, named.user, named.queue) == (NAMED, "alice", "short")
     assert (named.requested_walltime, named.requested_processors) == (5400, 8)
     assert named.requested_memory == 100 * 1024
     assert jobs["4"].admin_comment == "the site's note; x=1"
@@ -244,23 +244,20 @@ def test_a_lost_comment_is_written_again_with_the_same_prediction(slurm, updater
     keeper = updater()
     keeper.round()
     first = dict(slurm.apply())["10"]["AdminComment"]
-    slurm.job("own")["admin_comment"] = "somebody's"
-    slurm.write()
+    slurm.change("own", admin_comment="somebody's")
     keeper.round()
     assert dict(slurm.apply())["10"]["AdminComment"] == f"somebody's;{first}"
 
 
 def test_the_prediction_that_the_filter_noted_down_stays(slurm, updater):
-    slurm.job("own")["admin_comment"] = "wtp=filter-1"
-    slurm.write()
+    slurm.change("own", admin_comment="wtp=filter-1")
     updater().round()
     assert "10" not in dict(slurm.updates())
 
 
 def test_a_comment_that_cannot_be_written_back_unchanged_stays(slurm, updater):
     slurm.becomes("25.05.4")
-    slurm.job('a|b, "c" ü')["admin_comment"] = "caf\ufffd"
-    slurm.write()
+    slurm.change(NAMED, admin_comment="caf\ufffd")
     updater(mode=Mode.SOFT).round()
     assert "4" not in dict(slurm.updates())
 
@@ -301,8 +298,7 @@ def test_time_min_is_set_below_the_limit_and_noted_down(slurm, updater):
 
 def test_a_prediction_of_the_whole_limit_sets_no_time_min(slurm, updater):
     slurm.becomes("25.05.4")
-    slurm.job('a|b, "c" ü')["user_name"] = "stranger"
-    slurm.write()
+    slurm.change(NAMED, user_name="stranger")
     updater(mode=Mode.SOFT).round()
     assert set(dict(slurm.updates())["4"]) == {"AdminComment"}
 
@@ -316,11 +312,9 @@ def test_time_min_is_taken_back_when_slurm_would_lower_limits_from_now_on(slurm,
     slurm.write()
     keeper.round()
     updates = dict(slurm.apply())
-    assert updates["4"] == {
-        "TimeMin": "0",
-        "AdminComment": slurm.job('a|b, "c" ü')["admin_comment"],
-    }
-    assert "wtm=" not in updates["4"]["AdminComment"]
+    comment = slurm.job(NAMED)["admin_comment"]
+    assert updates["4"] == {"TimeMin": "0", "AdminComment": comment}
+    assert "wtm=" not in comment
     assert "10" not in updates
 
 
@@ -328,8 +322,7 @@ def test_another_updater_knows_what_is_its_own(slurm, updater):
     slurm.becomes("25.05.4")
     updater(mode=Mode.SOFT).round()
     slurm.apply()
-    slurm.job('a|b, "c" ü')["time_limit"] = 20
-    slurm.write()
+    slurm.change(NAMED, time_limit=20)
     updater(mode=Mode.SOFT).round()
     assert dict(slurm.apply())["4"]["TimeMin"] == "2"
 
@@ -338,33 +331,27 @@ FILTERED = {"admin_comment": "wtp=filter-1;wtm=30", "time_minimum": 30}
 """What ``job_submit.lua`` leaves in a job in mode soft."""
 
 
-def test_what_the_filter_set_is_kept_right_in_mode_soft(slurm, updater):
-    slurm.becomes("25.05.4")
-    slurm.job('a|b, "c" ü').update(FILTERED)
-    slurm.write()
-    updater(mode=Mode.SOFT).round()
-    wanted = {"TimeMin": "9", "AdminComment": "wtp=filter-1;wtm=9"}
-    assert dict(slurm.apply())["4"] == wanted
+SOFTLY = {"TimeMin": "9", "AdminComment": "wtp=filter-1;wtm=9"}
+TAKEN_BACK = {"TimeMin": "0", "AdminComment": "wtp=filter-1"}
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"mode": Mode.OFF, "order": Order.SHORTEST_FIRST}], ids=["observe", "off"]
+    ("version", "options", "update"),
+    [
+        ("25.05.4", {"mode": Mode.SOFT}, SOFTLY),
+        ("25.05.4", {}, None),
+        ("25.05.4", {"mode": Mode.OFF}, None),
+        ("22.05.8", {}, TAKEN_BACK),  # which would lower limits
+    ],
 )
-def test_what_the_filter_set_stays_where_the_updater_sets_none(slurm, updater, options):
-    slurm.becomes("25.05.4")
-    slurm.job('a|b, "c" ü').update(FILTERED)
-    slurm.write()
+def test_what_the_filter_set_is_kept_right_or_left_or_taken_back(
+    slurm, updater, version, options, update
+):
+    slurm.becomes(version, soft=version != "22.05.8")
+    slurm.change(NAMED, **FILTERED)
     updater(**options).round()
-    assert not any("TimeMin" in settings for _, settings in slurm.apply())
-    assert slurm.job('a|b, "c" ü')["time_minimum"] == 30
-    assert slurm.job('a|b, "c" ü')["admin_comment"] == "wtp=filter-1;wtm=30"
-
-
-def test_what_the_filter_set_goes_where_slurm_would_lower_limits(slurm, updater):
-    slurm.job('a|b, "c" ü').update(FILTERED)
-    slurm.write()
-    updater().round()
-    assert dict(slurm.apply())["4"] == {"TimeMin": "0", "AdminComment": "wtp=filter-1"}
+    assert dict(slurm.apply()).get("4") == update
+    assert slurm.job(NAMED)["time_minimum"] == int((update or {}).get("TimeMin", 30))
 
 
 @pytest.mark.parametrize(("floor", "time_min"), [(60, "9"), (1200, "20"), (100_000, None)])
@@ -406,8 +393,8 @@ def test_an_update_that_came_too_late_is_reported_and_its_mark_taken_back(
     slurm, updater, before, mark
 ):
     slurm.becomes("25.05.4")
-    slurm.job('a|b, "c" ü').update({"admin_comment": ""} | before)
-    slurm.keep('a|b, "c" ü')
+    slurm.job(NAMED).update({"admin_comment": ""} | before)
+    slurm.keep(NAMED)
     slurm.does("start", "4")
     done = updater(mode=Mode.SOFT).round()
     assert (done.updated, set(done.refused)) == (0, {"4"})
@@ -415,7 +402,7 @@ def test_an_update_that_came_too_late_is_reported_and_its_mark_taken_back(
     first, mended = slurm.apply()
     assert first[1]["TimeMin"] == "9"
     assert set(mended[1]) == {"AdminComment"}
-    job = slurm.job('a|b, "c" ü')
+    job = slurm.job(NAMED)
     assert job["time_minimum"] == before.get("time_minimum", 0)
     prediction, *noted = sorted(job["admin_comment"].split(";"), reverse=True)
     assert prediction.startswith("wtp=")
@@ -424,17 +411,16 @@ def test_an_update_that_came_too_late_is_reported_and_its_mark_taken_back(
 
 def test_a_job_that_came_too_late_and_is_requeued_is_set_right_again(slurm, updater):
     slurm.becomes("25.05.4")
-    slurm.keep('a|b, "c" ü')
+    slurm.keep(NAMED)
     late = slurm.does("start", "4")
     keeper = updater(mode=Mode.SOFT)
     keeper.round()
     slurm.apply()
     late.unlink()
-    slurm.job('a|b, "c" ü')["job_state"] = "PENDING"
-    slurm.write()
+    slurm.change(NAMED, job_state="PENDING")
     keeper.round()
     assert dict(slurm.apply())["4"]["TimeMin"] == "9"
-    assert slurm.job('a|b, "c" ü')["time_minimum"] == 9
+    assert slurm.job(NAMED)["time_minimum"] == 9
 
 
 def test_rounds_that_set_no_time_min_read_the_queue_once(slurm, updater, monkeypatch):
@@ -450,7 +436,7 @@ def test_rounds_that_set_no_time_min_read_the_queue_once(slurm, updater, monkeyp
 
 
 def test_short_jobs_go_first(slurm, updater):
-    slurm.keep('a|b, "c" ü', "own", "het")
+    slurm.keep(NAMED, "own", "het")
     updater(order=Order.SHORTEST_FIRST, mode=Mode.OFF).round()
     factors = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
     assert factors["6+0"] > factors["10"] > factors["4"] > 0
@@ -465,7 +451,7 @@ def test_jobs_of_accurate_users_go_first_and_age(slurm, updater, client):
     slurm.job("own")["user_name"] = "precise"
     waited = slurm.job("mine") | {"comment": "", "submit_time": NOW - 90_000}
     slurm.jobs.append(waited | {"job_id": 99, "name": "old"})
-    slurm.keep('a|b, "c" ü', "own", "old")
+    slurm.keep(NAMED, "own", "old")
     updater(order=Order.PSP).round()
     factors = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
     assert factors["99"] == 10_000 > factors["10"] > factors["4"] > 0
@@ -498,29 +484,15 @@ def test_time_min_is_always_below_the_limit(predicted, minutes):
     assert 0 <= wanted < minutes
 
 
-def a_job(minutes=60):
-    body = {
-        "job_id": 7,
-        "job_state": "PENDING",
-        "time_limit": minutes,
-        "submit_time": 1,
-        "priority": 1,
-    }
-    return next(read_queue(json.dumps({"jobs": [body]}).encode(), "c"))
+def a_job(minutes):
+    shown = {"job_id": 7, "job_state": "PENDING", "submit_time": 1, "priority": 1}
+    body = json.dumps({"jobs": [shown | {"time_limit": minutes}]})
+    return next(read_queue(body.encode(), "c"))
 
 
 def rules(**changes):
-    return msgspec.structs.replace(
-        Rules(
-            mode=Mode.SOFT,
-            sets_time_min=True,
-            keeps_limits=True,
-            soft_floor=60.0,
-            order=Order.NONE,
-            largest=100,
-        ),
-        **changes,
-    )
+    allowing = {"mode": Mode.SOFT, "sets_time_min": True, "keeps_limits": True}
+    return Rules(**allowing | {"soft_floor": 60.0, "order": Order.NONE, "largest": 100} | changes)
 
 
 @pytest.mark.parametrize(
@@ -616,8 +588,7 @@ def test_a_service_that_is_away_changes_no_job(slurm, updater, client):
 
 
 def test_a_job_that_the_service_refuses_spoils_no_other(slurm, updater):
-    slurm.job("own")["time_limit"] = 20_000_000
-    slurm.write()
+    slurm.change("own", time_limit=20_000_000)
     updater().round()
     assert {job for job, _ in slurm.updates()} == {"2_[3,5,7,9]", "4", "6+0", "6+1"}
 
@@ -640,19 +611,9 @@ def test_following_goes_on_after_rounds_that_fail(slurm, updater, client):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, slurm):
+def command(walltimed, slurm):
     """Runs the command against the stand-in and a service that is not there."""
-
-    def run(*arguments):
-        argv = ["walltimed", "slurm-updater", "--slurm-bin", str(slurm.directory), *arguments]
-        monkeypatch.setattr(sys, "argv", argv)
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out, printed.err
-
-    return run
+    return lambda *words: walltimed("slurm-updater", "--slurm-bin", slurm.directory, *words)
 
 
 def test_one_round_without_a_service_fails_and_says_so(command, slurm):
@@ -698,10 +659,7 @@ def test_a_token_is_read_from_its_file(command, slurm, tmp_path):
     (tmp_path / "token").write_text("wt_1_secret\n")
     slurm.keep("own")
     with fake_service(http(401, b"{}"), hangs_up=True) as service:
-        code, _, _ = command(
-            "--once", "--url", f"http://127.0.0.1:{service.port}", "--token-file",
-            str(tmp_path / "token"),
-        )  # fmt: skip
+        code, _, _ = command("--once", "--url", service.url, "--token-file", tmp_path / "token")
     assert code == 1
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
     assert slurm.updates() == []
