@@ -158,15 +158,6 @@ def test_a_settings_file_in_another_encoding_is_refused(refused, tmp_path):
     assert "UTF-8" in refused("config", "--config", str(file))
 
 
-def test_a_settings_file_that_is_no_toml_or_has_unknown_names_is_refused(walltimed, tmp_path):
-    file = tmp_path / "walltimed.toml"
-    for text, complaint in (("port = = 1", "TOML"), ("prot = 1", "prot")):
-        file.write_text(text)
-        code, _, complained = walltimed("config", "--config", str(file))
-        assert code == 2
-        assert complaint in complained
-
-
 def test_a_store_that_cannot_be_reached_is_exit_code_4(walltimed, tmp_path):
     url = f"postgresql+psycopg://nobody@/none?host={tmp_path}"
     code, _, complained = walltimed("db", "check", "-d", url)

@@ -115,25 +115,6 @@ def test_good_settings_pass_and_nothing_is_made(walltimed, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ('method = "crystal-ball"', 2),
-        ("[predictors.percentile]\npercentile = 900", 2),
-        ("port = 99999", 2),
-        ('colour = "green"', 2),
-        ("port = ", 2),
-        ('database_url = "postgresql+psycopg://nobody@127.0.0.1:1/none"', 4),
-    ],
-)
-def test_a_bad_setting_is_named(walltimed, tmp_path, settings, code):
-    file = tmp_path / "walltimed.toml"
-    file.write_text(settings)
-    found, told = walltimed("check-config", "--config", str(file))
-    assert found == code
-    assert told
-
-
 def test_a_history_that_serve_would_refuse_is_found_on_sqlite(walltimed, sqlite_url):
     with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'from_the_future'")

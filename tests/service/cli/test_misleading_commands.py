@@ -87,6 +87,9 @@ def test_a_variable_that_a_command_for_users_takes_is_in_no_other_commands_way()
         ("tuning_plan = {penality = 2}", "mean 'penalty'?"),
         ("method = 'max-usages'", "mean 'max-usage'?"),
         ("port = 'x'", "port: "),
+        ("port = 99999", "port: "),
+        ("port = = 1", "TOML"),
+        ("predictors.percentile.percentile = 900", "percentile"),
     ],
 )
 def test_a_misspelt_line_of_the_settings_file_is_refused(refused, tmp_path, line, told):

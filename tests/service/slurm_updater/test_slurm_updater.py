@@ -665,10 +665,5 @@ def test_a_token_is_read_from_its_file(command, slurm, tmp_path):
     assert slurm.updates() == []
 
 
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "unix"])
-def test_an_address_that_is_none_is_refused(command, url):
-    assert command("--once", "--url", url)[0] == 2
-
-
 def test_nothing_to_do_is_a_wrong_option(command):
     assert command("--mode", "off")[0] == 2
