@@ -9,14 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_service import (
-    BAD_NAMES,
-    GARBAGE,
-    LONG_HEAD,
-    fake_service,
-    http,
-    prediction,
-)
+from fake_service import BAD_NAMES, GARBAGE, LONG_HEAD, fake_service, http, prediction
 from pbs_python_format import event_of, lines_of, resources_of, server_of, set_in
 from pbs_stand_in import QUEUEJOB, RUNJOB, Duration, Event, Job, Run, Server, run_hook
 
@@ -123,15 +116,11 @@ def test_names_that_are_missing_are_not_told_and_long_ones_are_cut(tmp_path):
     assert named["project"] == "silica"
 
 
-def test_observe_sets_nothing_but_the_mark(tmp_path):
-    run = answered(tmp_path, prediction(), mode="observe")
-    assert run.resources["soft_walltime"] is None
+@pytest.mark.parametrize(("mode", "soft"), [("observe", None), ("soft", 422)])
+def test_observe_sets_the_mark_alone_and_soft_the_soft_walltime_too(tmp_path, mode, soft):
+    run = answered(tmp_path, prediction(), mode=mode)
+    assert run.resources["soft_walltime"] == soft
     assert run.resources["walltimed_prediction"] == "0b7c-42"
-
-
-def test_soft_sets_the_soft_walltime_and_leaves_the_limit(tmp_path):
-    run = answered(tmp_path, prediction(), mode="soft")
-    assert run.resources["soft_walltime"] == 422
     assert run.resources["walltime"] == 3600
 
 
@@ -158,16 +147,9 @@ def test_a_soft_walltime_stays_below_the_limit(tmp_path, predicted):
     assert run.resources["walltimed_prediction"] == "0b7c-42"
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        {"min_walltime": Duration(60)},
-        {"max_walltime": Duration(60)},
-        {"soft_walltime": Duration(60)},
-    ],
-)
-def test_shrink_to_fit_jobs_and_soft_walltimes_of_others_are_left_alone(tmp_path, wanted):
-    submitted = job(**wanted)
+@pytest.mark.parametrize("resource", ["min_walltime", "max_walltime", "soft_walltime"])
+def test_shrink_to_fit_jobs_and_soft_walltimes_of_others_are_left_alone(tmp_path, resource):
+    submitted = job(**{resource: Duration(60)})
     before = dict(submitted.Resource_List)
     run = answered(tmp_path, prediction(), submitted, mode="soft")
     assert (dict(run.resources), run.requests) == (before, [])
@@ -210,27 +192,21 @@ def test_a_job_without_a_walltime_gets_a_margin_above_its_interval(tmp_path, ans
     assert run.warnings == []
 
 
-def test_a_default_limit_leaves_the_users_walltime_alone_and_room_for_the_soft_one(tmp_path):
-    with fake_service(prediction(interval=SURE), hangs_up=True) as service:
-        of_the_user = queued(tmp_path, service, mode="default-limit")
-        ours = queued(tmp_path, service, Job(ncpus=1), LONG_DEFAULT, mode="default-limit")
-    assert (of_the_user.resources["walltime"], of_the_user.resources["soft_walltime"]) == (
-        3600,
-        422,
-    )
-    assert (ours.resources["walltime"], ours.resources["soft_walltime"]) == (1500, 422)
+@pytest.mark.parametrize(
+    ("job_and_server", "walltime"), [((), 3600), ((Job(ncpus=1), LONG_DEFAULT), 1500)]
+)
+def test_a_default_limit_leaves_the_users_walltime_alone_and_room_for_the_soft_one(
+    tmp_path, job_and_server, walltime
+):
+    run = answered(tmp_path, prediction(interval=SURE), *job_and_server, mode="default-limit")
+    assert (run.resources["walltime"], run.resources["soft_walltime"]) == (walltime, 422)
 
 
 @pytest.mark.parametrize("bad", [-5, 0, float("nan"), float("inf"), "300", True, 1e9 + 1, [300]])
 @pytest.mark.parametrize("field", ["upper", "coverage"])
 def test_an_interval_that_is_none_sets_nothing(tmp_path, field, bad):
-    run = answered(
-        tmp_path,
-        prediction(interval=SURE | {field: bad}),
-        Job(ncpus=1),
-        LONG_DEFAULT,
-        mode="default-limit",
-    )
+    answer = prediction(interval=SURE | {field: bad})
+    run = answered(tmp_path, answer, Job(ncpus=1), LONG_DEFAULT, mode="default-limit")
     assert run.verdict == "accepted"
     assert run.resources["walltime"] is run.resources["walltimed_prediction"] is None
 
@@ -313,28 +289,21 @@ def test_the_mark_names_the_new_prediction_and_the_one_it_replaces(tmp_path, mar
     assert run.resources["walltimed_prediction"] == written
 
 
-def test_a_job_that_waited_little_keeps_its_prediction(tmp_path):
-    submitted = job(soft_walltime=Duration(1800), walltimed_prediction="old")
-    run = answered(tmp_path, prediction(), submitted, waited=60, mode="soft", how=started)
-    assert (run.resources["soft_walltime"], run.requests) == (1800, [])
-
-
 @pytest.mark.parametrize(("waited", "is_asked"), [(3600, False), (3601, True)])
 def test_an_hour_of_waiting_makes_a_second_look_worth_its_while(
     tmp_path, monkeypatch, waited, is_asked
 ):
     now = int(time.time())
     monkeypatch.setattr(time, "time", lambda: now)
-    run = answered(
-        tmp_path, prediction(), job(walltimed_prediction="old"), waited=waited, how=started
-    )
+    submitted = job(soft_walltime=Duration(1800), walltimed_prediction="old")
+    run = answered(tmp_path, prediction(), submitted, waited=waited, mode="soft", how=started)
     assert bool(run.requests) is is_asked
+    assert run.resources["soft_walltime"] == (422 if is_asked else 1800)
 
 
 def test_a_soft_walltime_of_somebody_else_survives_the_start(tmp_path):
-    run = answered(
-        tmp_path, prediction(), job(soft_walltime=Duration(1800)), mode="soft", how=started
-    )
+    submitted = job(soft_walltime=Duration(1800))
+    run = answered(tmp_path, prediction(), submitted, mode="soft", how=started)
     assert (run.resources["soft_walltime"], run.requests) == (1800, [])
 
 
@@ -496,22 +465,26 @@ def test_events_of_a_real_server_come_out_as_they_did(tmp_path, files, predicted
     assert resources_of(event) == set_then
 
 
-def test_a_real_job_without_a_walltime_gets_a_default_limit(tmp_path):
+def without(*absent):
+    """A real job that lacks something, and what the server shows."""
     lines = lines_of(CAPTURED / "hook_queuejob.in", CAPTURED / "hook_runjob.data")
-    del lines["pbs.event().job.Resource_List[walltime]"]
-    event = event_of(lines)
+    for each in absent:
+        del lines[f"pbs.event().job.{each}"]
+    return event_of(lines), server_of(lines)
+
+
+def test_a_real_job_without_a_walltime_gets_a_default_limit(tmp_path):
+    event, server = without("Resource_List[walltime]")
     answer = prediction(predicted_walltime=422, interval=SURE)
     with fake_service(answer, hangs_up=True) as service:
-        run_hook(tmp_path, event, server_of(lines), port=service.port, mode="default-limit")
+        run_hook(tmp_path, event, server, port=service.port, mode="default-limit")
     set_now = resources_of(event)
     assert (set_now["walltime"], set_now["soft_walltime"]) == ("1500", "422")
 
 
 def test_a_real_job_without_a_walltime_gets_its_queues(tmp_path):
-    lines = lines_of(CAPTURED / "hook_queuejob.in", CAPTURED / "hook_runjob.data")
-    for absent in ("queue", "Resource_List[walltime]"):
-        del lines[f"pbs.event().job.{absent}"]
+    event, server = without("queue", "Resource_List[walltime]")
     with fake_service(prediction(), hangs_up=True) as service:
-        run_hook(tmp_path, event_of(lines), server_of(lines), port=service.port)
+        run_hook(tmp_path, event, server, port=service.port)
     (asked,) = service.requests
     assert (asked["queue"], asked["requested_walltime"]) == ("workq", 3600)

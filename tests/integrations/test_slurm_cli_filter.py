@@ -31,6 +31,13 @@ def submit(site, service, options=OPTIONS, environment=None, **config):
     return done
 
 
+def asked(site, options=OPTIONS, environment=None):
+    """The questions that the service is asked about a submission."""
+    with fake_service(prediction()) as service:
+        submit(site, service, options, environment)
+    return service.requests
+
+
 def test_the_user_is_told_how_long_such_jobs_ran(site):
     with fake_service(prediction()) as service:
         done = submit(site, service)
@@ -68,9 +75,7 @@ def test_nothing_is_asked_without_a_limit(site, time):
     ],
 )
 def test_a_job_has_at_least_one_processor(site, counts, processors):
-    with fake_service(prediction()) as service:
-        submit(site, service, OPTIONS | counts)
-    assert service.requests[0]["requested_processors"] == processors
+    assert asked(site, OPTIONS | counts)[0]["requested_processors"] == processors
 
 
 @pytest.mark.parametrize(
@@ -88,9 +93,7 @@ def test_a_job_has_at_least_one_processor(site, counts, processors):
     ],
 )
 def test_the_memory_is_what_was_asked_for_per_processor(any_site, options, kibibytes):
-    with fake_service(prediction()) as service:
-        submit(any_site, service, OPTIONS | options)
-    assert service.requests[0].get("requested_memory") == kibibytes
+    assert asked(any_site, OPTIONS | options)[0].get("requested_memory") == kibibytes
 
 
 @pytest.mark.parametrize(
@@ -98,9 +101,8 @@ def test_the_memory_is_what_was_asked_for_per_processor(any_site, options, kibib
     [({"USER": "carol"}, "carol"), ({"USER": "", "LOGNAME": "dan"}, "dan"), ({"USER": ""}, None)],
 )
 def test_the_user_is_the_one_that_the_environment_names(site, environment, user):
-    with fake_service(prediction()) as service:
-        submit(site, service, environment={"LOGNAME": ""} | environment)
-    assert service.requests[0].get("user") == user
+    (question,) = asked(site, environment={"LOGNAME": ""} | environment)
+    assert question.get("user") == user
 
 
 def test_a_comment_stays_with_slurm(site):
@@ -122,25 +124,21 @@ def test_days_count(site):
     [("00:00:01", 1), ("366-00:00:00", 366 * 86400), ("367-00:00:00", None)],
 )
 def test_times_are_read_from_a_second_to_a_year(any_site, time, seconds):
-    with fake_service(prediction()) as service:
-        submit(any_site, service, OPTIONS | {"time": time})
-    found = [request["requested_walltime"] for request in service.requests]
+    found = [each["requested_walltime"] for each in asked(any_site, OPTIONS | {"time": time})]
     assert found == ([seconds] if seconds else [])
 
 
-def test_mode_off_asks_and_tells_nothing(any_site):
-    with fake_service(prediction()) as service:
-        done = submit(any_site, service, mode="off")
-    assert (done.result, done.told, service.requests) == (0, [], [])
-
-
 @pytest.mark.parametrize(
-    ("options", "environment"),
-    [(OPTIONS | {"comment": "walltimed=off"}, {}), (OPTIONS, {"WALLTIMED": "off"})],
+    ("options", "environment", "config"),
+    [
+        (OPTIONS | {"comment": "walltimed=off"}, {}, {}),
+        (OPTIONS, {"WALLTIMED": "off"}, {}),
+        (OPTIONS, {}, {"mode": "off"}),
+    ],
 )
-def test_a_user_can_opt_out(site, options, environment):
+def test_a_user_or_the_site_can_opt_out(site, options, environment, config):
     with fake_service(prediction()) as service:
-        done = submit(site, service, options, environment)
+        done = submit(site, service, options, environment, **config)
     assert (done.result, done.told, service.requests) == (0, [], [])
 
 

@@ -226,12 +226,8 @@ def test_time_min_has_a_floor(tmp_path, predicted, config, time_min):
     ],
 )
 def test_advice_is_in_minutes_and_from_two_hours_on_in_hours(any_site, predicted, told):
-    done, _ = answered(
-        any_site,
-        prediction(predicted_walltime=predicted, interval=None),
-        JOB | {"time_limit": 50 * 60},
-        mode="advise",
-    )
+    answer = prediction(predicted_walltime=predicted, interval=None)
+    done, _ = answered(any_site, answer, JOB | {"time_limit": 50 * 60}, mode="advise")
     line = f"walltimed: jobs like this one ran about {told}; this one may run 50 h 00 min"
     assert done.told == [line]
 
@@ -294,13 +290,9 @@ def test_a_default_limit_is_for_jobs_without_one(any_site, job, answer, time_lim
 @pytest.mark.parametrize("predicted", [0.5, 30, 1e6])
 def test_no_rung_ever_touches_a_limit_that_the_user_gave(tmp_path, limit, predicted):
     site = Site(tmp_path, LUAS[0], SOFT_CONF)
-    done, _ = answered(
-        site,
-        prediction(predicted_walltime=predicted),
-        JOB | {"time_limit": limit},
-        mode="default-limit",
-        slurm_version="26.05.1",
-    )
+    config = {"mode": "default-limit", "slurm_version": "26.05.1"}
+    answer = prediction(predicted_walltime=predicted)
+    done, _ = answered(site, answer, JOB | {"time_limit": limit}, **config)
     assert "time_limit" not in done.changes
     assert int(done.changes.get("time_min", 0)) < limit
 
@@ -323,18 +315,14 @@ def test_only_the_allowed_are_asked_about(any_site, config, is_asked):
     assert bool(done.changes) is is_asked
 
 
-def test_a_user_can_opt_out_in_the_comment(any_site):
-    done, requests = answered(
-        any_site, prediction(), JOB | {"comment": "x walltimed=off"}, mode="advise"
-    )
+@pytest.mark.parametrize(
+    ("comment", "config"),
+    [("x walltimed=off", {}), ("no-walltimed", {"opt_out": "no-walltimed"})],  # as it is written
+)
+def test_a_user_can_opt_out_in_the_comment(any_site, comment, config):
+    job = JOB | {"comment": comment}
+    done, requests = answered(any_site, prediction(), job, mode="advise", **config)
     assert (done.changes, requests) == ({}, [])
-
-
-def test_the_word_that_opts_out_is_taken_as_it_is_written(any_site):
-    with fake_service(prediction()) as service:
-        job = JOB | {"comment": "no-walltimed"}
-        (done,) = submit(any_site, service, job, mode="advise", opt_out="no-walltimed")
-    assert (done.changes, service.requests) == ({}, [])
 
 
 @pytest.mark.parametrize("comment", ["site", "long " * 200, ""])
@@ -427,11 +415,15 @@ def test_a_unix_socket_that_is_gone_hangs_or_is_full_is_asked_once_per_pause(
     assert (len(first.errors), len(second.errors)) == (1, 0)
 
 
-def test_a_connection_that_went_stale_is_replaced_at_once(site):
-    with fake_service(prediction(), hangs_up=True) as service:
+@pytest.mark.parametrize(("answers", "hangs_up"), [(1, True), (2, False)])
+def test_a_connection_that_is_stale_or_holds_another_answer_is_replaced_at_once(
+    site, answers, hangs_up
+):
+    with fake_service(prediction() * answers, hangs_up=hangs_up) as service:
         done = submit(site, service, *[JOB] * 5, mode="observe")
     assert [job.changes for job in done] == [{"admin_comment": "wtp=0b7c-42"}] * 5
     assert not any(job.errors for job in done)
+    assert len(service.requests) == service.connections == 5
 
 
 def test_a_service_that_hangs_costs_the_budget_once_per_pause(site):
@@ -444,18 +436,10 @@ def test_a_service_that_hangs_costs_the_budget_once_per_pause(site):
     assert "timeout" in done[0].errors[0]
 
 
-def test_what_follows_an_answer_is_not_taken_for_the_next_one(site):
-    with fake_service(prediction() * 2) as service:
-        done = submit(site, service, *[JOB] * 5, mode="observe")
-    assert [job.changes for job in done] == [{"admin_comment": "wtp=0b7c-42"}] * 5
-    assert len(service.requests) == service.connections == 5
-
-
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_a_prediction_with_a_name_that_is_none_is_not_noted_down(site, name):
-    done, _ = answered(
-        site, prediction(prediction_id=name), JOB | {"time_limit": UNSET}, mode="default-limit"
-    )
+    job = JOB | {"time_limit": UNSET}
+    done, _ = answered(site, prediction(prediction_id=name), job, mode="default-limit")
     assert done.changes == {"time_limit": "10"}, "what was predicted counts"
 
 
