@@ -74,16 +74,14 @@ class ExtensionAnswer:
 class IngestionAnswer:
     """Counts of the runs. All of them are stored durably."""
 
-    accepted: Annotated[int, Field(description="Runs that were new.")]
-    duplicates: Annotated[int, Field(description="Runs that were known already.")]
+    accepted: int
+    duplicates: int
 
 
 @dataclass(slots=True)
-class RecordsAnswer:
+class RecordsAnswer(IngestionAnswer):
     """Counts of a resource manager's records. All runs in them are stored durably."""
 
-    accepted: Annotated[int, Field(description="Runs that were new.")]
-    duplicates: Annotated[int, Field(description="Runs that were known already.")]
     skipped: Annotated[
         dict[str, int], Field(description="Number of records without a usable run, by reason.")
     ]
@@ -99,11 +97,9 @@ class Rejection:
 
 
 @dataclass(slots=True)
-class SkippingAnswer:
+class SkippingAnswer(IngestionAnswer):
     """Counts of a stream's runs, and the lines that were not stored."""
 
-    accepted: int
-    duplicates: int
     rejected: int
     rejections: Annotated[list[Rejection], Field(description="The first thousand of them.")]
 

@@ -39,15 +39,6 @@ EXAMPLE: JsonDict = {
 }
 """A body that a reader of the API can send."""
 
-_COVERAGE = (
-    "Share of jobs whose runtime the interval is to hold; the service's setting, if it is left out."
-)
-_RATE = (
-    "Share of jobs for which the prediction may be too short; the method's own trade-off, if it is "
-    "left out. Refused for methods without intervals."
-)
-_EXPLAIN = "Whether the runs of the same user that weigh most are wanted."
-
 
 class RequestBody(BaseModel):
     """The base of every request body: unknown fields and texts for numbers are refused."""
@@ -97,25 +88,35 @@ class AskedSubmission(SubmissionBody):
     )
 
 
-class PredictionRequest(AskedSubmission):
+class QuestionBody(RequestBody):
+    """The method that answers, and what is asked of it."""
+
+    method: Method | None = Field(None, description="The service's default, if it is left out.")
+    coverage: Coverage | None = Field(
+        None,
+        description="Share of jobs whose runtime the interval is to hold; the service's setting, "
+        "if it is left out.",
+    )
+    underestimation_rate: UnderestimationRate | None = Field(
+        None,
+        description="Share of jobs for which the prediction may be too short; the method's own "
+        "trade-off, if it is left out. Refused for methods without intervals.",
+    )
+    explain: bool = Field(
+        default=False, description="Whether the runs of the same user that weigh most are wanted."
+    )
+
+
+class PredictionRequest(QuestionBody, AskedSubmission):
     """A job as it is submitted or runs, the method that is to answer, and what is asked of it."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    method: Method | None = Field(None, description="The service's default, if it is left out.")
-    coverage: Coverage | None = Field(None, description=_COVERAGE)
-    underestimation_rate: UnderestimationRate | None = Field(None, description=_RATE)
-    explain: bool = Field(default=False, description=_EXPLAIN)
 
-
-class PredictionBatch(RequestBody):
+class PredictionBatch(QuestionBody):
     """Several submissions for one method, of which the same is asked."""
 
     submissions: Annotated[list[AskedSubmission], FailFast()]
-    method: Method | None = Field(None, description="The service's default, if it is left out.")
-    coverage: Coverage | None = Field(None, description=_COVERAGE)
-    underestimation_rate: UnderestimationRate | None = Field(None, description=_RATE)
-    explain: bool = Field(default=False, description=_EXPLAIN)
 
 
 class ExtensionRequest(RequestBody):

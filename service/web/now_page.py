@@ -38,20 +38,6 @@ class Card(Struct, frozen=True):
     note: str
 
 
-class ClusterRow(Struct, frozen=True, kw_only=True):
-    """One cluster in the table."""
-
-    name: str
-    runs: int
-    last_end: float
-    method: str
-    error: float | None
-    underestimated: float | None
-    coverage: float | None
-    adopted_at: float | None
-    queue: QueueHeadAnswer | None
-
-
 class Notice(Struct, frozen=True):
     """One thing to look at."""
 
@@ -60,83 +46,71 @@ class Notice(Struct, frozen=True):
     advice: str
 
 
-class ClusterFacts(Struct, frozen=True, kw_only=True):
-    """What is known of one cluster.
+class ClusterRow(Struct, frozen=True, kw_only=True):
+    """One cluster in the table.
 
     Attributes:
-        history: how long it is.
-        answering: how the method did that answers; None without scores.
+        history: size of its history.
+        score: of the method that answers, over the last days; None without scored jobs.
+        adopted_at: when a round last adopted parameters of knn, in Unix seconds.
+        round_error: why the newest round of tuning failed.
         queue: the queue that was handed over, without its jobs.
-        last_round_failed: why the newest round of tuning failed.
     """
 
     history: ClusterHistory
-    answering: MethodScore | None
+    score: MethodScore | None
+    adopted_at: float | None
+    round_error: str | None
     queue: QueueHeadAnswer | None
-    last_round_failed: str | None
 
 
 class ServiceFacts(Struct, frozen=True, kw_only=True):
-    """What is known of the service.
+    """State of the service, which only the serving process knows.
 
     Attributes:
         health: as the probe of readiness says it.
-        asks_for_tokens: whether the door is closed.
+        asks_for_tokens: whether calls need a token.
         is_loopback: whether only this machine can reach the service.
-        dropped: predictions that could not be recorded.
+        dropped: number of predictions that could not be recorded.
+        queues: the live queues, without their jobs.
     """
 
     health: HealthAnswer
     asks_for_tokens: bool
     is_loopback: bool
     dropped: int
-
-
-class ServiceNow(Struct, frozen=True, kw_only=True):
-    """What only the service itself can tell.
-
-    Attributes:
-        facts: how it does.
-        queues: the live queues, without their jobs.
-    """
-
-    facts: ServiceFacts
     queues: Sequence[QueueHeadAnswer]
 
 
-def view(sources: Sources, _frame: Frame, _query: PageQuery, service: ServiceNow) -> dict[str, Any]:
+def view(
+    sources: Sources, _frame: Frame, _query: PageQuery, service: ServiceFacts
+) -> dict[str, Any]:
     """Return what the service knows at this moment, of all clusters."""
-    histories = sources.recent.get("sizes", FRESH_SECONDS, sources.store.past_runs.sizes)
     queues = {queue.cluster: queue for queue in service.queues}
-    facts, rows = [], []
-    for history in histories:
-        score = score_of(sources, history.cluster)
-        rounds = sources.rounds(history.cluster)
-        queue = queues.get(history.cluster)
-        failed = rounds[0].error if rounds and rounds[0].state == "failed" else None
-        facts.append(
-            ClusterFacts(history=history, answering=score, queue=queue, last_round_failed=failed)
-        )
-        rows.append(
-            ClusterRow(
-                name=history.cluster,
-                runs=history.runs,
-                last_end=history.last_end,
-                method=sources.settings.method,
-                error=score.mean_absolute_error if score else None,
-                underestimated=score.underestimation_rate if score else None,
-                coverage=score.coverage if score else None,
-                adopted_at=next((each.finished_at for each in rounds if each.adopted), None),
-                queue=queue,
-            )
-        )
+    rows = [
+        row_of(sources, history, queues.get(history.cluster))
+        for history in sources.recent.get("sizes", FRESH_SECONDS, sources.store.past_runs.sizes)
+    ]
     return {
         "title": "Now",
-        "sentence": sentence(histories, rows),
-        "notices": notices(service.facts, facts, sources.clock()),
-        "cards": cards(histories, service.facts),
+        "sentence": sentence(rows),
+        "notices": notices(service, rows, sources.clock()),
+        "cards": cards(rows, service),
         "clusters": rows,
+        "method": sources.settings.method,
     }
+
+
+def row_of(sources: Sources, history: ClusterHistory, queue: QueueHeadAnswer | None) -> ClusterRow:
+    """Return the row of a cluster."""
+    rounds = sources.rounds(history.cluster)
+    return ClusterRow(
+        history=history,
+        score=score_of(sources, history.cluster),
+        adopted_at=next((each.finished_at for each in rounds if each.adopted), None),
+        round_error=rounds[0].error if rounds and rounds[0].state == "failed" else None,
+        queue=queue,
+    )
 
 
 def score_of(sources: Sources, cluster: str) -> MethodScore | None:
@@ -146,21 +120,19 @@ def score_of(sources: Sources, cluster: str) -> MethodScore | None:
     return next((score for score in scores if score.method == method), None)
 
 
-def sentence(histories: Sequence[ClusterHistory], rows: Sequence[ClusterRow]) -> str:
-    """The page in one sentence."""
-    if not histories:
+def sentence(rows: Sequence[ClusterRow]) -> str:
+    """Return the page in one sentence."""
+    if not rows:
         return "The service runs, and has no history yet: its predictions are the requests."
-    runs = count(sum(history.runs for history in histories))
-    known = f"The service has learned from {runs} jobs"
-    where = f"of {clusters_in_words(len(rows))}"
-    scored = [row for row in rows if row.error is not None]
-    if not scored:
-        return f"{known} {where}; none of its predictions has been scored in the last week."
-    best = scored[0]
-    return (
-        f"{known} {where}. In the last days its predictions for {best.name} were off by "
-        f"{duration(best.error)} a job."
-    )
+    runs = count(sum(row.history.runs for row in rows))
+    learned = f"The service has learned from {runs} jobs of {clusters_in_words(len(rows))}"
+    for row in rows:
+        if row.score is not None:
+            return (
+                f"{learned}. In the last days its predictions for {row.history.cluster} were off "
+                f"by {duration(row.score.mean_absolute_error)} a job."
+            )
+    return f"{learned}; none of its predictions has been scored in the last week."
 
 
 def clusters_in_words(number: int) -> str:
@@ -168,21 +140,21 @@ def clusters_in_words(number: int) -> str:
     return "one cluster" if number == 1 else f"{count(number)} clusters"
 
 
-def cards(histories: Sequence[ClusterHistory], service: ServiceFacts) -> list[Card]:
-    """The large figures."""
-    runs = sum(history.runs for history in histories)
+def cards(rows: Sequence[ClusterRow], service: ServiceFacts) -> list[Card]:
+    """Return the large figures."""
+    runs = sum(row.history.runs for row in rows)
     return [
         Card("State", service.health.status, service.health.detail or "all parts work"),
-        Card("Jobs learned", count(runs), clusters_in_words(len(histories))),
+        Card("Jobs learned", count(runs), clusters_in_words(len(rows))),
         Card("Lag", count(service.health.lag), "jobs ended and not learned yet"),
     ]
 
 
-def notices(service: ServiceFacts, clusters: Sequence[ClusterFacts], now: float) -> list[Notice]:
-    """Everything that wants attention, worst first."""
+def notices(service: ServiceFacts, rows: Sequence[ClusterRow], now: float) -> list[Notice]:
+    """Return everything that wants attention, worst first."""
     found = [*_of_service(service)]
-    for cluster in clusters:
-        found += _of_cluster(cluster, now)
+    for row in rows:
+        found += _of_cluster(row, now)
     return sorted(found, key=lambda notice: notice.kind)
 
 
@@ -218,22 +190,20 @@ def _of_service(facts: ServiceFacts) -> Iterator[Notice]:
         )
 
 
-def _of_cluster(facts: ClusterFacts, now: float) -> Iterator[Notice]:
-    name = facts.history.cluster
-    silent = now - facts.history.last_end
+def _of_cluster(row: ClusterRow, now: float) -> Iterator[Notice]:
+    name = row.history.cluster
+    silent = now - row.history.last_end
     if silent > DAY:
         yield Notice(
             "careful",
             f"{name}: no job has ended for {duration(silent)}.",
             "If jobs run there, look whether the resource manager still reports completions.",
         )
-    if facts.last_round_failed:
-        yield Notice(
-            "careful", f"{name}: the last round of tuning failed.", facts.last_round_failed
-        )
-    yield from _of_queue(name, facts.queue, now)
-    if facts.answering is not None and facts.answering.jobs >= ENOUGH:
-        yield from _of_scores(name, facts.answering)
+    if row.round_error:
+        yield Notice("careful", f"{name}: the last round of tuning failed.", row.round_error)
+    yield from _of_queue(name, row.queue, now)
+    if row.score is not None and row.score.jobs >= ENOUGH:
+        yield from _of_scores(name, row.score)
 
 
 def _of_queue(name: str, queue: QueueHeadAnswer | None, now: float) -> Iterator[Notice]:

@@ -262,14 +262,12 @@ class Site:
         chosen = cluster or (clusters[0] if clusters else DEFAULT_CLUSTER)
         return Frame(visitor, path, chosen, tuple(clusters), url)
 
-    def _service(self) -> now_page.ServiceNow:
+    def _service(self) -> now_page.ServiceFacts:
         worker = self._worker
-        return now_page.ServiceNow(
-            facts=now_page.ServiceFacts(
-                health=worker.health(),
-                asks_for_tokens=not worker.guard.is_open,
-                is_loopback=worker.settings.is_loopback,
-                dropped=worker.writer.dropped_predictions,
-            ),
+        return now_page.ServiceFacts(
+            health=worker.health(),
+            asks_for_tokens=not worker.guard.is_open,
+            is_loopback=worker.settings.is_loopback,
+            dropped=worker.writer.dropped_predictions,
             queues=self._queues.queues().queues,
         )
