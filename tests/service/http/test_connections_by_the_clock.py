@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -191,30 +192,6 @@ async def test_a_head_has_ten_seconds_from_its_first_byte_however_slowly_it_come
 
 
 @in_a_loop
-async def test_a_head_is_not_given_up_a_moment_too_early():
-    house = House()
-    line = await house.connect()
-    await house.clock.reach(0.5)
-    line.protocol.data_received(GET[:5])
-    await house.clock.reach(10.4)
-    assert not line.has_ended
-    await house.clock.reach(10.5)
-    assert line.has_ended
-
-
-@in_a_loop
-async def test_the_second_head_of_a_connection_has_ten_seconds_too():
-    house = House()
-    line = await house.connect(GET)
-    await house.clock.reach(40)
-    line.protocol.data_received(GET[:5])
-    await house.clock.reach(49.9)
-    assert not line.has_ended
-    await house.clock.reach(60)
-    assert line.written.count(b"HTTP/1.1 408") == 1
-
-
-@in_a_loop
 async def test_a_body_may_bring_nothing_for_thirty_seconds():
     house = House()
     line = await house.connect(POST)
@@ -249,18 +226,6 @@ async def test_what_is_answered_slowly_is_waited_for():
     house.may_answer.set()
     await rest()
     assert line.status == b"200"
-
-
-@in_a_loop
-async def test_an_idle_connection_is_kept_as_long_as_is_set():
-    house = House()
-    line = await house.connect(GET)
-    assert line.status == b"200"
-    await house.clock.reach(74.9)
-    assert not line.is_closed
-    await house.clock.reach(75)
-    assert line.is_closed
-    assert house.refused == []
 
 
 @in_a_loop
@@ -328,28 +293,98 @@ def head(length):
     return b"GET / HTTP/1.1" + lines + b"y" * filled + b"\r\n\r\n"
 
 
-@pytest.mark.parametrize(("more", "status"), [(0, b"200"), (1, b"431")])
-@pytest.mark.parametrize("begins", [b"", b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"])
-@in_a_loop
-async def test_a_head_has_at_most_64_kib(begins, more, status):
-    house = House()
-    line = await house.connect(begins)
-    line.protocol.data_received(head(LONGEST + more))
-    await rest()
-    assert line.written.count(b"HTTP/1.1 " + status) == 1 + (status == b"200") * bool(begins)
-    assert line.has_ended is (status == b"431")
-
-
 def chunks(size, number):
     return b"%x\r\n%b\r\n" % (size, b"x" * size) * number
 
 
+CHUNKED = b"POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n"
+LINES = b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 100
+BODY = b"x" * 300_000
+AFTER_THE_LONGEST_HEAD = (
+    head(LONGEST - len(b"content-length2") - 4)
+    .replace(b"\r\nhost", b"\r\ncontent-length: 2\r\nhost")
+    .replace(b"GET", b"POST")
+)
+NONSENSE = b"nonsense\r\n\r\n"
+
+ANSWERED = {
+    "a head of 64 KiB": ([head(LONGEST)], [b"200"]),
+    "a longer head": ([head(LONGEST + 1)], [b"431"]),
+    "a second head of 64 KiB": ([GET, head(LONGEST)], [b"200", b"200"]),
+    "a second, longer head": ([GET, head(LONGEST + 1)], [b"200", b"431"]),
+    "a head of a hundred lines": ([LINES + b"\r\n"], [b"200"]),
+    "its end comes later": ([LINES, b"\r\n"], [b"200"]),
+    "a head of more lines": ([LINES + b"a: b\r\n\r\n"], [b"431"]),
+    "more lines without an end": ([LINES + b"a: b\r\n" * 2], [b"431"]),
+    "a line without an end": ([b"GET / HTTP/1.1\r\nx: ", b"y" * LONGEST], [b"431"]),
+    "a long body": ([POST.replace(b"3", b"%d" % len(BODY)) + BODY], [b"200"]),
+    "a body after the longest head": ([AFTER_THE_LONGEST_HEAD, b"{}"], [b"200"]),
+    "chunks of a byte": ([CHUNKED + b"\r\n", chunks(1, 1000), chunks(1, 30)], [b"400"]),
+    "nonsense": ([NONSENSE], [b"400"]),
+    "nonsense after an answer": ([GET, NONSENSE], [b"200", b"400"]),
+    "nonsense before an answer": ([WAIT, NONSENSE], []),
+    "nonsense before two answers": ([WAIT, GET, NONSENSE], []),
+}
+"""What a caller sends, and the statuses of the answers."""
+
+REFUSALS = {b"400": "MalformedRequestError", b"431": "HeadTooLargeError"}
+
+
+@pytest.mark.parametrize("case", ANSWERED)
 @in_a_loop
-async def test_a_body_in_chunks_of_a_byte_is_refused():
+async def test_what_is_within_the_bounds_is_answered_and_all_else_refused(case):
+    sent, expected = ANSWERED[case]
     house = House()
-    line = await house.connect(CHUNKED_TO % b"/", chunks(1, 1000), chunks(1, 30))
-    assert (line.status, house.refused) == (b"400", ["MalformedRequestError"])
-    assert line.has_ended
+    line = await house.connect()
+    for part in sent:
+        line.protocol.data_received(part)
+        await rest()
+    statuses = re.findall(rb"HTTP/1.1 (\d+)", line.written)
+    assert statuses == expected
+    is_refused = expected[-1:] != [b"200"]
+    assert (line.has_ended or line.is_closed) is is_refused
+    assert house.refused == [REFUSALS.get((expected or [b"400"])[-1])] * is_refused
+    assert case != "a long body" or house.asked == [BODY]
+
+
+OVERDUE = {
+    "the first byte": ([], 10, False),
+    "a head from its first byte": ([(0.5, GET[:5])], 10.5, True),
+    "a head from its first byte, however slowly it comes": (
+        [(5, GET[:5]), (12, GET[5:9])], 15, True,
+    ),
+    "the second head of a connection": ([(0, GET), (40, GET[:5])], 50, True),
+    "a body without a byte": ([(0, POST), (29, b"{")], 59, True),
+    "an idle connection": ([(0, GET)], 75, False),
+}  # fmt: skip
+"""What a caller sends at which second, when it is given up, and whether it is told so."""
+
+
+@pytest.mark.parametrize("case", OVERDUE)
+@in_a_loop
+async def test_what_does_not_come_in_time_is_given_up_then_and_not_before(case):
+    sent, until, is_told = OVERDUE[case]
+    house = House()
+    line = await house.connect()
+    for at, part in sent:
+        await house.clock.reach(at)
+        line.protocol.data_received(part)
+        await rest()
+    await house.clock.reach(until - 0.1)
+    assert not line.is_closed
+    assert not line.has_ended
+    await house.clock.reach(until)
+    assert (line.has_ended, line.is_closed) == (is_told, not is_told)
+    assert line.written.count(b"HTTP/1.1 408") == is_told
+
+
+@in_a_loop
+async def test_what_ends_a_body_begins_no_head():
+    house = House()
+    wait = CHUNKED.replace(b"/ ", b"/wait ", 1)
+    line = await house.connect(wait + b"\r\n", b"1\r\nx\r\n", b"0\r\n\r\n")
+    await house.clock.reach(500)
+    assert not line.has_ended
 
 
 @in_a_loop
@@ -377,27 +412,6 @@ async def test_a_body_that_goes_on_after_its_answer_is_dropped_and_its_connectio
 
 
 @in_a_loop
-async def test_a_long_body_is_none_of_the_head():
-    house = House()
-    body = b"x" * 300_000
-    line = await house.connect(POST.replace(b"3", b"%d" % len(body)) + body)
-    assert line.status == b"200"
-    assert house.asked == [body]
-
-
-@in_a_loop
-async def test_a_body_may_come_after_the_longest_head():
-    house = House()
-    longest = head(LONGEST - len(b"content-length2") - 4)
-    longest = longest.replace(b"\r\nhost", b"\r\ncontent-length: 2\r\nhost")
-    line = await house.connect(longest.replace(b"GET", b"POST"), b"{}")
-    assert line.status == b"200"
-
-
-CHUNKED = b"POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n"
-
-
-@in_a_loop
 async def test_trailers_have_64_kib_and_lines_of_their_own():
     house = House()
     line = await house.connect(CHUNKED + b"\r\n", b"1\r\nx")
@@ -409,55 +423,6 @@ async def test_trailers_have_64_kib_and_lines_of_their_own():
     many = b"a: b\r\n" * 60
     other = await house.connect(CHUNKED + many + b"\r\n0\r\n" + many + b"\r\n")
     assert other.status == b"200"
-
-
-@in_a_loop
-async def test_what_ends_a_body_begins_no_head():
-    house = House()
-    wait = CHUNKED.replace(b"/ ", b"/wait ", 1)
-    line = await house.connect(wait + b"\r\n", b"1\r\nx\r\n", b"0\r\n\r\n")
-    await house.clock.reach(500)
-    assert not line.has_ended
-
-
-@pytest.mark.parametrize(("lines", "status"), [(100, b"200"), (101, b"431")])
-@in_a_loop
-async def test_a_head_has_at_most_a_hundred_lines(lines, status):
-    house = House()
-    line = await house.connect(b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * lines + b"\r\n")
-    assert line.status == status
-    assert house.refused == ["HeadTooLargeError"] * (status == b"431")
-
-
-@in_a_loop
-async def test_the_end_of_a_head_of_a_hundred_lines_may_come_later():
-    house = House()
-    line = await house.connect(b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 100, b"\r\n")
-    assert line.status == b"200"
-
-
-@in_a_loop
-async def test_a_head_without_end_is_refused_before_it_ends():
-    house = House()
-    line = await house.connect(b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 102)
-    assert line.status == b"431"
-    long = await house.connect(b"GET / HTTP/1.1\r\nx: ", b"y" * LONGEST)
-    assert long.status == b"431"
-
-
-@in_a_loop
-async def test_nonsense_is_answered_where_an_answer_is_expected():
-    house = House()
-    fresh = await house.connect(b"nonsense\r\n\r\n")
-    assert fresh.status == b"400"
-    after = await house.connect(GET)
-    assert after.status == b"200"
-    after.protocol.data_received(b"nonsense\r\n\r\n")
-    assert b"HTTP/1.1 400" in after.written
-    meanwhile = await house.connect(WAIT, b"nonsense\r\n\r\n")
-    assert (meanwhile.is_closed, meanwhile.written) == (True, b"")
-    queued = await house.connect(WAIT, GET, b"nonsense\r\n\r\n")
-    assert (queued.is_closed, queued.written) == (True, b"")
 
 
 @in_a_loop
