@@ -9,7 +9,8 @@ from simulator.scheduling.estimates import Said
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import prepare
-from simulator.traces.swf import read_swf
+from simulator.traces.swf import read_swf, write_swf
+from simulator.traces.synth import SyntheticLog, synthesise
 
 
 def log_of(jobs, processors):
@@ -21,6 +22,12 @@ def log_of(jobs, processors):
     ]
     header = f"; MaxProcs: {processors}"
     return read_swf(io.BytesIO("\n".join([header, *lines]).encode()))
+
+
+def synthetic(file, **parameters):
+    """Write a log of users, applications and jobs; return the file."""
+    write_swf(synthesise(SyntheticLog(**parameters)), file)
+    return file
 
 
 def workload_of(jobs, processors, **options):

@@ -9,6 +9,7 @@ import jsonschema_rs
 import pytest
 import typer
 from command_schemas import SCHEMAS, check_printed, schema_file
+from workloads import synthetic
 
 from service.cli import app, slurm_updating
 from service.contract.queue_answers import LiveJobDetailAnswer, QueueAnswer, WhatIfAnswer
@@ -16,8 +17,6 @@ from service.contract.reports import RequestsReportAnswer
 from service.slurm_updater.updater import Change, QueueUpdate
 from simulator.cli.study_table import EXPERIMENTS
 from simulator.studies import STUDIES
-from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 SLOW = {"scheduling", "xu"}
 """Studies that train for long or need PyTorch: checked where they are tested."""
@@ -115,7 +114,7 @@ ELSEWHERE = {
 
 @pytest.fixture
 def log(tmp_path):
-    write_swf(synthesise(SyntheticLog(jobs=260, seed=2, load=0.7)), tmp_path / LOG)
+    synthetic(tmp_path / LOG, jobs=260, seed=2, load=0.7)
 
 
 @pytest.mark.usefixtures("log")

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 import typer
 from fake_service import fake_service, http
+from workloads import synthetic
 
 from service.cli import app
 from service.cli.options import refuse_misspelt
 from service.http import server
 from service.settings import Settings
-from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -25,9 +24,7 @@ LONGEST_EXAMPLE = 77
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
-    file = tmp_path_factory.mktemp("logs") / "log.swf"
-    write_swf(synthesise(SyntheticLog(jobs=30, seed=5)), file)
-    return file
+    return synthetic(tmp_path_factory.mktemp("logs") / "log.swf", jobs=30, seed=5)
 
 
 @pytest.mark.parametrize(

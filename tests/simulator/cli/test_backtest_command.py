@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workloads import log_of
+from workloads import log_of, synthetic
 
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -18,9 +17,7 @@ DATA = Path(__file__).parents[2] / "data"
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
     """Users, applications, a queue and 400 jobs."""
-    file = tmp_path_factory.mktemp("logs") / "log.swf.gz"
-    write_swf(synthesise(SyntheticLog(jobs=400, seed=5)), file)
-    return file
+    return synthetic(tmp_path_factory.mktemp("logs") / "log.swf.gz", jobs=400, seed=5)
 
 
 def test_the_verdict_is_the_first_word_on_the_page_and_the_rules_the_last(walltimed, log):

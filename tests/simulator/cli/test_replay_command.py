@@ -9,21 +9,19 @@ from pathlib import Path
 
 import pytest
 from hand_worked_log import run
+from workloads import synthetic
 
 from predictors.registry import METHODS
 from simulator.cli.players import private_service
 from simulator.replay.remote import Client, RemoteError
 from simulator.traces.files import read_bytes
-from simulator.traces.swf import read_swf, write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
+from simulator.traces.swf import read_swf
 
 
 @pytest.fixture
 def log(tmp_path):
     """Users, applications and 300 jobs."""
-    file = tmp_path / "log.swf.gz"
-    write_swf(synthesise(SyntheticLog(jobs=300, seed=2)), file)
-    return file
+    return synthetic(tmp_path / "log.swf.gz", jobs=300, seed=2)
 
 
 @pytest.fixture(scope="module")

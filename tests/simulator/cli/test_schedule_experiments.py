@@ -10,18 +10,17 @@ from unittest.mock import patch
 
 import pytest
 from distributed import LocalCluster
+from workloads import synthetic
 
 from simulator.reports.tables import TERMINAL, fitted
 from simulator.studies import STUDIES
-from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 
 @pytest.fixture
 def logs(tmp_path):
     """The log of one study."""
     [log] = STUDIES["rocchetti"].logs
-    write_swf(synthesise(SyntheticLog(jobs=300, processors=4096, seed=3)), tmp_path / log)
+    synthetic(tmp_path / log, jobs=300, processors=4096, seed=3)
     return tmp_path
 
 

@@ -5,12 +5,11 @@ import gzip
 import json
 
 import pytest
-from workloads import log_of
+from workloads import log_of, synthetic
 
 from simulator.reports.schedule_report import PICTURES
 from simulator.scheduling.schedule_file import Result
 from simulator.traces.swf import read_swf, write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
 
@@ -26,9 +25,7 @@ def log(tmp_path):
 @pytest.fixture
 def longer_log(tmp_path):
     """Users, applications and 300 jobs."""
-    file = tmp_path / "longer.swf.gz"
-    write_swf(synthesise(SyntheticLog(jobs=300, seed=2)), file)
-    return file
+    return synthetic(tmp_path / "longer.swf.gz", jobs=300, seed=2)
 
 
 def test_every_policy_is_simulated_with_every_source_of_estimates(walltimed, log):

@@ -40,26 +40,6 @@ def test_easy_fills_in_beside_the_head_what_fits_into_the_extra_processors():
     assert starts_of(jobs, 4, policy="easy") == [0, 10, 2, 15]
 
 
-def test_extra_processors_are_used_up():
-    jobs = [
-        (0, 4, 10, 10),
-        (1, 5, 5, 5),  # the head: from 10 on one of six is extra
-        (2, 1, 50, 50),  # takes it
-        (2, 1, 50, 50),  # is free now, but not beside the head
-    ]
-    assert starts_of(jobs, 6, policy="easy") == [0, 10, 2, 15]
-
-
-def test_all_jobs_that_are_expected_to_end_at_the_shadow_time_count_as_ended():
-    jobs = [
-        (0, 2, 10, 10),
-        (0, 2, 10, 10),
-        (1, 3, 5, 5),  # at 10 four are free: one is extra
-        (2, 1, 90, 90),
-    ]
-    assert starts_of(jobs, 5, policy="easy") == [0, 0, 10, 2]
-
-
 def test_easy_tries_candidates_in_the_order_of_the_queue_and_sjbf_the_shortest_first():
     jobs = [
         (0, 3, 10, 10),
@@ -129,23 +109,6 @@ def test_in_the_order_of_the_queue_who_came_first_is_planned_first(compression):
     assert starts == [0, 0, 5, 10]
 
 
-def test_a_job_that_is_lifted_out_alone_stays_behind_who_is_in_its_way():
-    jobs = [
-        (0, 2, 5, 30),  # ends at 5 instead of 30
-        (0, 2, 20, 20),
-        (1, 4, 10, 10),  # planned at 30
-        (2, 2, 10, 10),  # planned at 20, in the gap before it
-        (3, 3, 4, 4),  # planned at 40
-    ]
-    # At 5 the third cannot move while the fourth stays at 20. The fourth moves to 5, and so the
-    # fifth to 20; when the fourth has ended at 15, that leaves 24 to the third.
-    starts = starts_of(jobs, 4, policy="conservative", compression="keep")
-    assert starts == [0, 0, 24, 5, 20]
-    for compression in ("start-order", "replan"):
-        starts = starts_of(jobs, 4, policy="conservative", compression=compression)
-        assert starts == [0, 0, 20, 5, 30]
-
-
 def test_an_outlived_estimate_moves_the_plan():
     jobs = [(0, 4, 10, 20), (1, 4, 5, 5)]
     # The first is estimated at 4 s, then at 8 s, then at 16 s; it ends at 10.
@@ -180,28 +143,6 @@ def test_in_sequence_nobody_is_asked_after_a_correction_alone():
     assert starts == [0, 20, 25]
 
 
-def test_in_sequence_a_submission_takes_the_processors_of_a_job_that_ends_as_expected():
-    jobs = [
-        (0, 2, 10, 10),
-        (1, 2, 5, 5),  # waits for the first
-        (10, 1, 3, 3),
-    ]
-    for events in ("batch", "sequential"):
-        assert starts_of(jobs, 2, policy="easy", events=events) == [0, 10, 15]
-
-
-def test_in_sequence_an_earlier_submission_of_the_second_cannot_use_a_later_early_end():
-    jobs = [
-        (0, 1, 10, 30),  # ends at 10, unexpected
-        (0, 1, 30, 30),
-        (10, 2, 5, 5),  # becomes the head
-        (10, 1, 40, 40),  # at the submissions nothing is free; after the end it is
-    ]
-    # At 10 a batch has one processor free: the last job would delay the head beyond 30.
-    assert starts_of(jobs, 2, policy="easy") == [0, 0, 30, 35]
-    assert starts_of(jobs, 2, policy="easy", events="sequential") == [0, 0, 30, 35]
-
-
 def test_the_request_counts_for_running_jobs_under_selective_adjustment():
     jobs = [
         (0, 2, 20, 20),  # estimated at 5 s
@@ -217,16 +158,6 @@ def test_shortest_first_goes_by_estimates_or_by_requests():
     assert starts_of(jobs, 1, estimates=[10, 5, 7], order="sjf") == [0, 10, 15]
     requests = starts_of(jobs, 1, estimates=[10, 5, 7], order="sjf", estimated_order=False)
     assert requests == [0, 15, 10]
-
-
-def test_wfp_prefers_who_has_waited_long_for_the_time_and_the_size_it_asks_for():
-    jobs = [
-        (0, 4, 100, 100),
-        (10, 1, 50, 50),  # at 100: (90 / 50)^3 * 1 = 5.8
-        (20, 4, 100, 100),  # (80 / 100)^3 * 4 = 2.0
-        (60, 4, 20, 20),  # (40 / 20)^3 * 4 = 32
-    ]
-    assert starts_of(jobs, 4, policy="fcfs", order="wfp") == [0, 120, 170, 100]
 
 
 @pytest.mark.parametrize(
@@ -297,21 +228,6 @@ def test_a_pinned_job_waits_for_its_planned_start_too_if_that_is_the_rule():
     assert (pinned.start - pinned.nodes_since).tolist() == [0, 0, 0, 95]
 
 
-def test_a_pinned_job_whose_nodes_are_free_waits_for_its_turn():
-    jobs = [
-        (0, 1, 20, 80),  # node 0
-        (0, 1, 5, 30),  # node 1, expected to end at 30, ends at 5
-        (1, 1, 15, 15),  # pinned to node 0 at 20
-        (2, 1, 5, 5),  # pinned to node 1 at 30, behind the one before; node 1 is free from 5 on
-    ]
-    estimates = np.array([20, 30, 15, 5])
-    rules = {"policy": "fcfs-pinned", "pinning": 60, "estimates": estimates}
-    assert starts_of(jobs, 2, **rules) == [0, 0, 20, 20]
-    assert starts_of(jobs, 2, pinned="start", **rules) == [0, 0, 20, 30]
-    late = [(0, 1, 40, 80), *jobs[1:]]  # the third waits for node 0 until 40, the last does not
-    assert starts_of(late, 2, **rules) == [0, 0, 40, 20]
-
-
 def test_a_job_planned_into_a_gap_need_not_pass_anybody():
     jobs = [
         (0, 4, 10, 100),
@@ -340,21 +256,6 @@ def test_a_job_that_passes_another_need_not_have_been_planned_into_a_gap():
     assert not schedule.in_gap.any()
 
 
-def test_a_job_pinned_to_a_late_node_is_passed_by_one_pinned_to_another():
-    jobs = [
-        (0, 1, 30, 40),  # node 0, estimated at 10 s, then 20 s, then 40 s; ends at 30
-        (0, 1, 14, 14),  # node 1
-        (1, 1, 5, 5),  # pinned to node 0 at 10, then expected at 20, then at 40
-        (2, 1, 5, 5),  # pinned to node 1 at 14
-    ]
-    estimates = np.array([10, 14, 5, 5])
-    schedule = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=60)
-    assert schedule.promise.tolist() == [0, 0, 10, 14]
-    assert schedule.start.tolist() == [0, 0, 30, 14]
-    free = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=0)
-    assert free.start.tolist() == [0, 0, 14, 19]
-
-
 def test_a_job_whose_nodes_are_late_for_longer_than_pinning_is_planned_anew():
     jobs = [
         (0, 1, 30, 40),  # node 0, estimated at 10 s, then 20 s
@@ -366,18 +267,6 @@ def test_a_job_whose_nodes_are_late_for_longer_than_pinning_is_planned_anew():
     schedule = schedule_of(jobs, 2, estimates=estimates, policy="fcfs-pinned", pinning=5)
     assert schedule.start.tolist() == [0, 0, 19, 14]
     assert schedule.nodes_since.tolist() == [0, 0, 10, 2]
-
-
-def test_a_job_goes_to_the_nodes_whose_plans_end_first():
-    jobs = [
-        (0, 1, 30, 30),  # node 0
-        (0, 1, 10, 50),  # node 1, ends early
-        (1, 1, 5, 5),  # planned on node 0 at 30; from 10 on node 1 is better
-    ]
-    schedule = schedule_of(jobs, 2, policy="fcfs-pinned")
-    assert schedule.start.tolist() == [0, 0, 10]
-    assert schedule.promise.tolist() == [0, 0, 30]
-    assert schedule.nodes_since.tolist() == [0, 0, 10]
 
 
 def test_a_job_takes_whole_nodes():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from typer.testing import CliRunner
-from workloads import log_of
+from workloads import log_of, synthetic
 
 from service.cli import app
 from simulator.cli import experiment as command
@@ -26,15 +26,13 @@ from simulator.studies.scheduling.scheduling_plays import (
 from simulator.studies.scheduling.scheduling_study import STUDY, runs
 from simulator.studies.scheduling.scheduling_tables import tables
 from simulator.studies.study import StudyError, play_all
-from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    file = tmp_path_factory.mktemp("traces") / "small-log-1.swf.gz"
-    write_swf(synthesise(SyntheticLog(jobs=400, processors=16, seed=4)), file)
-    return file
+    return synthetic(
+        tmp_path_factory.mktemp("traces") / "small-log-1.swf.gz", jobs=400, processors=16, seed=4
+    )
 
 
 @pytest.fixture

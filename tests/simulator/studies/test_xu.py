@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from coverage_pauses import uncovered
 from typer.testing import CliRunner
+from workloads import synthetic
 
 from predictors.jobs import Completion, Submission
 from predictors.methods.knn import Knn
@@ -30,8 +31,6 @@ from simulator.studies.xu.published import (
 from simulator.studies.xu.retuning import Retuning
 from simulator.studies.xu.xu_exhibits import log_of
 from simulator.studies.xu_schedules import LogSimulation
-from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 pytestmark = pytest.mark.lengthy(30)
 
@@ -110,7 +109,7 @@ def test_the_published_comparison_counts_windows_and_shares():
 
 def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
     file = tmp_path / "log.swf"
-    write_swf(synthesise(SyntheticLog(jobs=900, seed=2)), file)
+    synthetic(file, jobs=900, seed=2)
     given = [str(file), "--history", "200", "--training", "200", "--test", "200"]
     small = [*given, "--generations", "2", "--population", "4", "--processes", "1"]
     printed = CliRunner().invoke(app, ["experiment", "xu", *small])
@@ -132,7 +131,7 @@ def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
 @pytest.fixture(scope="module")
 def small_log(tmp_path_factory):
     file = tmp_path_factory.mktemp("logs") / "log.swf"
-    write_swf(synthesise(SyntheticLog(jobs=600, seed=2)), file)
+    synthetic(file, jobs=600, seed=2)
     return str(file)
 
 

@@ -4,13 +4,14 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
+from workloads import synthetic
 
 from predictors.measures import measure
 from predictors.registry import create
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.traces.completions import completions
 from simulator.traces.files import read_bytes
-from simulator.traces.swf import read_swf, write_swf
+from simulator.traces.swf import read_swf
 from simulator.traces.synth import SyntheticLog, lublin, synthesise
 from simulator.traces.synth.sessions import MAXIMUM, MOST_USAGE, POPULAR, request
 
@@ -28,7 +29,7 @@ def rng(seed=5):
 
 def test_the_shipped_trace_is_made_again_byte_for_byte_by_its_own_header(tmp_path):
     shipped = read_bytes(str(SHIPPED))
-    write_swf(synthesise(SyntheticLog(jobs=4000, seed=1)), tmp_path / "again.swf.gz")
+    synthetic(tmp_path / "again.swf.gz", jobs=4000, seed=1)
     # Unpacked: how zlib packs is its own affair, and differs between its versions.
     assert gzip.decompress((tmp_path / "again.swf.gz").read_bytes()) == shipped
     command = "walltimed synth --jobs 4000 --seed 1 --processors 128 --users 60"
