@@ -8,12 +8,12 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
 from predictors.base import Question
-from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
+from predictors.jobs import Completion, Prediction, Submission
 from simulator.replay.trace_replay import slices
 
 LARGEST_BATCH = 1000
@@ -48,32 +48,10 @@ class ServiceUnavailableError(ConnectionError):
     """The service says that it cannot serve at the moment (503)."""
 
 
-class RemotePrediction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A prediction as the service sends it, without the fields that are not used here."""
+class BatchAnswer(msgspec.Struct):
+    """The answer to several submissions: predictions in their order."""
 
-    predicted_walltime: float
-    requested_walltime: float
-    method: str
-    basis: Basis
-    interval: Interval | None
-    median: float | None = None
-
-    def prediction(self) -> Prediction:
-        """The same as the domain's type."""
-        return Prediction(
-            predicted_walltime=self.predicted_walltime,
-            requested_walltime=self.requested_walltime,
-            method=self.method,
-            basis=self.basis,
-            interval=self.interval,
-            median=self.median,
-        )
-
-
-class RemotePredictions(msgspec.Struct):
-    """Predictions in the order of the submissions."""
-
-    predictions: list[RemotePrediction]
+    predictions: list[Prediction]
 
 
 class SocketConnection(HTTPConnection):
@@ -142,7 +120,7 @@ class Client:
         """
         question = fields_of(submission) | _asked(method, coverage)
         answer = self.call("POST", "/v1/predictions", question)
-        return msgspec.json.decode(answer, type=RemotePrediction).prediction()
+        return msgspec.json.decode(answer, type=Prediction)
 
     def predict_batch(
         self,
@@ -157,8 +135,7 @@ class Client:
             **_asked(method, coverage),
         }
         answer = self.call("POST", "/v1/predictions/batch", question)
-        predictions = msgspec.json.decode(answer, type=RemotePredictions).predictions
-        return [each.prediction() for each in predictions]
+        return msgspec.json.decode(answer, type=BatchAnswer).predictions
 
     def observe(self, *completions: Completion) -> None:
         """Report runs that have ended. They are stored durably when the call returns.
@@ -177,11 +154,6 @@ class Client:
                 for completion in part
             ]
             self.call("POST", "/v1/completions", {"completions": body})
-
-    def scores(self, cluster: str) -> Mapping[str, Mapping[str, Any]]:
-        """Methods by name, with their parameters and live scores."""
-        answer = self.call("GET", f"/v1/methods?{urlencode({'cluster': cluster})}")
-        return {method["name"]: method for method in msgspec.json.decode(answer)["methods"]}
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         """Wait until the service reports that it has read its history.

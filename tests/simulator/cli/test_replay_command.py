@@ -65,7 +65,8 @@ def test_a_running_service_scores_what_was_replayed_to_it(walltimed, log, servic
     assert code == 0
     [replayed] = json.loads(printed)["methods"]
     with Client(service.url) as client:
-        score = client.scores("scored")["max-usage"]["score"]
+        methods = json.loads(client.call("GET", "/v1/methods?cluster=scored"))["methods"]
+    [score] = [each["score"] for each in methods if each["name"] == "max-usage"]
     assert score["jobs"] == replayed["jobs"] == 300
     for measure in ("mean_absolute_error", "accuracy", "underestimation_rate"):
         assert score[measure] == pytest.approx(replayed[measure])
