@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 from msgspec import Struct, field
@@ -40,6 +40,15 @@ class FileCounts(Struct):
     left_out: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     lines_per_second: float = 0.0
+
+    @classmethod
+    def of(cls, name: str, history: HistoryFile) -> Self:
+        """Return the counts of a file of which no run is stored yet."""
+        return cls(
+            file=name,
+            rejected=[{"line": each.line, "reason": each.reason} for each in history.rejected],
+            left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -91,7 +100,10 @@ def import_(
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
     if dry_run:
-        finish([checked(name, history) for name, history in histories.items()], as_json, READABLE)
+        counts = [FileCounts.of(name, history) for name, history in histories.items()]
+        for report in counts:
+            report.accepted = histories[report.file].count
+        finish(counts, as_json, READABLE)
         return
     hide = names_of(settings).completion
     with ready(settings) as store:
@@ -121,16 +133,6 @@ def finish(reports: "Sequence[FileCounts]", as_json: bool, done: str) -> None:  
         raise typer.Exit(ExitCode.PARTIAL)
 
 
-def checked(name: str, history: HistoryFile) -> "FileCounts":
-    """Count the runs of a file, also those that the store has already."""
-    return FileCounts(
-        file=name,
-        accepted=history.count,
-        rejected=[{"line": reject.line, "reason": reject.reason} for reject in history.rejected],
-        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
-    )
-
-
 def store_history(
     store: "Store",
     name: str,
@@ -142,11 +144,7 @@ def store_history(
     """Store one file's runs, batch by durable batch; ``treat`` replaces names."""
     from service.store import StoreError
 
-    report = FileCounts(
-        file=name,
-        rejected=[{"line": reject.line, "reason": reject.reason} for reject in history.rejected],
-        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
-    )
+    report = FileCounts.of(name, history)
     began = time.perf_counter()
     with progress_bar("lines", quiet=quiet) as progress:
         task = progress.add_task(escape(Path(name).name), total=history.count)

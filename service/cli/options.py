@@ -12,6 +12,7 @@ from simulator.cli.console import CommandError, ExitCode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from predictors.tuning.plan import TuningPlan
     from service.pseudonyms import Pseudonyms
     from service.settings import Settings
 
@@ -156,8 +157,6 @@ def check_parameters(settings: "Settings") -> None:
         CommandError: the message names the parameter or the file.
     """
     from predictors.registry import create
-    from predictors.tuning.plan import TuningPlan
-    from predictors.tuning.search import check_available
 
     names_of(settings)
     for method in {settings.method, *settings.predictors, *settings.shadow_methods}:
@@ -165,23 +164,29 @@ def check_parameters(settings: "Settings") -> None:
             create(method, **settings.predictors.get(method, {}))
         except ValueError as error:
             raise CommandError(f"Method {method}: {error}", ExitCode.USAGE) from error
-    check_plan(settings)
-    try:
-        plan = TuningPlan(**settings.tuning_plan)
-    except (TypeError, ValueError) as error:
-        raise CommandError(f"Setting tuning_plan: {error}", ExitCode.USAGE) from error
-    check_available(plan.search)
+    tuning_plan(settings)
 
 
-def check_plan(settings: "Settings") -> None:
-    """Refuse a plan of tuning with a part that there is not.
+def tuning_plan(settings: "Settings", **changes: Any) -> "TuningPlan":
+    """Return the plan of tuning in the settings, changed by options that are not None.
 
     Raises:
-        CommandError: the message names the part that was probably meant.
+        CommandError: the message names the part that is unknown or out of range.
+        SearchUnavailableError: the search needs a package that is not installed.
     """
+    from msgspec.structs import replace
+
     from predictors.tuning.plan import TuningPlan
+    from predictors.tuning.search import check_available
 
     for name in settings.tuning_plan:
         if name not in TuningPlan.__struct_fields__:
             sentence = unknown("part of a plan", name, TuningPlan.__struct_fields__)
             raise CommandError(f"Setting tuning_plan: {sentence}", ExitCode.USAGE)
+    given = {name: value for name, value in changes.items() if value is not None}
+    try:
+        plan = replace(TuningPlan(**settings.tuning_plan), **given)
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"The plan of tuning is refused: {error}", ExitCode.USAGE) from error
+    check_available(plan.search)
+    return plan

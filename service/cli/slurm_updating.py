@@ -4,6 +4,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,6 @@ from simulator.cli.options import AsJson, ConfigFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from service.slurm_updater.handover import Handover
     from service.slurm_updater.updater import Options, QueueUpdate, Updater
 
 Names = Annotated[
@@ -107,7 +107,7 @@ def slurm_updater(
         walltimed slurm-updater --mode soft --order psp --partition short
     """
     from service import logs
-    from service.slurm_updater.handover import Handover
+    from service.slurm_updater.handover import hand_over as hand_over_queue
     from service.slurm_updater.queries import ServiceQueries
     from service.slurm_updater.slurm import Slurm
     from service.slurm_updater.updater import Options, Updater
@@ -134,13 +134,14 @@ def slurm_updater(
     with Client(url, token=token, timeout=timeout) as client:
         slurm = Slurm(slurm_bin, timeout=timeout)
         updater = Updater(slurm, ServiceQueries(client), options)
-        handover = Handover(slurm, client, cluster, clock=time.time)
-        hands_over = hand_over and not dry_run
+        handover = None
+        if hand_over and not dry_run:
+            handover = partial(hand_over_queue, slurm, client, cluster, clock=time.time)
         if once or dry_run:
-            done = one_round(updater, dry_run=dry_run, handover=handover if hands_over else None)
+            done = one_round(updater, dry_run=dry_run, handover=handover)
             show(done, dry_run=dry_run, as_json=as_json)
         else:
-            follow(updater, options, handover=handover if hands_over else None)
+            follow(updater, options, handover=handover)
 
 
 def named(names: list[str] | None) -> frozenset[str] | None:
@@ -149,7 +150,7 @@ def named(names: list[str] | None) -> frozenset[str] | None:
 
 
 def one_round(
-    updater: "Updater", *, dry_run: bool, handover: "Handover | None" = None
+    updater: "Updater", *, dry_run: bool, handover: "Callable[[], str | None] | None" = None
 ) -> "QueueUpdate":
     """Run one round, and hand the queue over.
 
@@ -163,7 +164,7 @@ def one_round(
         done = updater.round(dry_run=dry_run)
     except (SlurmError, NonsenseError) as error:
         raise CommandError(str(error), ExitCode.UNAVAILABLE) from error
-    if handover is not None and (obstacle := handover.round()):
+    if handover is not None and (obstacle := handover()):
         done.warnings.append(obstacle)
     return done
 
@@ -173,7 +174,7 @@ def follow(
     options: "Options",
     sleep: "Callable[[float], None]" = time.sleep,
     *,
-    handover: "Handover | None" = None,
+    handover: "Callable[[], str | None] | None" = None,
 ) -> None:
     """Run rounds until SIGTERM or ctrl-C; log a round that fails and go on with the next."""
     import structlog

@@ -1,16 +1,15 @@
 """``walltimed tune``: runs rounds of tuning in this process."""
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.options import DatabaseUrl, check_plan, load_settings
+from service.cli.options import DatabaseUrl, load_settings, tuning_plan
 from service.cli.stores import ready
 from simulator.cli import options as values
-from simulator.cli.console import CommandError, ExitCode, out, print_json, progress_bar
+from simulator.cli.console import CommandError, out, print_json, progress_bar
 from simulator.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
@@ -57,11 +56,8 @@ def tune(
         walltimed tune --penalty 4 --search genetic --json
         walltimed tune --due -d postgresql+psycopg://walltimed@db/walltimed
     """
-    from predictors.tuning.search import check_available
-
     settings = load_settings(database_url=database_url, config=file)
-    plan = plan_of(settings, penalty=penalty, search=search, seed=seed)
-    check_available(plan.search)
+    plan = tuning_plan(settings, penalty=penalty, search=search, seed=seed)
     with ready(settings) as store:
         if due:
             show(run_due(store, settings, plan), as_json=as_json)
@@ -71,22 +67,6 @@ def tune(
                 print_json(ended.outcome)
             else:
                 show([ended], as_json=False)
-
-
-def plan_of(settings: "Settings", **given: Any) -> "TuningPlan":
-    """Return the plan of the settings, changed by options.
-
-    Raises:
-        CommandError: the plan makes no sense.
-    """
-    from predictors.tuning.plan import TuningPlan
-
-    chosen = {name: value for name, value in given.items() if value is not None}
-    check_plan(settings)
-    try:
-        return replace(TuningPlan(**settings.tuning_plan), **chosen)
-    except (TypeError, ValueError) as error:
-        raise CommandError(f"The plan is refused: {error}", ExitCode.USAGE) from error
 
 
 def run_one(

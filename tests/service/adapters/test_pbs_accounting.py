@@ -1,6 +1,7 @@
 """Accounting records of PBS and Torque: each trap by name."""
 
 from datetime import timedelta, timezone
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -41,22 +42,37 @@ def test_an_e_record_becomes_the_run_it_tells_of():
     assert found.prediction_id == "0b7c-42"
 
 
-def test_the_request_is_the_walltime_never_the_soft_one():
-    assert report("901").completion.submission.requested_walltime == 3600
+@pytest.mark.parametrize(
+    ("job", "fact", "expected"),
+    [
+        ("901", "submission.requested_walltime", 3600),  # never the soft one
+        ("901", "submission.project", "zeolite"),  # the account: no project was named
+        ("902", "submission.project", "silica"),
+        ("902", "submission.queue", "batch"),  # behind a quoted value with separators
+        ("905[3]", "submission.job_id", "905[3].hill"),
+        ("906", "status", Status.TIMEOUT),
+        ("907", "status", Status.CANCELLED),
+        ("908", "submission.requested_processors", 9),  # Torque counts cores in nodes
+        ("908", "runtime", 600),  # and writes short times
+    ],
+)
+def test_each_trap_of_a_record_is_read_as_it_is_meant(job, fact, expected):
+    assert attrgetter(fact)(report(job).completion) == expected
 
 
-def test_the_account_stands_in_for_the_project_nobody_named():
-    assert report("901").completion.submission.project == "zeolite"
-    assert report("902").completion.submission.project == "silica"
-
-
-def test_quoted_values_may_hold_separators():
-    assert report("902").completion.submission.queue == "batch"
-
-
-def test_a_job_without_a_walltime_is_skipped():
-    (line,) = records("E", "903")
-    assert reason(line) is Reason.NO_LIMIT
+@pytest.mark.parametrize(
+    ("kind", "job", "expected"),
+    [
+        ("E", "903", Reason.NO_LIMIT),
+        ("E", "905[]", Reason.ARRAY),
+        ("E", "910", Reason.UNKNOWN_START),  # deleted before
+        ("Q", "901", Reason.OTHER_RECORD),
+        ("S", "901", Reason.OTHER_RECORD),
+    ],
+)
+def test_a_record_that_tells_of_no_run_says_why(kind, job, expected):
+    (line,) = records(kind, job)
+    assert reason(line) is expected
 
 
 def test_a_rerun_job_is_two_runs_and_the_first_ends_when_its_record_was_written():
@@ -66,17 +82,6 @@ def test_a_rerun_job_is_two_runs_and_the_first_ends_when_its_record_was_written(
     assert second.completion.start_time == 1927858600
     west = timezone(timedelta(hours=-5))
     assert report("904", "R", zone=west).completion.end_time == 1927858506 + 5 * 3600
-
-
-def test_an_array_is_its_subjobs():
-    assert reason(next(line for line in LINES if ";905[].hill;" in line)) is Reason.ARRAY
-    (line,) = records("E", "905[3]")
-    assert completion_of(line).completion.submission.job_id == "905[3].hill"
-
-
-def test_exit_codes_say_how_a_run_ended():
-    assert report("906").completion.status is Status.TIMEOUT
-    assert report("907").completion.status is Status.CANCELLED
 
 
 @pytest.mark.parametrize(
@@ -170,25 +175,6 @@ def test_a_record_of_512_kib_is_read_and_a_longer_one_is_not():
     longest = line.ljust(2**19)
     assert completion_of(longest).completion.runtime == 600
     assert reason(longest + " ") is Reason.TOO_LARGE
-
-
-def test_torque_counts_cores_in_nodes_and_writes_short_times():
-    completion = report("908").completion
-    assert completion.submission.requested_processors == 9
-    assert completion.runtime == 600
-
-
-def test_other_records_are_none_of_ours():
-    assert [reason(line) for line in records("Q", "901") + records("S", "901")] == [
-        Reason.OTHER_RECORD,
-        Reason.OTHER_RECORD,
-    ]
-    assert reason(LINES[13]) is Reason.OTHER_RECORD
-
-
-def test_a_job_deleted_before_its_start_is_skipped():
-    (line,) = records("E", "910")
-    assert reason(line) is Reason.UNKNOWN_START
 
 
 @pytest.mark.parametrize("line", ["x", "a;b", "02/03/2031 04:15:06;EE;1.hill;user=x", ";;;"])

@@ -153,25 +153,6 @@ def test_rows_are_numbered_as_in_the_file():
     assert numbers[-1] == len(NAMED)
 
 
-def test_a_file_cut_short_loses_its_last_row_only():
-    whole = outcomes(NAMED[:5])
-    cut = outcomes([*NAMED[:4], NAMED[4][:60]])
-    assert cut[:-1] == whole[:-1]
-    assert cut[-1].reason is Reason.MALFORMED
-
-
-def test_a_row_cut_in_the_middle_spoils_no_other():
-    cut, whole = outcomes([HEADER, ORDINARY[:60] + "\n", ORDINARY])
-    assert cut.reason is Reason.MALFORMED
-    assert whole == only(ORDINARY)
-
-
-def test_a_line_that_belongs_to_no_row_spoils_none():
-    before, odd, after = outcomes([HEADER, ORDINARY, "slurm: something odd\n", ORDINARY])
-    assert odd.reason is Reason.MALFORMED
-    assert before == after == only(ORDINARY)
-
-
 def test_a_line_may_break_before_the_last_column():
     whole, _, last = ORDINARY.rpartition("|")
     assert only(f"{whole}\n", f"|{last}") == only(ORDINARY)
@@ -284,6 +265,16 @@ LATE_ROW = (
 LATE_STEP = LATE_ROW.replace("carol|7|relax", "|7.batch|batch")
 
 
+@pytest.mark.parametrize(("header", "row"), [(HEADER, ORDINARY), (LATE, LATE_ROW)])
+@pytest.mark.parametrize("odd", ["cut in the middle", "slurm: something odd\n"])
+def test_a_line_that_is_no_row_or_is_cut_spoils_no_other(header, row, odd):
+    odd = row[:30] + "\n" if odd == "cut in the middle" else odd
+    before, malformed, after = outcomes([header, row, odd, row])
+    assert malformed.reason is Reason.MALFORMED
+    assert [before] == [after] == outcomes([header, row])
+    assert outcomes([header, row, odd])[-1].reason is Reason.MALFORMED, "the file may end there"
+
+
 def test_the_number_of_the_job_may_be_in_any_column():
     run, step = outcomes([LATE, LATE_ROW, LATE_STEP])
     assert (run.completion.submission.job_id, run.completion.submission.user) == ("7", "carol")
@@ -295,12 +286,6 @@ def test_the_number_of_the_job_may_be_in_any_column():
 def test_the_line_of_names_shows_the_separator(separator):
     lines = [line.replace("|", separator) for line in (LATE, LATE_ROW)]
     assert outcomes(lines) == outcomes([LATE, LATE_ROW])
-
-
-def test_a_row_cut_in_the_middle_spoils_no_other_where_the_number_comes_later():
-    cut, whole = outcomes([LATE, LATE_ROW[:30] + "\n", LATE_ROW])
-    assert cut.reason is Reason.MALFORMED
-    assert [whole] == outcomes([LATE, LATE_ROW])
 
 
 def test_files_put_together_name_their_columns_again():

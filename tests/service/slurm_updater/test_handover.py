@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.contract.queue_bodies import QueueBody
-from service.slurm_updater.handover import NOT_ALLOWED, Handover, pools_of, read_nodes
+from service.slurm_updater.handover import NOT_ALLOWED, hand_over, pools_of, read_nodes
 from service.slurm_updater.slurm import Site, rules_of
 from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
 from simulator.replay.remote import RemoteError
@@ -134,25 +134,25 @@ class Client:
             raise self.error
 
 
-def hand_over(client, cluster=None):
-    return Handover(Slurm(), client, cluster, clock=lambda: 5.0).round()
+def handed_over(client, cluster=None, slurm=None):
+    return hand_over(slurm or Slurm(), client, cluster, clock=lambda: 5.0)
 
 
 def test_queue_and_machine_go_to_the_cluster_of_their_name():
     client = Client()
-    assert hand_over(client) is None
+    assert handed_over(client) is None
     ((verb, path, body),) = client.sent
     assert (verb, path) == ("PUT", "/v1/queues/hill")
     assert body["taken_at"] == 5.0
     assert body["policy"] == "conservative"
     assert body["pools"][0]["queues"] == ["long", "short"]
-    assert hand_over(client, "other/name") is None
+    assert handed_over(client, "other/name") is None
     assert client.sent[1][1] == "/v1/queues/other%2Fname"
 
 
 def test_what_is_in_the_way_is_told_and_stops_nothing_else():
-    assert hand_over(Client(RemoteError(403, "no"))) == NOT_ALLOWED
-    assert "422" in hand_over(Client(RemoteError(422, "422 because"))) or "because" in hand_over(
+    assert handed_over(Client(RemoteError(403, "no"))) == NOT_ALLOWED
+    assert "422" in handed_over(Client(RemoteError(422, "422 because"))) or "because" in hand_over(
         Client(RemoteError(422, "because"))
     )
 
@@ -163,6 +163,6 @@ def test_a_job_of_a_partition_whose_nodes_are_all_down_waits_for_them(shown):
     jobs = [one(shown, job_id=n, partition=name, state_reason="Resources") for n, name in queued]
     client = Client()
     nodes = "n1|short|8/0/0/8\nn3|gpu|0/0/8/8\n"
-    assert Handover(Slurm(jobs, nodes), client, None, clock=lambda: 5.0).round() is None
+    assert handed_over(client, slurm=Slurm(jobs, nodes)) is None
     waiting = client.sent[0][2]["waiting"]
     assert {job["queue"]: job["held"] for job in waiting} == {"gpu": True, "short": False}
