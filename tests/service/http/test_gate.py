@@ -74,22 +74,6 @@ def test_a_path_that_there_is_not_is_unknown(unchanged):
 
 
 @pytest.mark.parametrize(
-    ("path", "allowed"), [("/v1/queues/hill", "GET, HEAD, PUT"), ("/v1/priorities", "POST")]
-)
-def test_the_answer_to_another_method_names_all_those_of_the_path(unchanged, path, allowed):
-    answer = answered(unchanged.request("DELETE", path), 405, "MethodNotAllowedError")
-    assert answer.headers["allow"] == allowed
-    assert allowed in answer.json()["detail"]
-
-
-def test_the_first_parameter_that_is_wrong_is_named(unchanged):
-    answer = answered(
-        unchanged.get("/v1/queues/hill", limit="x", offset="y"), 422, "InvalidFieldError"
-    )
-    assert answer.json()["field"] == "limit"
-
-
-@pytest.mark.parametrize(
     ("method", "path", "body"),
     [("GET", "/v1/methods", None), ("POST", "/v1/completions", run_of("1"))],
 )

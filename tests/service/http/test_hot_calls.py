@@ -1,7 +1,6 @@
 """Calls with a JSON body: all of them read bodies in one way, within one bound."""
 
 import asyncio
-import json
 
 import pytest
 from asgi_client import InProcess
@@ -101,43 +100,11 @@ def test_a_body_over_the_limit_is_refused_whether_it_comes_at_once_or_in_pieces(
     assert send(narrow, ("PUT", QUEUE), b" " * (LIMIT + 1)).status_code == 400
 
 
-@pytest.mark.parametrize(
-    ("fields", "field", "word"),
-    [
-        (b"", "requested_walltime", "required"),
-        (b'"requested_walltime": 0', "requested_walltime", "greater than 0"),
-        (b'"requested_walltime": NaN', "requested_walltime", "finite"),
-        (b'"requested_walltime": null', "requested_walltime", "number"),
-        (b'"requested_walltime": "1"', "requested_walltime", "number"),
-        (b'"requested_walltime": 1, "usr": 2', "usr", "no such field"),
-        (b'"requested_walltime": 1, "user": "a\\nb"', "user", "printable characters"),
-        (b'"requested_walltime": 1, "user": {"deep": [1]}', "user", "printable characters"),
-        (b'"requested_walltime": 1, "job_id": 1.5', "job_id", "whole number"),
-        (b'"requested_walltime": 1, "job_id": 1e400', "job_id", "whole number"),
-        (b'"requested_walltime": 1, "submit_time": "x"', "submit_time", "RFC 3339"),
-        (b'"requested_walltime": 1, "requested_processors": 99999999999999999999',
-         "requested_processors", "whole number"),
-    ],
-)  # fmt: skip
-def test_a_refusal_names_the_field_and_says_what_is_wrong(narrow, fields, field, word):
-    answer = send(narrow, ("POST", PREDICTIONS), b"{" + fields + b"}")
-    assert answer.status_code == 422
-    error = answer.json()
-    assert (error["error"], error["field"]) == ("InvalidFieldError", field)
-    assert word in error["detail"]
-
-
 @pytest.mark.parametrize("body", [b"[]", b'"x"', b"null"])
 def test_a_body_is_an_object(narrow, calls, body):
     for call in calls:
         answer = send(narrow, call, body)
         assert (call, answer.status_code, answer.json()["field"]) == (call, 422, "body")
-
-
-def test_the_first_of_many_errors_is_named(narrow):
-    body = json.dumps({"submissions": [{"requested_walltime": 0}] * 30}).encode()
-    answer = send(narrow, ("POST", f"{PREDICTIONS}/batch"), body)
-    assert answer.json()["field"] == "submissions.0.requested_walltime"
 
 
 @pytest.mark.parametrize(

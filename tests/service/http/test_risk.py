@@ -168,26 +168,6 @@ def test_the_example_of_the_openapi_document_can_be_asked(experienced):
     assert answer.json()["interval"]["coverage"] == example["coverage"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("coverage", 0.49),
-        ("coverage", 1),
-        ("coverage", "0.9"),
-        ("underestimation_rate", 0),
-        ("underestimation_rate", 0.6),
-        ("elapsed", -1),
-        ("explain", 1),
-    ],
-)
-def test_what_makes_no_sense_is_refused(unchanged, field, value):
-    answer = unchanged.post(
-        "/v1/predictions", {"requested_walltime": 60, "method": "least-cost", field: value}
-    )
-    assert answer.status_code == 422
-    assert answer.json()["field"] == field
-
-
 def test_a_rate_is_refused_by_a_method_that_cannot_keep_it(unchanged):
     answer = unchanged.post(
         "/v1/predictions", {"requested_walltime": 60, "underestimation_rate": 0.05}

@@ -231,16 +231,6 @@ def test_too_short_a_history_is_refused(start):
     }
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [({"cluster": ""}, "cluster"), ({"penalty": 2}, "penalty")],
-)
-def test_a_senseless_round_is_refused_by_field(start, body, field):
-    answer = start().post("/v1/tunings", body)
-    assert answer.status_code == 422
-    assert answer.json()["field"] == field
-
-
 def test_an_unknown_round_is_not_found(start):
     answer = start().get("/v1/tunings/none")
     assert answer.status_code == 404
