@@ -24,7 +24,7 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
-MOST_SHOWN = 1_000
+MOST_CACHED_HEADERS = 1_000
 """Headers with a valid token that are remembered; who may say one may spell it in many ways."""
 
 
@@ -34,20 +34,20 @@ class Caller:
 
     Attributes:
         scopes: what the caller may do.
-        only: the user, as the history calls them, whose jobs are all that the caller may see;
-            None: everybody's.
+        restricted_to: name in the history of the one user whose jobs the caller may see; None if
+            the caller may see all jobs.
     """
 
     scopes: frozenset[str]
-    only: str | None = None
+    restricted_to: str | None = None
 
-    def may(self, wanted: Collection[str]) -> bool:
+    def has_scope(self, wanted: Collection[str]) -> bool:
         """Whether one of the ``wanted`` scopes is the caller's; without any, everybody may."""
         return not wanted or not self.scopes.isdisjoint({*wanted, Scope.ADMIN})
 
-    def sees(self, user: str | None) -> bool:
+    def can_see(self, user: str | None) -> bool:
         """Whether the caller may see the jobs of ``user``."""
-        return self.only is None or self.only == user
+        return self.restricted_to is None or self.restricted_to == user
 
 
 EVERYBODY = Caller(frozenset(Scope))
@@ -72,12 +72,12 @@ class Guard:
         self._always = always
         self.is_open = not always
         self._tokens: dict[str, tuple[Token, Caller]] = {}
-        self._shown: dict[bytes | None, Caller] = {}
+        self._callers: dict[bytes | None, Caller] = {}
 
     def update(self, tokens: Iterable[Token]) -> None:
         """Know these tokens from now on, revoked ones among them, and no others."""
         ever_issued = list(tokens)
-        self._shown.clear()
+        self._callers.clear()
         self.is_open = not (ever_issued or self._always)
         self._tokens = {
             token.token_id: (token, Caller(token.scopes, token.user))
@@ -94,15 +94,15 @@ class Guard:
         """
         if self.is_open:
             return EVERYBODY
-        caller = self._shown.get(authorization)
+        caller = self._callers.get(authorization)
         if caller is None:
             caller = self._bearer(authorization)
-            if len(self._shown) == MOST_SHOWN:
-                self._shown.clear()
-            self._shown[authorization] = caller
+            if len(self._callers) == MOST_CACHED_HEADERS:
+                self._callers.clear()
+            self._callers[authorization] = caller
         return allowed(caller, scopes)
 
-    def known(self, text: str) -> tuple[Token, Caller] | None:
+    def find(self, text: str) -> tuple[Token, Caller] | None:
         """The valid token of this text, and who bears it; None if there is none."""
         token_id, secret = parse_token(text) or ("", "")
         found = self._tokens.get(token_id)
@@ -119,7 +119,7 @@ class Guard:
         """
         if authorization is None:
             raise MissingTokenError("This call needs a token: 'Authorization: Bearer wt_…'.")
-        found = self.known(token_text(authorization))
+        found = self.find(token_text(authorization))
         if found is None:
             raise MissingTokenError("The token is not valid.")
         return found[1]
@@ -154,7 +154,7 @@ def allowed(caller: Caller, scopes: Collection[str]) -> Caller:
     Raises:
         ForbiddenError: none is.
     """
-    if not caller.may(scopes):
+    if not caller.has_scope(scopes):
         raise ForbiddenError(f"This call needs a token with scope {' or '.join(scopes)}.")
     return caller
 

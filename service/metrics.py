@@ -77,7 +77,7 @@ WAIT_SCORES = {
 }
 """Name and description of the metric for each field of the score of waits."""
 
-Scores = tuple[MethodScore, RecentScore | None]
+MethodScores = tuple[MethodScore, RecentScore | None]
 """Of one method: over all jobs that were scored, and over the last ones."""
 
 
@@ -263,7 +263,7 @@ class ScoreMetrics:
             for name, description in RECENT.items()
         )
 
-    def scored(self, cluster: str, scores: Iterable[Scores]) -> None:
+    def scored(self, cluster: str, scores: Iterable[MethodScores]) -> None:
         """Set the scores of the methods on a cluster."""
         for score, recent in scores:
             for name, gauge in self._scores.items():

@@ -23,9 +23,9 @@ from simulator.cli.options import AsJson, ConfigFile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from service.operations.diagnosing import AskingFilter, Finding, ServiceSigns
+    from service.operations.diagnosing import AskingFilter, Diagnosis, ServiceDiagnostics
     from service.settings import Settings
-    from service.store import ClusterSigns
+    from service.store import ClusterDiagnostics
     from simulator.replay.remote import Client
 
 DAY = 86400.0
@@ -73,7 +73,7 @@ def doctor(
     now = time.time()
     with opened(settings) as store:
         store.check()
-        clusters = store.signs(now - days * DAY, now)
+        clusters = store.diagnostics(now - days * DAY, now)
         found = diagnose(
             service,
             clusters,
@@ -103,9 +103,9 @@ def address_of(settings: "Settings") -> str:
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
-def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "ServiceSigns":
+def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "ServiceDiagnostics":
     """Return the answers of the service about itself."""
-    from service.operations.diagnosing import ServiceSigns
+    from service.operations.diagnosing import ServiceDiagnostics
     from simulator.replay.remote import Client, ServiceUnavailableError, ServiceUnreachableError
 
     token = token_of(token_file) if token_file else None
@@ -113,14 +113,14 @@ def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "Serv
         try:
             return answers_of(client)
         except ServiceUnreachableError as error:
-            return ServiceSigns(url=url, silence=str(error.__cause__ or error))
+            return ServiceDiagnostics(url=url, silence=str(error.__cause__ or error))
         except ServiceUnavailableError:
-            return ServiceSigns(url=url, status="starting, or has failed")
+            return ServiceDiagnostics(url=url, status="starting, or has failed")
 
 
-def answers_of(client: "Client") -> "ServiceSigns":
+def answers_of(client: "Client") -> "ServiceDiagnostics":
     """Its answers to those calls that change nothing."""
-    from service.operations.diagnosing import ServiceSigns
+    from service.operations.diagnosing import ServiceDiagnostics
     from simulator.replay.remote import RemoteError
 
     health = asked(client, "GET", "/health/ready")
@@ -130,7 +130,7 @@ def answers_of(client: "Client") -> "ServiceSigns":
         release = asked(client, "GET", "/openapi.json")["info"]["version"]
     except RemoteError as error:
         refusal = str(error)
-    return ServiceSigns(
+    return ServiceDiagnostics(
         url=client.url,
         status=health.get("status"),
         detail=health.get("detail"),
@@ -153,9 +153,9 @@ def samples_in(exposition: str) -> list[tuple[str, dict[str, str], float]]:
 
 
 def show(
-    clusters: "Sequence[ClusterSigns]",
+    clusters: "Sequence[ClusterDiagnostics]",
     filters: "Sequence[AskingFilter]",
-    found: "Sequence[Finding]",
+    found: "Sequence[Diagnosis]",
     warnings: "Sequence[str]",
     *,
     now: float,
@@ -187,7 +187,7 @@ def line_of(asking: "AskingFilter", now: float) -> str:
     return f"{asking.filter}{release}{mode}: asked {duration(now - asking.asked_at)} ago"
 
 
-def account_of(cluster: "ClusterSigns", now: float) -> str:
+def account_of(cluster: "ClusterDiagnostics", now: float) -> str:
     """Return a line about the predictions and runs of a cluster."""
     from simulator.reports.words import duration
 

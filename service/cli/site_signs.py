@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.cli.reconcile import SEPARATOR, rows_of
-from service.operations.diagnosing import FilterFile, QueueSigns, SiteSigns, UnknownRuns
+from service.operations.diagnosing import FilterFile, QueueDiagnostics, SiteDiagnostics, UnknownRuns
 from simulator.cli.console import CommandError
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ _PBS_RUN = re.compile(rb"[^;]{0,64};[ER];([^;]{1,255});")
 _PBS_DAY = re.compile(r"\d{8}")
 
 
-def site_signs(store: "Store", *, since: float, now: float, pbs_accounting: Path) -> SiteSigns:
+def site_signs(
+    store: "Store", *, since: float, now: float, pbs_accounting: Path
+) -> SiteDiagnostics:
     """Return the facts; what cannot be read or is not installed here is left out.
 
     Args:
@@ -42,7 +44,7 @@ def site_signs(store: "Store", *, since: float, now: float, pbs_accounting: Path
         now: Unix seconds.
         pbs_accounting: folder of the accounting logs of a PBS server.
     """
-    return SiteSigns(
+    return SiteDiagnostics(
         filter_files=list(filter_files()),
         queues=list(queues_of(store)),
         updater=updater_without_rights(),
@@ -67,14 +69,14 @@ def filter_files() -> Iterator[FilterFile]:
             yield FilterFile(filter=name, path=str(path), mode=mode[1], changed_at=changed)
 
 
-def queues_of(store: "Store") -> Iterator[QueueSigns]:
+def queues_of(store: "Store") -> Iterator[QueueDiagnostics]:
     """Yield the state of each live queue."""
     from service.live_queue.job_forecasts import unpacked
 
     for cluster in sorted(store.queues.versions()):
         if found := store.queues.read(cluster):
             queue = unpacked(found[1], cluster)
-            yield QueueSigns(
+            yield QueueDiagnostics(
                 cluster=cluster, taken_at=queue.snapshot.taken_at, trouble=queue.trouble
             )
 

@@ -93,7 +93,7 @@ def ready(
 def surplus_of(store: "Store", settings: "Settings") -> list[str]:
     """Return warnings about more clusters than are served; none for a store without a schema."""
     from service.store import SchemaOutdatedError, StoreUnavailableError
-    from service.worker.cluster_bound import surplus_sentence
+    from service.worker.cluster_limit import surplus_sentence
 
     try:
         held = len(store.past_runs.clusters())
@@ -109,10 +109,10 @@ def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], C
     Raises:
         TooManyClustersError: when such a run comes.
     """
-    from service.worker.cluster_bound import ClusterBound
+    from service.worker.cluster_limit import ClusterLimit
 
     held = frozenset(store.past_runs.clusters())
-    bound = ClusterBound(lambda: held, settings.max_clusters)
+    bound = ClusterLimit(lambda: held, settings.max_clusters)
 
     def admit(run: "Completion") -> "Completion":
         bound.admit(run.submission.cluster)

@@ -31,7 +31,7 @@ def compile_methods(*names: str) -> None:
     from service.settings import Settings
     from service.worker.live_state import LiveState
 
-    LiveState(Settings.model_construct(), Metrics()).rehearse(names)
+    LiveState(Settings.model_construct(), Metrics()).warm_up_methods(names)
 
 
 def compile_ranking() -> None:

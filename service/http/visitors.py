@@ -70,11 +70,11 @@ class Visitors:
 
         Returns why not, in a sentence; None if it was opened.
         """
-        found = self._guard.known(text.strip())
+        found = self._guard.find(text.strip())
         if found is None:
             return "This is no valid token."
         token, caller = found
-        if not caller.may(READERS):
+        if not caller.has_scope(READERS):
             return "This token is for programs; to look at pages it needs scope read or self."
         session = await asyncio.to_thread(
             self._store.sessions.open, token.token_id, self._clock(), seconds=self._seconds

@@ -33,7 +33,7 @@ LINES_BYTES = 1 << 14
 REFUSED = "the database refuses it"
 """The reason for dropping a record whose run is refused; adapters give all other reasons."""
 
-Outcome = ReportedCompletion | SkippedError
+RecordResult = ReportedCompletion | SkippedError
 """What a record tells of: a run, or why it is none."""
 
 
@@ -69,7 +69,7 @@ class Adapting:
             return await self._take(_alone(SkippedError(Reason.TOO_LARGE)))
         return await self._take(_read_in_turns(body, zone=zone, cluster=cluster))
 
-    async def _take(self, outcomes: AsyncIterator[Outcome]) -> RecordsAnswer:
+    async def _take(self, outcomes: AsyncIterator[RecordResult]) -> RecordsAnswer:
         """Store the runs in groups; those before a failure stay, and count once when sent again."""
         reports: list[ReportedCompletion] = []
         skipped: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class Adapting:
             accepted=stored.accepted, duplicates=stored.duplicates, skipped=dict(skipped)
         )
 
-    def _admitted(self, outcome: Outcome) -> Outcome:
+    def _admitted(self, outcome: RecordResult) -> RecordResult:
         """The completion under pseudonyms, or the reason why it is refused."""
         if isinstance(outcome, SkippedError):
             return outcome
@@ -116,13 +116,13 @@ class Adapting:
             return NOTHING
 
 
-async def _alone(outcome: Outcome) -> AsyncIterator[Outcome]:
+async def _alone(outcome: RecordResult) -> AsyncIterator[RecordResult]:
     yield outcome
 
 
 async def _read_in_turns(
     body: bytes, *, zone: tzinfo, cluster: str | None
-) -> AsyncIterator[Outcome]:
+) -> AsyncIterator[RecordResult]:
     """What the records of an accounting log tell of; others get their turn now and then."""
     stream = BytesIO(body)
     while block := stream.readlines(LINES_BYTES):
@@ -132,7 +132,7 @@ async def _read_in_turns(
         await asyncio.sleep(0)
 
 
-def _read_document(body: bytes | None, cluster: str | None) -> Outcome:
+def _read_document(body: bytes | None, cluster: str | None) -> RecordResult:
     if body is None:
         return SkippedError(Reason.TOO_LARGE)
     try:

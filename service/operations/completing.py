@@ -34,7 +34,7 @@ class Completing:
         self._follower = worker.follower
         self._pseudonyms = worker.pseudonyms
         self._metrics = worker.metrics
-        self._cluster_bound = worker.cluster_bound
+        self._cluster_limit = worker.cluster_limit
 
     async def complete(self, body: CompletionBody | CompletionBatch) -> IngestionAnswer:
         """Store one or several completions in one transaction.
@@ -107,7 +107,7 @@ class Completing:
             TooManyClustersError: it is.
         """
         try:
-            self._cluster_bound.admit(report.completion.submission.cluster, field)
+            self._cluster_limit.admit(report.completion.submission.cluster, field)
         except TooManyClustersError:
             self._metrics.refused_clusters.inc()
             raise
@@ -165,7 +165,7 @@ class Completing:
         return stored
 
     async def _answer(self, stored: Ingested) -> IngestionAnswer:
-        await self._follower.settle()
+        await self._follower.catch_up()
         return IngestionAnswer(accepted=stored.accepted, duplicates=stored.duplicates)
 
 

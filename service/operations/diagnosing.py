@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from service.store import ClusterSigns
+from service.store import ClusterDiagnostics
 from simulator.reports.words import duration
 
 FEW = 5
@@ -15,7 +15,7 @@ DAY = 86400.0
 REFUSED = frozenset({"401", "403"})
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class Diagnosis(Struct, frozen=True, kw_only=True):
     """One thing that does not fit.
 
     Attributes:
@@ -33,7 +33,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     remedy: str
 
 
-class ServiceSigns(Struct, frozen=True, kw_only=True):
+class ServiceDiagnostics(Struct, frozen=True, kw_only=True):
     """What the running service says of itself.
 
     Attributes:
@@ -73,7 +73,7 @@ class FilterFile(Struct, frozen=True, kw_only=True):
     changed_at: float
 
 
-class QueueSigns(Struct, frozen=True, kw_only=True):
+class QueueDiagnostics(Struct, frozen=True, kw_only=True):
     """The state of a live queue.
 
     Attributes:
@@ -99,7 +99,7 @@ class UnknownRuns(Struct, frozen=True, kw_only=True):
     jobs: Sequence[tuple[str, str | None]]
 
 
-class SiteSigns(Struct, frozen=True, kw_only=True):
+class SiteDiagnostics(Struct, frozen=True, kw_only=True):
     """Facts that this machine and the history show of the resource manager.
 
     Attributes:
@@ -110,7 +110,7 @@ class SiteSigns(Struct, frozen=True, kw_only=True):
     """
 
     filter_files: Sequence[FilterFile] = ()
-    queues: Sequence[QueueSigns] = ()
+    queues: Sequence[QueueDiagnostics] = ()
     updater: str | None = None
     unknown_runs: Sequence[UnknownRuns] = ()
 
@@ -131,19 +131,19 @@ class AskingFilter(Struct, frozen=True, kw_only=True):
     asked_at: float
 
 
-NOTHING_SEEN = SiteSigns()
+NOTHING_SEEN = SiteDiagnostics()
 
 
 def diagnose(  # noqa: PLR0913 - what is compared
-    service: ServiceSigns,
-    clusters: Sequence[ClusterSigns],
+    service: ServiceDiagnostics,
+    clusters: Sequence[ClusterDiagnostics],
     *,
     fingerprint: str,
     release: str,
     now: float,
-    site: SiteSigns = NOTHING_SEEN,
+    site: SiteDiagnostics = NOTHING_SEEN,
     queue_old_seconds: float = float("inf"),
-) -> list[Finding]:
+) -> list[Diagnosis]:
     """Return everything that does not fit, the service's own troubles first.
 
     Args:
@@ -155,38 +155,38 @@ def diagnose(  # noqa: PLR0913 - what is compared
         site: signs of the resource manager.
         queue_old_seconds: age from which a live queue is old.
     """
-    found = [*of_service(service, fingerprint, release, now)]
+    found = [*check_service(service, fingerprint, release, now)]
     if any(each.name == "other-history" for each in found):
         return found  # what the wrong history shows would mislead
-    found += of_site(service, site, now, queue_old_seconds)
-    found += of_names(clusters)
+    found += check_site(service, site, now, queue_old_seconds)
+    found += check_cluster_names(clusters)
     named = {each.cluster for each in found}
     for cluster in clusters:
-        found += of_times(cluster)
+        found += check_times(cluster)
         if cluster.cluster not in named:
-            found += of_flow(cluster, now)
+            found += check_data_flow(cluster, now)
     return found
 
 
-def of_service(
-    service: ServiceSigns, fingerprint: str, release: str, now: float
-) -> Iterator[Finding]:
+def check_service(
+    service: ServiceDiagnostics, fingerprint: str, release: str, now: float
+) -> Iterator[Diagnosis]:
     """Whether it answers, from this history, to callers of its own release with good tokens."""
     if service.silence:
-        yield Finding(
+        yield Diagnosis(
             name="no-service",
             says=f"No service answers at {service.url}: {service.silence}",
             remedy="Start it (`systemctl start walltimed`), or say where it listens by --url.",
         )
         return
     if service.status != "ready":
-        yield Finding(
+        yield Diagnosis(
             name="not-ready",
             says=f"The service is {service.status}. {service.detail or ''}".rstrip(),
             remedy="A start takes some seconds; else its log says why (`journalctl -u walltimed`).",
         )
     if service.history not in (None, fingerprint):
-        yield Finding(
+        yield Diagnosis(
             name="other-history",
             says=f"The service at {service.url} has another history than this command: tokens that "
             "are issued and runs that are imported here do not reach it.",
@@ -195,19 +195,19 @@ def of_service(
             "which one it has.",
         )
     if service.refusal:
-        yield Finding(
+        yield Diagnosis(
             name="no-token",
             is_wrong=False,
             says=f"Callers and filters were not looked at: {service.refusal}",
             remedy="Name a file with any valid token by --token-file.",
         )
-    yield from of_callers(service, release, now)
+    yield from check_callers(service, release, now)
 
 
-def of_callers(service: ServiceSigns, release: str, now: float) -> Iterator[Finding]:
+def check_callers(service: ServiceDiagnostics, release: str, now: float) -> Iterator[Diagnosis]:
     """Which releases call, and who is refused."""
     if service.release not in (None, release):
-        yield Finding(
+        yield Diagnosis(
             name="other-release",
             says=f"The service runs release {service.release}, and this command is {release}.",
             remedy="Restart the service: `systemctl restart walltimed`.",
@@ -221,7 +221,7 @@ def of_callers(service: ServiceSigns, release: str, now: float) -> Iterator[Find
         yield _old_filter(name, theirs, release, ago)
     for labels, calls in _values(service, "walltimed_requests_total"):
         if labels["status"] in REFUSED and labels["route"].startswith("/v1/") and calls:
-            yield Finding(
+            yield Diagnosis(
                 name="refused-calls",
                 says=f"Calls to {labels['route']} were refused with status "
                 f"{labels['status']} since the service started: {calls:,.0f}.",
@@ -230,7 +230,7 @@ def of_callers(service: ServiceSigns, release: str, now: float) -> Iterator[Find
             )
 
 
-def asking_filters(service: ServiceSigns, now: float) -> list[AskingFilter]:
+def asking_filters(service: ServiceDiagnostics, now: float) -> list[AskingFilter]:
     """Return the submit filters that have asked within a day."""
     return [
         AskingFilter(
@@ -244,25 +244,25 @@ def asking_filters(service: ServiceSigns, now: float) -> list[AskingFilter]:
     ]
 
 
-def of_site(
-    service: ServiceSigns, site: SiteSigns, now: float, queue_old_seconds: float
-) -> Iterator[Finding]:
+def check_site(
+    service: ServiceDiagnostics, site: SiteDiagnostics, now: float, queue_old_seconds: float
+) -> Iterator[Diagnosis]:
     """Yield modes, rights, queues and runs that do not fit the resource manager."""
     for file in site.filter_files:
-        yield from of_mode(file, asking_filters(service, now), now)
+        yield from check_filter_mode(file, asking_filters(service, now), now)
     if site.updater:
-        yield Finding(
+        yield Diagnosis(
             name="no-rights",
             says=f"The updater runs as {site.updater}, whom Slurm does not let change jobs of "
             "others.",
             remedy=f"sacctmgr -i add user {site.updater} account=root adminlevel=operator",
         )
     for queue in site.queues:
-        yield from of_queue(queue, now, queue_old_seconds)
+        yield from check_queue(queue, now, queue_old_seconds)
     for unknown in site.unknown_runs:
         some = ", ".join(f"{job} of {user or 'nobody named'}" for job, user in unknown.jobs[:3])
         more = ", …" if len(unknown.jobs) > 3 else ""
-        yield Finding(
+        yield Diagnosis(
             name="unknown-runs",
             cluster=unknown.cluster,
             says=f"{len(unknown.jobs):,} runs of cluster '{unknown.cluster}' are of jobs that the "
@@ -273,7 +273,9 @@ def of_site(
         )
 
 
-def of_mode(file: FilterFile, asking: Sequence[AskingFilter], now: float) -> Iterator[Finding]:
+def check_filter_mode(
+    file: FilterFile, asking: Sequence[AskingFilter], now: float
+) -> Iterator[Diagnosis]:
     """Yield a filter that has asked since its settings changed, and never in their mode."""
     since = [
         each
@@ -283,7 +285,7 @@ def of_mode(file: FilterFile, asking: Sequence[AskingFilter], now: float) -> Ite
     if not since or any(each.mode == file.mode for each in since):
         return
     last = max(since, key=lambda each: each.asked_at)
-    yield Finding(
+    yield Diagnosis(
         name="other-mode",
         says=f"{file.filter} asked {duration(now - last.asked_at)} ago in mode {last.mode}; "
         f"{file.path} says {file.mode}.",
@@ -292,17 +294,19 @@ def of_mode(file: FilterFile, asking: Sequence[AskingFilter], now: float) -> Ite
     )
 
 
-def of_queue(queue: QueueSigns, now: float, queue_old_seconds: float) -> Iterator[Finding]:
+def check_queue(
+    queue: QueueDiagnostics, now: float, queue_old_seconds: float
+) -> Iterator[Diagnosis]:
     """Yield a live queue that cannot be forecast, or that is not renewed."""
     if queue.trouble:
-        yield Finding(
+        yield Diagnosis(
             name="queue-trouble",
             cluster=queue.cluster,
             says=f"The queue of cluster '{queue.cluster}' is not forecast: {queue.trouble}",
             remedy="docs/queue.md has the sizes that can be forecast; the service's log has more.",
         )
     if now - queue.taken_at > queue_old_seconds:
-        yield Finding(
+        yield Diagnosis(
             name="old-queue",
             cluster=queue.cluster,
             says=f"The queue of cluster '{queue.cluster}' was handed over "
@@ -312,10 +316,10 @@ def of_queue(queue: QueueSigns, now: float, queue_old_seconds: float) -> Iterato
         )
 
 
-def _old_filter(name: str, theirs: str, ours: str, ago: float) -> Finding:
+def _old_filter(name: str, theirs: str, ours: str, ago: float) -> Diagnosis:
     """A filter of another release than the service's."""
     what = f"{name} of release {theirs}" if theirs else "A submit filter of an early release"
-    return Finding(
+    return Diagnosis(
         name="other-filter",
         says=f"{what} asked {duration(ago)} ago; the service is {ours}.",
         remedy="Copy the filter of this release to where the resource manager reads it: "
@@ -323,11 +327,11 @@ def _old_filter(name: str, theirs: str, ours: str, ago: float) -> Finding:
     )
 
 
-def _values(service: ServiceSigns, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
+def _values(service: ServiceDiagnostics, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
     return ((labels, value) for found, labels, value in service.samples if found == name)
 
 
-def of_names(clusters: Sequence[ClusterSigns]) -> Iterator[Finding]:
+def check_cluster_names(clusters: Sequence[ClusterDiagnostics]) -> Iterator[Diagnosis]:
     """Clusters that are asked about under one name, and reported under another."""
     asked = [each.cluster for each in clusters if each.predictions and each.last_run is None]
     reported = [each.cluster for each in clusters if each.runs and not each.predictions]
@@ -335,7 +339,7 @@ def of_names(clusters: Sequence[ClusterSigns]) -> Iterator[Finding]:
     for name in asked:
         alike = (other for other in reported if is_one_pair or other.lower() == name.lower())
         if other := next(alike, None):
-            yield Finding(
+            yield Diagnosis(
                 name="two-names",
                 cluster=name,
                 says=f"Predictions are asked for cluster '{name}', which has no runs; runs are "
@@ -345,7 +349,7 @@ def of_names(clusters: Sequence[ClusterSigns]) -> Iterator[Finding]:
             )
 
 
-def of_times(cluster: ClusterSigns) -> Iterator[Finding]:
+def check_times(cluster: ClusterDiagnostics) -> Iterator[Diagnosis]:
     """Times that were read in the wrong zone."""
     name, zone = cluster.cluster, "Read sacct with TZ=UTC SLURM_TIME_FORMAT=%s, or say "
     remedy = (
@@ -353,7 +357,7 @@ def of_times(cluster: ClusterSigns) -> Iterator[Finding]:
         "again."
     )
     if cluster.ahead:
-        yield Finding(
+        yield Diagnosis(
             name="runs-ahead",
             cluster=name,
             says=f"{cluster.ahead:,} runs of cluster '{name}' end in the future, and do not count "
@@ -361,7 +365,7 @@ def of_times(cluster: ClusterSigns) -> Iterator[Finding]:
             remedy=f"A clock is wrong, or times are of another zone. {remedy}",
         )
     if cluster.twice:
-        yield Finding(
+        yield Diagnosis(
             name="wrong-zone",
             cluster=name,
             says=f"{cluster.twice.jobs:,} jobs of cluster '{name}' are stored twice, "
@@ -370,7 +374,7 @@ def of_times(cluster: ClusterSigns) -> Iterator[Finding]:
         )
     if cluster.moved and not cluster.scored:
         later = "after" if cluster.moved.seconds > 0 else "before"
-        yield Finding(
+        yield Diagnosis(
             name="wrong-zone",
             cluster=name,
             says=f"{cluster.moved.jobs:,} runs of cluster '{name}' were submitted "
@@ -380,14 +384,14 @@ def of_times(cluster: ClusterSigns) -> Iterator[Finding]:
         )
 
 
-def of_flow(cluster: ClusterSigns, now: float) -> Iterator[Finding]:
+def check_data_flow(cluster: ClusterDiagnostics, now: float) -> Iterator[Diagnosis]:
     """Predictions without completions, completions without predictions, and both apart."""
     name = cluster.cluster
     if cluster.overdue >= (1 if cluster.last_run is None else FEW):
         since = "no run has ever come"
         if cluster.last_run is not None:
             since = f"the last run ended {duration(now - cluster.last_run)} ago"
-        yield Finding(
+        yield Diagnosis(
             name="no-completions",
             cluster=name,
             says=f"Of {cluster.overdue:,} jobs of cluster '{name}' that were predicted and should "
@@ -396,7 +400,7 @@ def of_flow(cluster: ClusterSigns, now: float) -> Iterator[Finding]:
             "follower's journal (PBS).",
         )
     if cluster.runs and not cluster.predictions:
-        yield Finding(
+        yield Diagnosis(
             name="no-predictions",
             is_wrong=False,
             cluster=name,
@@ -405,7 +409,7 @@ def of_flow(cluster: ClusterSigns, now: float) -> Iterator[Finding]:
             remedy="Switch the submit filter on, if it is to ask: docs/slurm.md, docs/pbs.md.",
         )
     elif cluster.unasked >= FEW and cluster.last_prediction is not None and not cluster.moved:
-        yield Finding(
+        yield Diagnosis(
             name="no-predictions",
             cluster=name,
             says=f"{cluster.unasked:,} jobs of cluster '{name}' were submitted after the last "
@@ -414,7 +418,7 @@ def of_flow(cluster: ClusterSigns, now: float) -> Iterator[Finding]:
             "that it leaves alone are counted here too.",
         )
     if cluster.answerable >= FEW and not cluster.scored and not cluster.moved:
-        yield Finding(
+        yield Diagnosis(
             name="apart",
             cluster=name,
             says=f"None of {cluster.predictions:,} predictions of cluster '{name}' found its run "

@@ -110,7 +110,7 @@ class Predicting:
         state = self._follower.state_of(submission.cluster)
         if (left := self._left(state, submission, elapsed)) is not None:
             return left
-        return state.survivors.next_estimate(predicted, submission, elapsed)
+        return state.correction.next_estimate(predicted, submission, elapsed)
 
     def _left(self, state: ClusterState, submission: Submission, elapsed: float) -> float | None:
         """The runtime that most jobs that ran as long do not exceed, if the method can tell."""

@@ -39,7 +39,7 @@ class Ranking:
             UnknownUserError: none of their jobs has ended.
         """
         name = self._pseudonym(user)
-        if not caller.sees(name):
+        if not caller.can_see(name):
             raise ForbiddenError("This token is good for what is its own user's.")
         known = self._accuracies(cluster).of(name)
         if known is None:
@@ -112,4 +112,4 @@ class Ranking:
         )
 
     def _accuracies(self, cluster: str) -> Accuracies:
-        return self._follower.state_of(cluster).accuracies
+        return self._follower.state_of(cluster).accuracy_groups

@@ -13,9 +13,9 @@ from service.contract.answers import (
     RecentScoreAnswer,
     ScoreAnswer,
 )
-from service.metrics import Scores
+from service.metrics import MethodScores
 from service.operations.live_queue.showing import all_waits
-from service.store import Calibration, MethodScore, RecentScore, StoreError
+from service.store import MethodScore, ObservedShare, RecentScore, StoreError
 from service.worker.worker import Worker
 
 log = structlog.get_logger()
@@ -74,8 +74,8 @@ class Reporting:
             for score in all_waits(self._store.queues.scores(cluster)):
                 self._metrics.queues.scored(cluster, score.made, asdict(score))
 
-    def _scores(self, cluster: str) -> dict[str, Scores]:
-        """Scores of all time and recent ones, by method.
+    def _scores(self, cluster: str) -> dict[str, MethodScores]:
+        """MethodScores of all time and recent ones, by method.
 
         Recent ones are read again when another job has been scored: they are made of a thousand
         rows.
@@ -112,7 +112,7 @@ def _recent(recent: RecentScore) -> RecentScoreAnswer:
     )
 
 
-def _calibration(found: Calibration | None) -> PromiseAnswer | None:
+def _calibration(found: ObservedShare | None) -> PromiseAnswer | None:
     if found is None:
         return None
     return PromiseAnswer(jobs=found.jobs, asked=found.nominal, got=found.observed)

@@ -30,7 +30,6 @@ MOST_RUNS = 200_000
 DAYS_BACK = 30
 DAY = 86400.0
 
-Names = set[str | None]
 HOUR = 3600.0
 
 FEWEST_RUNS = 5
@@ -56,7 +55,7 @@ def by_application(runs: Iterable[Completion]) -> Grouped:
 
 
 def application_reports(
-    groups: Grouped, share: float, waits: "Waits"
+    groups: Grouped, share: float, waits: "WaitsByClass"
 ) -> list[ApplicationReportAnswer]:
     """Return one report for each group, those with most to gain first."""
     reports = [_report(*key, runs, share, waits) for key, runs in groups.items()]
@@ -109,7 +108,7 @@ def _report(
     application: str | None,
     runs: Sequence[Completion],
     share: float,
-    waits: "Waits",
+    waits: "WaitsByClass",
 ) -> ApplicationReportAnswer:
     enough = enough_for(runs, share)
     asked = [(processors_of(run), run.submission.requested_walltime) for run in runs]
@@ -138,7 +137,7 @@ Class = tuple[str | None, int, int]
 """Queue, and doublings of the processors and of the minutes asked for."""
 
 
-class Waits:
+class WaitsByClass:
     """The mean waits of runs of one class: of the same queue, and about the same size and request.
 
     What a longer request cost in waiting is the difference to the class of the request that would
@@ -198,13 +197,13 @@ class ReportingRequests:
             StoreUnavailableError: the history cannot be read now.
         """
         user = query.user
-        if caller.only is not None:
-            if user is not None and caller.only not in self._called(user):
+        if caller.restricted_to is not None:
+            if user is not None and caller.restricted_to not in self._called(user):
                 raise ForbiddenError("This token is good for what is its own user's.")
-            user = caller.only
+            user = caller.restricted_to
         return self._by_job(query, user, caller)
 
-    def _called(self, user: str) -> Names:
+    def _called(self, user: str) -> set[str | None]:
         """A user's name, and what the history may call them."""
         return {user, self._pseudonyms.user(user)}
 
@@ -212,11 +211,11 @@ class ReportingRequests:
         self, query: RequestsQuery, user: str | None, caller: Caller
     ) -> RequestsReportAnswer:
         runs, period = self._runs(query)
-        every = application_reports(by_application(runs), query.share, Waits(runs))
+        every = application_reports(by_application(runs), query.share, WaitsByClass(runs))
         wanted = self._wanted(runs, user, query.account)
         own = every
         if wanted is not None:
-            own = application_reports(by_application(wanted), query.share, Waits(runs))
+            own = application_reports(by_application(wanted), query.share, WaitsByClass(runs))
         return RequestsReportAnswer(
             **period,
             share=query.share,
@@ -234,7 +233,7 @@ class ReportingRequests:
         runs, period = self._runs(query)
         some = self._wanted(runs, None, query.account)
         reports = application_reports(
-            by_application(runs if some is None else some), query.share, Waits(runs)
+            by_application(runs if some is None else some), query.share, WaitsByClass(runs)
         )
         users = [
             UserReportAnswer(
@@ -243,7 +242,7 @@ class ReportingRequests:
                 gain_hours=sum(each.gain_hours for each in theirs),
             )
             for user, theirs in grouped_by(reports, lambda each: each.user).items()
-            if caller.sees(user)
+            if caller.can_see(user)
         ]
         users.sort(key=lambda each: (-each.gain_hours, each.user or ""))
         return UsersReportAnswer(
@@ -283,4 +282,4 @@ class ReportingRequests:
 
 def sums_of_all(reports: Collection[RequestSumsAnswer], caller: Caller) -> RequestSumsAnswer | None:
     """Return the sums over all users; None to a caller who may see the runs of one user only."""
-    return None if caller.only else total(reports)
+    return None if caller.restricted_to else total(reports)

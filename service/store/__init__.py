@@ -12,30 +12,30 @@ from service.store.database import (
     StoreUnavailableError,
     without_passwords,
 )
+from service.store.diagnostics import ClusterDiagnostics, Shift
 from service.store.forgetting import Erased, Erasure, Erasures
 from service.store.past_runs import ClusterHistory, PastRuns
 from service.store.queue_records import Queues, WaitScore
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
-from service.store.scores import Calibration, MethodScore, RecentScore, Side
-from service.store.signs import ClusterSigns, Shift
+from service.store.scores import MethodScore, ObservedShare, RecentScore, Side
 from service.store.store import Store, open_store
 from service.store.tokens import Token, parse_token
-from service.store.tuning_records import Adoption, InForce, Tuning, Tunings, TuningState
+from service.store.tuning_records import ActiveAdoption, Adoption, Tuning, Tunings, TuningState
 
 __all__ = [
+    "ActiveAdoption",
     "Adoption",
-    "Calibration",
+    "ClusterDiagnostics",
     "ClusterHistory",
-    "ClusterSigns",
     "Erased",
     "Erasure",
     "Erasures",
     "ForeignDatabaseError",
-    "InForce",
     "Ingested",
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
+    "ObservedShare",
     "PastRuns",
     "Queues",
     "RecentScore",

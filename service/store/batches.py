@@ -14,7 +14,7 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, CursorResult, Double, Table, Text
 from sqlalchemy.types import TypeEngine
 
-Rows = Sequence[tuple[Any, ...]]
+RowBatch = Sequence[tuple[Any, ...]]
 
 # Large enough to share the cost of a call, small enough to hold the lock for a millisecond at most.
 _ROWS_AT_ONCE = 512
@@ -45,16 +45,16 @@ class BatchStatement:
         self._sql = sql
         self._texts: dict[tuple[str, int], str] = {}
 
-    def execute(self, connection: Connection, rows: Rows) -> int:
+    def execute(self, connection: Connection, rows: RowBatch) -> int:
         """Run it over ``rows`` and say how many rows it changed."""
         return sum(result.rowcount for result in self._run(connection, rows))
 
-    def fetch(self, connection: Connection, rows: Rows) -> list[tuple[Any, ...]]:
+    def fetch(self, connection: Connection, rows: RowBatch) -> list[tuple[Any, ...]]:
         """Run it over ``rows`` and return the rows that it yields."""
         results = self._run(connection, rows)
         return [tuple(row) for result in results for row in result.fetchall()]
 
-    def _run(self, connection: Connection, rows: Rows) -> Iterator[CursorResult[Any]]:
+    def _run(self, connection: Connection, rows: RowBatch) -> Iterator[CursorResult[Any]]:
         form = _FORMS[connection.dialect.name]
         for part in form.slices(rows):
             key = (connection.dialect.name, form.width(part))
@@ -62,7 +62,7 @@ class BatchStatement:
                 self._texts[key] = self._text(form, part)
             yield connection.exec_driver_sql(self._texts[key], form.parameters(part))
 
-    def _text(self, form: "_Form", part: Rows) -> str:
+    def _text(self, form: "_Form", part: RowBatch) -> str:
         table = form.table(self._types, len(part))
         return self._sql.format(incoming=f"WITH incoming ({self._names}) AS ({table})")
 
@@ -90,13 +90,13 @@ class _Form(Struct, frozen=True):
         parameters: one part as the parameters of that expression.
     """
 
-    slices: Callable[[Rows], Iterator[Rows]]
-    width: Callable[[Rows], int]
+    slices: Callable[[RowBatch], Iterator[RowBatch]]
+    width: Callable[[RowBatch], int]
     table: Callable[[Sequence[str], int], str]
-    parameters: Callable[[Rows], tuple[Any, ...]]
+    parameters: Callable[[RowBatch], tuple[Any, ...]]
 
 
-def _slices_of_few_lengths(rows: Rows) -> Iterator[Rows]:
+def _slices_of_few_lengths(rows: RowBatch) -> Iterator[RowBatch]:
     """Cut into powers of two, so that SQLite prepares no more than ten statements."""
     start = 0
     while start < len(rows):
@@ -110,7 +110,7 @@ def _values(types: Sequence[str], count: int) -> str:
     return f"VALUES {', '.join([row] * count)}"
 
 
-def _slices(rows: Rows) -> Iterator[Rows]:
+def _slices(rows: RowBatch) -> Iterator[RowBatch]:
     return (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
 
 

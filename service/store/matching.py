@@ -1,4 +1,4 @@
-"""Finding the recorded prediction whose job a completion is the end of."""
+"""Diagnosis the recorded prediction whose job a completion is the end of."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

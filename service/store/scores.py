@@ -80,7 +80,7 @@ class MethodScore(Struct, frozen=True, kw_only=True):
     asked_coverage: float | None
 
 
-class Calibration(Struct, frozen=True, kw_only=True):
+class ObservedShare(Struct, frozen=True, kw_only=True):
     """A share of jobs that was asked for, and the share observed.
 
     Attributes:
@@ -108,8 +108,8 @@ class RecentScore(Struct, frozen=True, kw_only=True):
     method: str
     jobs: int
     underestimation_rate: float
-    intervals: Calibration | None
-    rates: Calibration | None
+    intervals: ObservedShare | None
+    rates: ObservedShare | None
 
 
 class JobKind(Struct, frozen=True, order=True):
@@ -146,11 +146,11 @@ class Sums(Struct):
         self.covered += is_covered
         self.asked_coverage += nominal
 
-    def calibration(self) -> Calibration | None:
+    def observed_coverage(self) -> ObservedShare | None:
         """Return the nominal and the observed coverage; None without intervals."""
         if not self.intervals:
             return None
-        return Calibration(
+        return ObservedShare(
             jobs=self.intervals,
             nominal=self.asked_coverage / self.intervals,
             observed=self.covered / self.intervals,
@@ -338,8 +338,8 @@ def _recent_scores(rows: Iterable[Row[Any]]) -> list[RecentScore]:
             method=method,
             jobs=sums.jobs,
             underestimation_rate=sums.underestimated / sums.jobs,
-            intervals=sums.calibration(),
-            rates=rates[method].calibration(),
+            intervals=sums.observed_coverage(),
+            rates=rates[method].observed_coverage(),
         )
         for method, sums in sorted(recent.items())
     ]

@@ -9,14 +9,14 @@ from typing import Literal
 from sqlalchemy import delete, make_url
 
 from predictors.jobs import Completion
-from service.store import schema, signs, writing
+from service.store import diagnostics, schema, writing
 from service.store.database import Database, LogReader, StoreUnavailableError
+from service.store.diagnostics import ClusterDiagnostics
 from service.store.forgetting import Erasures
 from service.store.past_runs import PastRuns
 from service.store.queue_records import Queues
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import Scores
-from service.store.signs import ClusterSigns
 from service.store.sqlite import SqliteDatabase
 from service.store.tables import OPEN, predictions
 from service.store.tokens import Sessions, Tokens
@@ -71,10 +71,10 @@ class Store:
         with self._database.reading() as connection:
             return schema.fingerprint(connection)
 
-    def signs(self, since: float, now: float) -> list[ClusterSigns]:
+    def diagnostics(self, since: float, now: float) -> list[ClusterDiagnostics]:
         """What predictions and runs since ``since`` show of how each cluster is connected."""
         with self._database.reading() as connection:
-            return signs.read(connection, since, now)
+            return diagnostics.read(connection, since, now)
 
     def close(self) -> None:
         """Close all connections: those in use once they are given back."""

@@ -41,7 +41,7 @@ class Adoption(Struct, frozen=True, kw_only=True):
     made_until: float | None = None
 
 
-class InForce(Struct, frozen=True, kw_only=True):
+class ActiveAdoption(Struct, frozen=True, kw_only=True):
     """The last adoption of a cluster and subject.
 
     Attributes:
@@ -186,7 +186,7 @@ class Tunings:
         with self._database.reading() as connection:
             return connection.execute(select(func.max(parameters.c.version))).scalar() or 0
 
-    def in_force(self) -> dict[str, dict[str, InForce]]:
+    def active(self) -> dict[str, dict[str, ActiveAdoption]]:
         """Return what rounds put in force last, by cluster and subject."""
         key = parameters.c.cluster, parameters.c.subject
         last = select(func.max(parameters.c.version)).group_by(*key)
@@ -196,10 +196,10 @@ class Tunings:
             .outerjoin(before, before.c.version == parameters.c.replaced)
             .where(parameters.c.version.in_(last))
         )
-        found: dict[str, dict[str, InForce]] = {}
+        found: dict[str, dict[str, ActiveAdoption]] = {}
         with self._database.reading() as connection:
             for row in connection.execute(chosen):
-                found.setdefault(row.cluster, {})[row.subject] = InForce(
+                found.setdefault(row.cluster, {})[row.subject] = ActiveAdoption(
                     parameters=_value(row.parameters),
                     made_until=row.made_until,
                     replaced=_value(row.before),

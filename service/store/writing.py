@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
-from service.store.batches import BatchStatement, Rows
+from service.store.batches import BatchStatement, RowBatch
 from service.store.database import RefusedRecordError
 from service.store.matching import Match, find_matches
 from service.store.rows import (
@@ -163,7 +163,7 @@ def _stated(item: ReportedCompletion, match: Match | None) -> Completion:
 def _append(connection: Connection, runs: Sequence[Completion]) -> list[bool]:
     """Add runs to the log and say of each whether it was new."""
     places = _places(connection, len(runs))
-    rows: Rows = [(seq, *completion_row(run)) for seq, run in zip(places, runs, strict=True)]
+    rows: RowBatch = [(seq, *completion_row(run)) for seq, run in zip(places, runs, strict=True)]
     if _APPEND.execute(connection, _ordered(connection, rows)) == len(rows):
         return [True] * len(rows)
     present = {seq for (seq,) in _PRESENT.fetch(connection, [(seq,) for seq in places])}
@@ -178,7 +178,7 @@ def _places(connection: Connection, count: int) -> Sequence[int]:
     return connection.exec_driver_sql(_NEXT_PLACES, (count,)).scalars().all()
 
 
-def _ordered(connection: Connection, rows: Rows) -> Rows:
+def _ordered(connection: Connection, rows: RowBatch) -> RowBatch:
     """The rows in an order that all workers share, or two of them could wait for each other.
 
     SQLite has one writer at a time, and is faster in the order of the log.

@@ -41,7 +41,7 @@ class Visitor(Struct, frozen=True):
     @property
     def sees_everybody(self) -> bool:
         """Whether names and jobs of all users are shown."""
-        return self.caller.only is None
+        return self.caller.restricted_to is None
 
 
 Name = Annotated[str, Field(max_length=256)]

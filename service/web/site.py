@@ -235,7 +235,7 @@ class Site:
             case "users":
                 return self._ranking.groups(frame.cluster).groups
             case "user":
-                return self._ranking.accuracy_of(caller.only or query.name, frame.cluster)
+                return self._ranking.accuracy_of(caller.restricted_to or query.name, frame.cluster)
         return None
 
     async def login(self, *, to: str, refused: str | None) -> bytes:

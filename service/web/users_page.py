@@ -56,10 +56,10 @@ def user_view(
     A visitor who may see no other user sees their own, whatever the query names.
     """
     caller = frame.visitor.caller
-    name = caller.only or query.name
+    name = caller.restricted_to or query.name
     wanted = RequestsQuery(cluster=frame.cluster, user=name)
     report = sources.recent.get(
-        ("user", frame.cluster, name, caller.only),
+        ("user", frame.cluster, name, caller.restricted_to),
         FRESH_SECONDS / 5,
         lambda: sources.reports.by_job(wanted, caller),
     )
@@ -69,7 +69,7 @@ def user_view(
         "sentence": of_one(report, accuracy),
         "accuracy": accuracy,
         "report": report,
-        "is_own": caller.only is not None,
+        "is_own": caller.restricted_to is not None,
     }
 
 

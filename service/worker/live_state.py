@@ -47,7 +47,7 @@ ASKED_SELDOM = 7
 """Uncertain methods are asked about one run in seven only: asking costs ten times as much as
 learning, and a start or an import learns from many."""
 
-REHEARSED = 300
+WARM_UP_RUNS = 300
 """Made-up runs of a user, in a rehearsal."""
 
 FAILURE_SECONDS = 60.0
@@ -66,9 +66,9 @@ class ClusterState:
         self.predictors: dict[str, Predictor] = {
             name: create(name, **settings.predictors.get(name, {})) for name in PREDICTORS
         }
-        self.accuracies = Accuracies(default_group=settings.default_group)
-        self.survivors = Survivors()
-        self.errors = RecentErrors()
+        self.accuracy_groups = Accuracies(default_group=settings.default_group)
+        self.correction = Survivors()
+        self.error_ratios = RecentErrors()
         self.windowed = [name for name, each in self.predictors.items() if _has_window(each)]
         self.unwindowed = [name for name in self.predictors if name not in self.windowed]
         self.chosen = FIRST
@@ -103,7 +103,7 @@ class ClusterState:
         """The method that answers for a name."""
         return self.chosen if method == AUTO else method
 
-    def settle(self, methods: Collection[str] = PREDICTORS) -> None:
+    def rank_runs(self, methods: Collection[str] = PREDICTORS) -> None:
         """Let methods rank the folded runs now, so that no request has to wait for it."""
         job = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
         for method in UNCERTAIN.intersection(methods):
@@ -176,7 +176,7 @@ class ClusterState:
         is_asked = answering not in UNCERTAIN or not int(completion.end_time) % ASKED_SELDOM
         if is_judged and answering in methods and is_asked:
             would_be = self.ask(self._answering, completion.submission, phase="observe")
-            self.errors.add(would_be.predicted_walltime, completion.runtime)
+            self.error_ratios.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:
             self._teach(method, self.predictors[method].observe, completion)
 
@@ -220,8 +220,8 @@ class ClusterState:
     ) -> None:
         """Let methods, the accuracy groups and the correction learn from a completion."""
         self.learn(completion, methods, is_judged=is_judged)
-        self.accuracies.observe(completion)
-        self.survivors.observe(completion)
+        self.accuracy_groups.observe(completion)
+        self.correction.observe(completion)
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
@@ -229,7 +229,7 @@ class ClusterState:
 
         The part of the history that the first asks for is not read again for the second.
         """
-        recent = self.accuracies.memory | self.survivors.memory | self.errors.memory
+        recent = self.accuracy_groups.memory | self.correction.memory | self.error_ratios.memory
         return (
             reduce(or_, (self.predictors[name].memory for name in self.unwindowed), recent),
             reduce(or_, (self.predictors[name].memory for name in self.windowed), Memory()),
@@ -339,17 +339,17 @@ class LiveState:
                 if state := self._state_of(held[0]):
                     state.remember(held)
                     self.retune({name: each for name, each in standing.items() if name == cluster})
-                    ranking.append(beside.submit(state.settle, state.unwindowed))
+                    ranking.append(beside.submit(state.rank_runs, state.unwindowed))
                     state.remember_window(before, held)
                 if waiting == cluster:
                     waiting, runs_before = next(older_by_cluster, _NO_CLUSTER)
             for each in ranking:
                 each.result()
 
-    def settle(self) -> None:
+    def rank_runs(self) -> None:
         """Rank what was learned by what is in force now, so that no request has to wait for it."""
         for state in self._clusters.values():
-            state.settle()
+            state.rank_runs()
 
     def _state_of(self, completion: Completion) -> ClusterState | None:
         """The state that a completion belongs to; None if its cluster exceeds the bound."""
@@ -359,14 +359,14 @@ class LiveState:
             state = self._clusters[name] = ClusterState(self._settings, self._metrics)
         return state
 
-    def rehearse(self, methods: Collection[str] = PREDICTORS) -> None:
+    def warm_up_methods(self, methods: Collection[str] = PREDICTORS) -> None:
         """Ask methods once on made-up history, so that nothing is compiled for a caller."""
         state = ClusterState(self._settings, self._metrics)
         rehearsed = {name: each for name, each in state.predictors.items() if name in methods}
         submission = Submission(
             requested_walltime=3600.0, submit_time=0.0, user="u", requested_processors=1
         )
-        for end in range(1, REHEARSED):
+        for end in range(1, WARM_UP_RUNS):
             run = Completion(
                 submission=submission,
                 start_time=0.0,

@@ -122,7 +122,7 @@ class LogFollower:
         self._live.apply(completions)
         return len(completions)
 
-    async def settle(self) -> None:
+    async def catch_up(self) -> None:
         """Apply what is durable now, within bounds, letting other requests pass in between.
 
         So an acknowledged completion is known to the worker that acknowledged it, unless more

@@ -85,7 +85,7 @@ class QueueEstimates:
 
     def priority(self, state: ClusterState, submission: Submission) -> float:
         """Return the priority of the accuracy group of the job's user."""
-        ranked = state.accuracies.of(submission.user)
+        ranked = state.accuracy_groups.of(submission.user)
         return ranked.priority if ranked else self._default_priority
 
 

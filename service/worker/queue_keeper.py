@@ -241,7 +241,7 @@ class QueueKeeper:
                 play_pools,
                 columns.pools,
                 snapshot.rules,
-                self._follower.state_of(snapshot.cluster).errors.quantiles(),
+                self._follower.state_of(snapshot.cluster).error_ratios.quantiles(),
                 samples_for(sum(map(len, columns.pools)), self._settings.forecast_samples),
             )
         except (ForecastTooLongError, ForecastsBusyError) as error:

@@ -23,7 +23,7 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.worker.cluster_bound import ClusterBound, surplus_sentence
+from service.worker.cluster_limit import ClusterLimit, surplus_sentence
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
@@ -81,7 +81,7 @@ class Worker:
         metrics: what the process counts and measures.
         guard: admits requests.
         store: the history.
-        cluster_bound: whose completions may come in.
+        cluster_limit: whose completions may come in.
         live: what the process has learned from the history.
         follower: keeps ``live`` level with the log of completions.
         writer: commits completions and predictions.
@@ -108,7 +108,7 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = LiveState(settings, self.metrics)
-        self.cluster_bound = ClusterBound(lambda: self.live.names, settings.max_clusters)
+        self.cluster_limit = ClusterLimit(lambda: self.live.names, settings.max_clusters)
         self.follower = LogFollower(
             self.live,
             before_learning=lambda: self.recorder.flush(),  # noqa: PLW0108 - made below
@@ -172,7 +172,7 @@ class Worker:
         self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.past_runs.count)
         held = await asyncio.to_thread(self.store.past_runs.active_clusters)
-        self.cluster_bound.expect(held[: self.settings.max_clusters])
+        self.cluster_limit.expect(held[: self.settings.max_clusters])
         self.writer.start()
         self._tasks = [
             asyncio.create_task(self._learn()),
@@ -302,14 +302,14 @@ class Worker:
     def _fold(self) -> tuple[LiveState, LogReader]:
         """What the history teaches; in a thread, so that the process answers meanwhile."""
         live = LiveState(self.settings, self.metrics)
-        live.rehearse()
+        live.warm_up_methods()
         self._known_erasure = self.store.erasures.last()
         served = self._served_clusters()
         reader, (recent, older) = self.store.past_runs.warm_start(
             live.memories, self.clock(), served
         )
         live.remember(recent, older, from_store(self.store, self.settings))
-        live.settle()
+        live.rank_runs()
         return live, reader
 
     def _served_clusters(self) -> list[str]:
@@ -353,7 +353,7 @@ class Worker:
         while True:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             self.set_gauges()
-            self.cluster_bound.settle()
+            self.cluster_limit.release()
             with suppress(StoreError):
                 self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
 

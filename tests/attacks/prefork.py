@@ -26,7 +26,7 @@ def announce(_address: str) -> None:
 def warm_up() -> None:
     """What is compiled, described and collected now is so in every child."""
     create_app(Settings())
-    LiveState(Settings(), Metrics()).rehearse()
+    LiveState(Settings(), Metrics()).warm_up_methods()
     # No life asks for a forecast, and starting its processes takes longer than a life.
     ForecastProcess.start = lambda _self: None
     gc.collect()

@@ -122,7 +122,7 @@ class ShowingQueue:
         return [
             job
             for job in queue.snapshot.jobs
-            if caller.sees(job.submission.user)
+            if caller.can_see(job.submission.user)
             and (query.user is None or job.submission.user in wanted)
             and (query.queue is None or job.submission.queue == query.queue)
             and (query.state is None or job.state == query.state)
@@ -160,7 +160,7 @@ class ShowingQueues(ShowingQueue):
         """
         queue = self.live_queue(cluster)
         job = next((each for each in queue.snapshot.jobs if each.job_id == job_id), None)
-        if job is None or not caller.sees(job.submission.user):
+        if job is None or not caller.can_see(job.submission.user):
             raise UnknownQueueError("There is no such job in the queue.")
         forecast = queue.forecasts.get(job_id)
         elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)

@@ -26,7 +26,7 @@ class TakingQueues:
         self._settings = worker.settings
         self._keeper = worker.queues
         self._hide = worker.pseudonyms.submission
-        self._cluster_bound = worker.cluster_bound
+        self._cluster_limit = worker.cluster_limit
         self._clock = worker.clock
 
     async def take(self, cluster: str, body: QueueBody) -> QueueTakenAnswer:
@@ -37,7 +37,7 @@ class TakingQueues:
             InvalidFieldError: a job is in it twice, or was taken in the future.
             TooManyClustersError: the service has as many clusters as it may have.
         """
-        self._cluster_bound.admit(cluster)
+        self._cluster_limit.admit(cluster)
         now = self._clock()
         taken_at = now if body.taken_at is None else unix_seconds(body.taken_at)
         if taken_at > now + AHEAD_SECONDS:

@@ -148,7 +148,7 @@ class WhatIf:
             plays=len(pools),
             work=WORK_AWAITED,
         )
-        ratios = self._follower.state_of(snapshot.cluster).errors.quantiles()
+        ratios = self._follower.state_of(snapshot.cluster).error_ratios.quantiles()
         played = await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
         return [waiting_point(each, -1, snapshot.taken_at) for each in played]
 
@@ -188,11 +188,11 @@ def own(submission: Submission, caller: Caller) -> Submission:
     Raises:
         ForbiddenError: it names another user.
     """
-    if caller.only is None:
+    if caller.restricted_to is None:
         return submission
-    if submission.user not in {None, caller.only}:
+    if submission.user not in {None, caller.restricted_to}:
         raise ForbiddenError("This token is good for what is its own user's.")
-    return replace(submission, user=caller.only)
+    return replace(submission, user=caller.restricted_to)
 
 
 def varied(submission: Submission, variant: VariantBody) -> Submission:

@@ -23,8 +23,8 @@ from predictors.tuning.subjects import CANDIDATES, FIRST
 from service import logs
 from service.settings import Settings
 from service.store import (
+    ActiveAdoption,
     Adoption,
-    InForce,
     Store,
     StoreUnavailableError,
     Tuning,
@@ -133,7 +133,7 @@ def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
     """Return what is in force for clusters with rounds that have adopted something."""
     defaults = from_settings(settings)
 
-    def of_subjects(cluster: str, adopted: Mapping[str, InForce]) -> dict[str, Held[Any]]:
+    def of_subjects(cluster: str, adopted: Mapping[str, ActiveAdoption]) -> dict[str, Held[Any]]:
         return {
             subject: held(
                 adopted.get(subject),
@@ -147,7 +147,7 @@ def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
 
     return {
         cluster: Standing(**of_subjects(cluster, adopted))
-        for cluster, adopted in store.tunings.in_force().items()
+        for cluster, adopted in store.tunings.active().items()
     }
 
 
@@ -157,7 +157,7 @@ def of_cluster(store: Store, settings: Settings, cluster: str) -> Standing:
 
 
 def held(
-    found: InForce | None,
+    found: ActiveAdoption | None,
     default: Held[Content],
     read: Callable[[Any], Content],
     **names: str,

@@ -38,7 +38,7 @@ def test_it_prints_what_was_found_and_puts_it_in_force(store):
     assert "parameters of knn: adopted" in result.stdout
     (done,) = store.tunings.of_cluster("default")
     assert (done.state, done.origin) == (TuningState.DONE, "command")
-    in_force = store.tunings.in_force()["default"]["knn"]
+    in_force = store.tunings.active()["default"]["knn"]
     assert "application" in in_force.parameters["template"]
 
 

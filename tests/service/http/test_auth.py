@@ -7,7 +7,7 @@ import pytest
 from asgi_client import NOW, InProcess, run_of
 from msgspec.structs import replace
 
-from service.auth import MOST_SHOWN, Guard, Scope, token_text
+from service.auth import MOST_CACHED_HEADERS, Guard, Scope, token_text
 from service.errors import ForbiddenError, MissingTokenError
 from service.store import open_store
 
@@ -208,7 +208,7 @@ def test_a_forged_token_is_refused(guard, forge):
 def test_before_it_knows_any_token_a_guard_is_as_closed_as_it_was_told_to_be(always):
     knows = Guard(always=always)
     assert knows.is_open is not always
-    assert knows.known("wt_1_x") is None
+    assert knows.find("wt_1_x") is None
     assert knows.bearer_of("1") is None
 
 
@@ -251,12 +251,12 @@ def test_only_good_headers_are_remembered_and_not_for_ever(guard):
     knows, text = guard
     with pytest.raises(MissingTokenError):
         knows.admit(f"Bearer {text}x".encode(), {Scope.PREDICT})
-    assert not knows._shown
+    assert not knows._callers
     remembered = []
-    for user in range(MOST_SHOWN + 1):
+    for user in range(MOST_CACHED_HEADERS + 1):
         credentials = b64encode(f"{user}:{text}".encode())
         knows.admit(b"Basic " + credentials, {Scope.PREDICT})
-        remembered.append(len(knows._shown))
+        remembered.append(len(knows._callers))
     assert remembered == [*range(1, 1_001), 1]
 
 

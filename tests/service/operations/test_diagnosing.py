@@ -5,20 +5,20 @@ from msgspec.structs import replace
 
 from service.operations.diagnosing import (
     FilterFile,
-    QueueSigns,
-    ServiceSigns,
-    SiteSigns,
+    QueueDiagnostics,
+    ServiceDiagnostics,
+    SiteDiagnostics,
     UnknownRuns,
     diagnose,
 )
-from service.store import ClusterSigns, Shift
+from service.store import ClusterDiagnostics, Shift
 
 NOW = 1_800_000_000.0
 SEEN = "walltimed_filter_last_request_timestamp_seconds"
 CALLS = "walltimed_requests_total"
 
-WELL = ServiceSigns(url="http://127.0.0.1:8580", status="ready", history="h", release="1.2.3")
-WORKS = ClusterSigns(
+WELL = ServiceDiagnostics(url="http://127.0.0.1:8580", status="ready", history="h", release="1.2.3")
+WORKS = ClusterDiagnostics(
     cluster="hill",
     predictions=20,
     scored=15,
@@ -36,7 +36,7 @@ def names(service, *clusters, **site):
         fingerprint="h",
         release="1.2.3",
         now=NOW,
-        site=SiteSigns(**site),
+        site=SiteDiagnostics(**site),
         queue_old_seconds=600,
     )
     return [(each.name, each.cluster) for each in found]
@@ -50,13 +50,13 @@ def says(mode):
     return FilterFile(filter="walltimed.lua", path="/etc/x", mode=mode, changed_at=NOW - 60)
 
 
-SILENT = ServiceSigns(url="http://127.0.0.1:8580", silence="refused")
-YOUNG = ClusterSigns(cluster="hill", predictions=3, last_prediction=NOW - 5)
-ASKED = ClusterSigns(cluster="default", predictions=9, overdue=9, last_prediction=NOW)
-REPORTED = ClusterSigns(cluster="hill", runs=9, last_run=NOW - 60)
+SILENT = ServiceDiagnostics(url="http://127.0.0.1:8580", silence="refused")
+YOUNG = ClusterDiagnostics(cluster="hill", predictions=3, last_prediction=NOW - 5)
+ASKED = ClusterDiagnostics(cluster="default", predictions=9, overdue=9, last_prediction=NOW)
+REPORTED = ClusterDiagnostics(cluster="hill", runs=9, last_run=NOW - 60)
 DALE = replace(REPORTED, cluster="dale")
 EARLIER = Shift(seconds=-3600, jobs=9)
-QUEUE = QueueSigns(cluster="hill", taken_at=NOW - 60)
+QUEUE = QueueDiagnostics(cluster="hill", taken_at=NOW - 60)
 CALL = {"route": "/v1/predictions", "status": "401"}
 
 
@@ -154,7 +154,7 @@ def test_names_that_are_not_alike_are_one_cluster_only_if_there_are_no_others():
 
 def test_runs_that_the_accounting_does_not_know_are_told_with_the_first_jobs():
     jobs = [(str(number), "eve") for number in range(5)]
-    site = SiteSigns(unknown_runs=[UnknownRuns(cluster="hill", jobs=jobs)])
+    site = SiteDiagnostics(unknown_runs=[UnknownRuns(cluster="hill", jobs=jobs)])
     (found,) = diagnose(WELL, [], fingerprint="h", release="1.2.3", now=NOW, site=site)
     assert (found.name, found.cluster, found.is_wrong) == ("unknown-runs", "hill", True)
     assert "5 runs" in found.says

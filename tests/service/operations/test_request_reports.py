@@ -6,7 +6,7 @@ from runs import a_run
 
 from predictors.jobs import Status
 from service.operations.request_reports import (
-    Waits,
+    WaitsByClass,
     application_reports,
     by_application,
     enough_for,
@@ -27,7 +27,7 @@ def run(runtime, *, request=10 * HOUR, wait=HOUR, processors=2, status=Status.CO
 
 
 def reports(runs, share=0.9):
-    return application_reports(by_application(runs), share, Waits(runs))
+    return application_reports(by_application(runs), share, WaitsByClass(runs))
 
 
 def test_hours_are_processor_hours_and_waits_are_counted_run_by_run():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runs import a_run, between, predicted, read_all, reported
 
 from predictors import measures
-from service.store import Calibration, Erasure, open_store, scores
+from service.store import Erasure, ObservedShare, open_store, scores
 from service.store.scores import RECENT, Sums
 
 DAY = scores.DAY_SECONDS
@@ -82,7 +82,7 @@ def test_recent_scores_are_over_the_thousand_jobs_that_ended_last(store):
     (recent,) = store.scores.recent("default")
     assert recent.jobs == RECENT == 1000
     assert recent.underestimation_rate == 5 / RECENT
-    assert recent.intervals == Calibration(
+    assert recent.intervals == ObservedShare(
         jobs=RECENT, nominal=pytest.approx(0.9), observed=1 - 5 / RECENT
     )
     assert recent.rates is None
@@ -97,7 +97,7 @@ def test_a_rate_of_underestimates_that_was_asked_for_is_compared_with_what_came(
         store.write([], [predicted(name, run, 700.0, job_id=str(job), underestimation_rate=rate)])
         store.write([reported(run)])
     (recent,) = store.scores.recent("default")
-    assert recent.rates == Calibration(jobs=2, nominal=pytest.approx(0.15), observed=0.5)
+    assert recent.rates == ObservedShare(jobs=2, nominal=pytest.approx(0.15), observed=0.5)
     assert recent.underestimation_rate == pytest.approx(2 / 3)
 
 
@@ -109,7 +109,7 @@ def test_what_is_predicted_to_the_second_is_not_too_short_and_within_its_interva
         store.write([reported(run)], [predicted(f"p{job}", run, 600.0, **asked)])
     (recent,), (score,) = store.scores.recent("default"), store.scores.of_methods("default")
     assert recent.underestimation_rate == score.underestimation_rate == 0.0
-    assert recent.rates == Calibration(jobs=2, nominal=pytest.approx(0.1), observed=0.0)
+    assert recent.rates == ObservedShare(jobs=2, nominal=pytest.approx(0.1), observed=0.0)
     assert recent.intervals.observed == score.coverage == 1.0
 
 

@@ -11,7 +11,7 @@ import pytest
 from runs import a_run, reported
 
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from service.store import Adoption, InForce, TuningState, open_store
+from service.store import ActiveAdoption, Adoption, TuningState, open_store
 from service.store.tables import tunings
 
 PLAN = TuningPlan(history=50, training=100, test=100)
@@ -29,7 +29,7 @@ def knn(neighbours):
 
 
 def neighbours(store):
-    found = store.tunings.in_force()
+    found = store.tunings.active()
     return {name: each["knn"].parameters["neighbours"] for name, each in found.items()}
 
 
@@ -139,14 +139,14 @@ def test_each_subject_is_in_force_with_what_it_replaced_and_may_come_back(store)
     assert store.tunings.version() == 0
     held(store, knn(3), price, at=0.0)
     held(store, knn(4), at=1.0)
-    found = store.tunings.in_force()["default"]
-    assert found["price"] == InForce(parameters=3.5, made_until=7.0, replaced=None)
+    found = store.tunings.active()["default"]
+    assert found["price"] == ActiveAdoption(parameters=3.5, made_until=7.0, replaced=None)
     assert found["knn"].replaced == {"neighbours": 3}
     before = store.tunings.version()
     held(store, back, at=2.0)
     held(store, at=3.0)
-    found = store.tunings.in_force()["default"]
-    assert found["price"] == InForce(parameters=None, made_until=None, replaced=3.5)
+    found = store.tunings.active()["default"]
+    assert found["price"] == ActiveAdoption(parameters=None, made_until=None, replaced=3.5)
     assert found["knn"].parameters == {"neighbours": 4}
     assert store.tunings.version() > before
     assert [one.asked_at for one in store.tunings.of_cluster("default")] == [3.0, 2.0, 1.0, 0.0]
@@ -161,7 +161,7 @@ def test_a_round_that_has_ended_is_not_changed_and_adopts_nothing_more(store):
     store.tunings.begin(tuning, 12.0)
     store.tunings.report(tuning, {})
     assert store.tunings.find(tuning.tuning_id) == failed
-    assert store.tunings.in_force() == {}
+    assert store.tunings.active() == {}
     assert store.tunings.ask("default", PLAN, "request", 4.0).tuning_id != tuning.tuning_id
 
 

@@ -82,7 +82,7 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
     for run in runs:
         alone.observe(run)
     state.remember(runs, (), {CLUSTER: standing(price=Held(now=3.0))})
-    state.settle()
+    state.rank_runs()
     cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
     for name in ("least-cost", "attention"):
         ranks = cluster.predictors[name]._recent.columns[0][LEVEL, : len(runs)]
@@ -100,7 +100,7 @@ def test_a_start_asks_only_about_runs_of_which_it_is_remembered_how_they_ended(m
     started.remember(runs, ())
     whole.apply(runs)
     for cluster, judged in (("long", 5), ("short", 3)):
-        found, wanted = (list(each.of(cluster).errors._ratios) for each in (started, whole))
+        found, wanted = (list(each.of(cluster).error_ratios._ratios) for each in (started, whole))
         assert found == wanted[-5:]
         assert len(found) == judged
 

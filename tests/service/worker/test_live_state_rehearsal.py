@@ -21,7 +21,7 @@ def loaded():
     kinds = (each for each in get_objects() if isinstance(each, Dispatcher))
     return {(each.py_func.__qualname__, kind) for each in kinds for kind in each.signatures}
 
-LiveState(Settings(config=None), Metrics()).rehearse()
+LiveState(Settings(config=None), Metrics()).warm_up_methods()
 before = loaded()
 assert len(before) > 9
 job = Submission(requested_walltime=3600.0, submit_time=0.0, user="ann")

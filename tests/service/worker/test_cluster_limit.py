@@ -12,7 +12,7 @@ from service.errors import TooManyClustersError
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import open_store
-from service.worker.cluster_bound import PATIENCE_SECONDS, ClusterBound
+from service.worker.cluster_limit import PATIENCE_SECONDS, ClusterLimit
 from service.worker.live_state import LiveState
 
 DATA = Path(__file__).parents[2] / "data"
@@ -122,11 +122,11 @@ def test_an_import_brings_no_cluster_too_many(walltimed, sqlite_url, monkeypatch
 def test_the_place_of_a_cluster_that_could_not_be_stored_is_free_again_after_a_while():
     now = 0.0
     known = {"a"}
-    bound = ClusterBound(lambda: known, 2, clock=lambda: now)
+    bound = ClusterLimit(lambda: known, 2, clock=lambda: now)
     bound.admit("b")
-    bound.settle()
+    bound.release()
     with pytest.raises(TooManyClustersError):
         bound.admit("c")
     now = PATIENCE_SECONDS + 1
-    bound.settle()
+    bound.release()
     bound.admit("c")

@@ -9,7 +9,7 @@ PATIENCE_SECONDS = 600.0
 """How long a place is kept for a cluster of which nothing has been stored yet."""
 
 
-class ClusterBound:
+class ClusterLimit:
     """Lets completions in of the clusters that are known, and of new ones while there is room.
 
     A cluster that was let in keeps its place until it is known, so that a batch that names
@@ -52,7 +52,7 @@ class ClusterBound:
         """Keep places for clusters that are about to be known."""
         self._begun.update(dict.fromkeys(clusters, self._clock()))
 
-    def settle(self) -> None:
+    def release(self) -> None:
         """Take back the places of those that are known by now, or were not to be stored."""
         known, latest = self._known(), self._clock() - PATIENCE_SECONDS
         self._begun = {

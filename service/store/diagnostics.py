@@ -25,7 +25,7 @@ class Shift(Struct, frozen=True, kw_only=True):
     jobs: int
 
 
-class ClusterSigns(Struct, frozen=True, kw_only=True):
+class ClusterDiagnostics(Struct, frozen=True, kw_only=True):
     """What a stretch of days shows of one cluster; times are Unix seconds.
 
     Attributes:
@@ -105,13 +105,15 @@ _MOVED = text("""
     LIMIT 100000""")
 
 
-def read(connection: Connection, since: float, now: float) -> list[ClusterSigns]:
+def read(connection: Connection, since: float, now: float) -> list[ClusterDiagnostics]:
     """What happened from ``since`` to ``now``, by cluster, in the order of their names."""
     names = connection.execute(_CLUSTERS, {"since": since}).scalars()
-    return [_of_cluster(connection, name, since, now) for name in sorted(names)]
+    return [_diagnostics_of(connection, name, since, now) for name in sorted(names)]
 
 
-def _of_cluster(connection: Connection, cluster: str, since: float, now: float) -> ClusterSigns:
+def _diagnostics_of(
+    connection: Connection, cluster: str, since: float, now: float
+) -> ClusterDiagnostics:
     """Everything about one cluster."""
     about = {"cluster": cluster, "since": since}
     until = {**about, "now": now}
@@ -120,7 +122,7 @@ def _of_cluster(connection: Connection, cluster: str, since: float, now: float) 
     overdue = connection.execute(_OVERDUE, {**until, "last_run": last_run or 0.0}).scalar_one()
     bounds = {"first": asked.first or NEVER, "last": asked.last or NEVER}
     ended = connection.execute(_ENDED, {**until, **bounds}).one()
-    return ClusterSigns(
+    return ClusterDiagnostics(
         cluster=cluster,
         predictions=asked.predictions,
         scored=asked.scored,

@@ -10,7 +10,7 @@ NOW = 1_800_000_000.0
 
 
 def signs(store, cluster="default"):
-    found = {each.cluster: each for each in store.signs(NOW - 7 * DAY, NOW)}
+    found = {each.cluster: each for each in store.diagnostics(NOW - 7 * DAY, NOW)}
     return found.get(cluster)
 
 
@@ -19,7 +19,7 @@ def recent(job, ago=3600.0, **known):
 
 
 def test_an_empty_history_shows_nothing(store):
-    assert store.signs(0, NOW) == []
+    assert store.diagnostics(0, NOW) == []
 
 
 def test_a_cluster_that_works_has_scored_predictions_and_none_overdue(store):
