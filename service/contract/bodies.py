@@ -46,15 +46,10 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class SubmissionBody(RequestBody):
-    """A job as it is submitted. Only `requested_walltime` is required."""
+class JobBody(RequestBody):
+    """The fields of a job that a user requests. Only `requested_walltime` is required."""
 
     requested_walltime: PositiveDuration = Field(description="Seconds.")
-    submit_time: Time | None = Field(None, description="Default: now.")
-    cluster: Text = Field(
-        DEFAULT_CLUSTER, description="Cluster; predictions use its own history only."
-    )
-    job_id: JobId | None = None
     user: Text | None = None
     group: Text | None = None
     project: Text | None = Field(None, description="Slurm account, PBS project.")
@@ -63,13 +58,15 @@ class SubmissionBody(RequestBody):
     requested_processors: Processors | None = Field(None, description="Cores.")
     requested_memory: Kibibytes | None = Field(None, description="KiB per processor.")
 
-    def submission(self, now: float) -> Submission:
-        """The domain's word for it."""
+    def submitted(
+        self, cluster: str, submit_time: float, job_id: str | int | None = None
+    ) -> Submission:
+        """Return the submission of the job to a cluster, at a time in Unix seconds."""
         return Submission(
             requested_walltime=self.requested_walltime,
-            submit_time=now if self.submit_time is None else unix_seconds(self.submit_time),
-            cluster=self.cluster,
-            job_id=None if self.job_id is None else str(self.job_id),
+            submit_time=submit_time,
+            cluster=cluster,
+            job_id=None if job_id is None else str(job_id),
             user=self.user,
             group=self.group,
             project=self.project,
@@ -78,6 +75,21 @@ class SubmissionBody(RequestBody):
             requested_processors=self.requested_processors,
             requested_memory=self.requested_memory,
         )
+
+
+class SubmissionBody(JobBody):
+    """A job as it is submitted. Only `requested_walltime` is required."""
+
+    submit_time: Time | None = Field(None, description="Default: now.")
+    cluster: Text = Field(
+        DEFAULT_CLUSTER, description="Cluster; predictions use its own history only."
+    )
+    job_id: JobId | None = None
+
+    def submission(self, now: float) -> Submission:
+        """Return the submission; ``now`` is its time in Unix seconds where the body has none."""
+        submit_time = now if self.submit_time is None else unix_seconds(self.submit_time)
+        return self.submitted(self.cluster, submit_time, self.job_id)
 
 
 class AskedSubmission(SubmissionBody):

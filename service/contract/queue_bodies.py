@@ -2,11 +2,12 @@
 
 from typing import Annotated, Literal
 
+from msgspec import convert
 from msgspec.structs import replace
 from pydantic import FailFast, Field
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, MOST_MEMORY, Submission
-from service.contract.bodies import RequestBody
+from service.contract.bodies import JobBody, RequestBody
 from service.contract.fields import (
     LIVE_POLICIES,
     Complaint,
@@ -22,7 +23,7 @@ from service.contract.fields import (
     Whole,
     unix_seconds,
 )
-from service.live_queue.snapshot import JobState, LiveJob, Pool, SchedulerRules
+from service.live_queue.snapshot import JobState, LiveJob, Pool, SchedulerRules, SharedUse
 from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
@@ -48,34 +49,13 @@ ExecutionTime = Annotated[float, Field(ge=SHORTEST_EXECUTION, le=LONGEST)]
 CpuShare = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]
 
 
-class UnsubmittedJobBody(RequestBody):
+class UnsubmittedJobBody(JobBody):
     """A job that is in no queue yet. Only `requested_walltime` is required."""
 
-    requested_walltime: PositiveDuration = Field(description="Seconds.")
     requested_processors: Processors = Field(1, description="Cores.")
-    requested_memory: Kibibytes | None = Field(None, description="KiB per processor.")
     user: Text | None = Field(
         None, description="A token of scope self stands for its own user, and for no other."
     )
-    group: Text | None = None
-    project: Text | None = Field(None, description="Slurm account, PBS project.")
-    queue: Text | None = Field(None, description="Slurm partition.")
-    application: Text | None = Field(None, description="Job name or executable.")
-
-    def submission(self, cluster: str, now: float) -> Submission:
-        """Return the job as if it were submitted at ``now``, in Unix seconds."""
-        return Submission(
-            requested_walltime=self.requested_walltime,
-            submit_time=now,
-            cluster=cluster,
-            user=self.user,
-            group=self.group,
-            project=self.project,
-            queue=self.queue,
-            application=self.application,
-            requested_processors=self.requested_processors,
-            requested_memory=self.requested_memory,
-        )
 
 
 class LiveJobBody(UnsubmittedJobBody):
@@ -84,10 +64,9 @@ class LiveJobBody(UnsubmittedJobBody):
     job_id: JobId
     submit_time: Time
 
-    def submitted(self, cluster: str) -> Submission:
+    def submission(self, cluster: str) -> Submission:
         """Return the job as it was submitted."""
-        submission = self.submission(cluster, unix_seconds(self.submit_time))
-        return replace(submission, job_id=str(self.job_id))
+        return self.submitted(cluster, unix_seconds(self.submit_time), self.job_id)
 
 
 class LiveRunningBody(LiveJobBody):
@@ -98,7 +77,7 @@ class LiveRunningBody(LiveJobBody):
     def live(self, cluster: str) -> LiveJob:
         """Return the job of a snapshot."""
         return LiveJob(
-            submission=self.submitted(cluster),
+            submission=self.submission(cluster),
             state=JobState.RUNNING,
             start_time=unix_seconds(self.start_time),
         )
@@ -117,7 +96,7 @@ class LiveWaitingBody(LiveJobBody):
     def live(self, cluster: str) -> LiveJob:
         """Return the job of a snapshot."""
         return LiveJob(
-            submission=self.submitted(cluster),
+            submission=self.submission(cluster),
             state=JobState.HELD if self.held else JobState.WAITING,
             reason=self.reason,
         )
@@ -136,7 +115,21 @@ class QueuePoolBody(RequestBody):
         return Pool(processors=self.processors, queues=tuple(self.queues))
 
 
-class QueueBody(RequestBody):
+class SchedulerBody(RequestBody):
+    """The rules of a scheduler, by which a queue is played."""
+
+    plans_by: Literal["requests", "predictions"] = Field(
+        "requests", description="Runtimes that the scheduler assumes; jobs end as predicted."
+    )
+    order: Order = Field("fcfs", description="fcfs is the order of `waiting`.")
+    depth: Annotated[int, Whole(1, 2**31)] = Field(1, description="Reservations under EASY.")
+
+    def rules(self) -> SchedulerRules:
+        """Return the rules of a snapshot, whose fields have the same names."""
+        return convert(self, SchedulerRules, from_attributes=True)
+
+
+class QueueBody(SchedulerBody):
     """The queue and the machine of a cluster as its resource manager shows them."""
 
     taken_at: Time | None = Field(None, description="Default: the service's clock.")
@@ -144,21 +137,10 @@ class QueueBody(RequestBody):
         description="The machine: one pool, or several that share no processors."
     )
     policy: DedicatedPolicy = "easy"
-    plans_by: Literal["requests", "predictions"] = Field(
-        "requests", description="Runtimes that the scheduler assumes."
-    )
-    order: Order = Field("fcfs", description="fcfs is the order of `waiting`.")
-    depth: Annotated[int, Whole(1, 2**31)] = Field(1, description="Reservations under EASY.")
     running: Annotated[list[LiveRunningBody], FailFast()] = Field([], description="In any order.")
     waiting: Annotated[list[LiveWaitingBody], FailFast()] = Field(
         [], description="In the order in which the scheduler serves them."
     )
-
-    def rules(self) -> SchedulerRules:
-        """Return the rules of a snapshot."""
-        return SchedulerRules(
-            policy=self.policy, plans_by=self.plans_by, order=self.order, depth=self.depth
-        )
 
 
 class NodeBody(RequestBody):
@@ -185,6 +167,11 @@ class PoolBody(RequestBody):
 
     processors: Processors
 
+    @property
+    def nodes(self) -> list[NodeBody]:
+        """Return no nodes."""
+        return []
+
 
 class NodesBody(RequestBody):
     """A machine of named nodes, which the policies of shared nodes need."""
@@ -197,6 +184,11 @@ class NodesBody(RequestBody):
         CPU_LIMIT,
         description="Most CPUs wanted of a shared node, local users' included, with a new task.",
     )
+
+    @property
+    def processors(self) -> int:
+        """Return the number of cores of all nodes."""
+        return sum(node.cores for node in self.nodes)
 
 
 MachineBody = Annotated[
@@ -221,12 +213,15 @@ class QueuedJobBody(LiveJobBody):
         description="Shared nodes: share of a CPU that each task uses in isolation; default: 1.",
     )
 
-    def live(self, cluster: str) -> LiveJob:
-        """Return the job of a snapshot, without its nodes and its use of CPUs."""
+    def live(self, cluster: str, *, is_shared: bool) -> LiveJob:
+        """Return the job of a snapshot, without its nodes, on shared or on dedicated nodes."""
+        share = 1.0 if self.cpu_share is None else self.cpu_share
+        use = SharedUse(execution_time=self.execution_time, cpu_share=share)
         return LiveJob(
-            submission=self.submitted(cluster),
+            submission=self.submission(cluster),
             state=JobState.WAITING,
             predicted_walltime=self.predicted_walltime,
+            shared_use=use if is_shared else None,
         )
 
 
@@ -241,17 +236,17 @@ class RunningJobBody(QueuedJobBody):
         None, description="Shared nodes: CPU seconds that each task has used."
     )
 
-    def live(self, cluster: str) -> LiveJob:
-        """Return the job of a snapshot, without its nodes and its use of CPUs."""
-        return LiveJob(
-            submission=self.submitted(cluster),
-            state=JobState.RUNNING,
-            start_time=unix_seconds(self.start_time),
-            predicted_walltime=self.predicted_walltime,
-        )
+    def live(self, cluster: str, *, is_shared: bool) -> LiveJob:
+        """Return the job of a snapshot, without its nodes, on shared or on dedicated nodes."""
+        job = super().live(cluster, is_shared=is_shared)
+        use = job.shared_use
+        if use is not None:
+            use = replace(use, used_cpu_time=self.used_cpu_time or 0.0)
+        start = unix_seconds(self.start_time)
+        return replace(job, state=JobState.RUNNING, start_time=start, shared_use=use)
 
 
-class ForecastRequest(RequestBody):
+class ForecastRequest(SchedulerBody):
     """A queue as the resource manager sees it, and the rules of its scheduler."""
 
     cluster: Text = Field(DEFAULT_CLUSTER, description="Cluster whose history predicts the jobs.")
@@ -259,11 +254,6 @@ class ForecastRequest(RequestBody):
     method: Method | None = Field(None, description="Method that predicts; default: the service's.")
     machine: MachineBody
     policy: Policy
-    plans_by: Literal["requests", "predictions"] = Field(
-        "requests", description="Runtimes that the scheduler assumes; jobs end as predicted."
-    )
-    order: Order = "fcfs"
-    depth: Annotated[int, Whole(1, 2**31)] = Field(1, description="Reservations under EASY.")
     compression: Compression = "start-order"
     correction: CorrectionName = "double"
     pinning: Annotated[int, Whole(0, 10**9)] = Field(
@@ -279,21 +269,6 @@ class ForecastRequest(RequestBody):
     waiting: Annotated[list[QueuedJobBody], FailFast()] = Field(
         [], description="In the order of their submission."
     )
-
-    def rules(self) -> SchedulerRules:
-        """Return the rules of a snapshot."""
-        return SchedulerRules(
-            policy=self.policy,
-            plans_by=self.plans_by,
-            order=self.order,
-            depth=self.depth,
-            compression=self.compression,
-            correction=self.correction,
-            pinning=self.pinning,
-            pinned=self.pinned,
-            remaining_time=self.remaining_time,
-            cpu_time=self.cpu_time,
-        )
 
 
 class VariantBody(RequestBody):

@@ -57,15 +57,18 @@ class VersionedQueue:
 
 
 class StoredQueues:
-    """Reads live queues from the store, for a process that only shows them.
+    """Reads live queues from the store, and each version only once.
 
     Args:
         queues: of the store.
+
+    Attributes:
+        read: queues that were read or stored, by cluster.
     """
 
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
-        self._read: dict[str, VersionedQueue] = {}
+        self.read: dict[str, VersionedQueue] = {}
 
     def of(self, cluster: str) -> LiveQueue | None:
         """Return the queue of a cluster with its forecast; None if none is stored.
@@ -73,17 +76,22 @@ class StoredQueues:
         Raises:
             StoreUnavailableError: it cannot be read now.
         """
+        stored = self.renewed(cluster)
+        return stored.queue if stored else None
+
+    def renewed(self, cluster: str) -> VersionedQueue | None:
+        """Return the queue of a cluster as the store has it now; None if none is stored."""
         version = self._queues.versions().get(cluster)
-        before = self._read.get(cluster)
+        before = self.read.get(cluster)
         if before is not None and before.version == version:
-            return before.queue
+            return before
         row = None if version is None else self._queues.read(cluster)
         if row is None:
-            self._read.pop(cluster, None)
+            self.read.pop(cluster, None)
             return None
         queue = unpacked(row[1], cluster)
-        self._read[cluster] = VersionedQueue(queue=queue, version=row[0])
-        return queue
+        self.read[cluster] = VersionedQueue(queue=queue, version=row[0])
+        return self.read[cluster]
 
 
 class QueueKeeper:
@@ -117,7 +125,8 @@ class QueueKeeper:
         self._metrics = metrics
         self._clock = clock
         self.estimates = QueueEstimates(settings, follower)
-        self._queues: dict[str, VersionedQueue] = {}
+        self._stored = StoredQueues(store.queues)
+        self._queues = self._stored.read
         self._pending: dict[str, tuple[QueueSnapshot, float]] = {}
         self._handed_over = asyncio.Event()
 
@@ -179,25 +188,13 @@ class QueueKeeper:
         for cluster, version in versions.items():
             stored = self._queues.get(cluster)
             if stored is None or stored.version != version:  # after an erasure it begins with 1
-                await self._read(cluster)
-
-    async def _read(self, cluster: str) -> VersionedQueue | None:
-        """Return the queue as the store has it now."""
-        row = await asyncio.to_thread(self._store.queues.read, cluster)
-        if row is None:
-            return None
-        version, content = row
-        stored = self._queues.get(cluster)
-        if stored is None or stored.version != version:
-            queue = await asyncio.to_thread(unpacked, content, cluster)
-            self._queues[cluster] = VersionedQueue(queue=queue, version=version)
-        return self._queues[cluster]
+                await asyncio.to_thread(self._stored.renewed, cluster)
 
     async def _renew(self, cluster: str) -> None:
         """Forecast the pending queue, score the jobs that have started since, and store it."""
         for _ in range(MOST_ATTEMPTS):
             snapshot, received_at = self._pending[cluster]
-            stored = await self._read(cluster)
+            stored = await asyncio.to_thread(self._stored.renewed, cluster)
             if stored is not None and self._is_newer(stored, snapshot):
                 break  # another process has taken it
             renewed, started = await self._forecast(snapshot, received_at, stored)

@@ -13,7 +13,6 @@ from service.contract.fields import unix_seconds
 from service.contract.queue_answers import ForecastAnswer, JobForecastAnswer
 from service.contract.queue_bodies import (
     ForecastRequest,
-    MachineBody,
     NodeBody,
     PoolBody,
     QueuedJobBody,
@@ -25,11 +24,9 @@ from service.live_queue.playing import PoolForecast, play_pools, queue_columns
 from service.live_queue.shared_nodes import SharedQueue, play_shared, shared_job
 from service.live_queue.snapshot import (
     JobState,
-    LiveJob,
     Pool,
     QueueSnapshot,
     RuntimeEstimate,
-    SharedUse,
 )
 from service.operations.live_queue.showing import time_interval_answer
 from service.worker.worker import Worker
@@ -81,9 +78,9 @@ class PostingQueues:
 
     def _check_size(self, body: ForecastRequest) -> None:
         jobs, limit = [*body.running, *body.waiting], self._settings.forecast_jobs
-        if len(jobs) > limit or len(nodes_of(body.machine)) > NODES_PER_JOB * limit:
+        if len(jobs) > limit or len(body.machine.nodes) > NODES_PER_JOB * limit:
             raise QueueTooLargeError(f"A forecast takes at most {limit} jobs.")
-        places = processors_of(body.machine) + sum(job.requested_processors for job in jobs)
+        places = body.machine.processors + sum(job.requested_processors for job in jobs)
         if body.policy == "fcfs-pinned" and places > MOST_PLACES:
             raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
 
@@ -111,35 +108,22 @@ def posted_snapshot(
         InvalidFieldError: it is impossible; the error names the job and the field.
     """
     check_jobs(body, now)
-    nodes = running_nodes(body)
-    if body.policy not in SHARED_POLICIES:
+    nodes, is_shared = running_nodes(body), body.policy in SHARED_POLICIES
+    if not is_shared:
         check_processors(body, nodes)
     size = node_cores(body, nodes)
-    jobs = [
-        *(with_nodes(body, *each) for each in zip(body.running, nodes, strict=True)),
-        *(with_nodes(body, job, ()) for job in body.waiting),
-    ]
+    places = [*nodes, *([()] * len(body.waiting))]
+    jobs = [job.live(body.cluster, is_shared=is_shared) for _, job in paths_of(body)]
     return QueueSnapshot(
         cluster=body.cluster,
         taken_at=now,
         rules=body.rules(),
-        pools=(Pool(processors=processors_of(body.machine), node_cores=size),),
-        jobs=tuple(replace(job, submission=hide(job.submission)) for job in jobs),
+        pools=(Pool(processors=body.machine.processors, node_cores=size),),
+        jobs=tuple(
+            replace(job, submission=hide(job.submission), nodes=each)
+            for job, each in zip(jobs, places, strict=True)
+        ),
     )
-
-
-def with_nodes(body: ForecastRequest, job: QueuedJobBody, nodes: tuple[int, ...]) -> LiveJob:
-    """Return a job with its nodes, and on shared nodes with its use of CPUs."""
-    live = job.live(body.cluster)
-    if body.policy not in SHARED_POLICIES:
-        return replace(live, nodes=nodes)
-    used = job.used_cpu_time if isinstance(job, RunningJobBody) else None
-    use = SharedUse(
-        execution_time=job.execution_time,
-        cpu_share=1.0 if job.cpu_share is None else job.cpu_share,
-        used_cpu_time=used or 0.0,
-    )
-    return replace(live, nodes=nodes, shared_use=use)
 
 
 def check_jobs(body: ForecastRequest, now: float) -> None:
@@ -173,7 +157,7 @@ def running_nodes(body: ForecastRequest) -> list[tuple[int, ...]]:
         InvalidFieldError: two nodes have one name, or a job names an unknown node or a node twice.
     """
     places: dict[str, int] = {}
-    for number, node in enumerate(nodes_of(body.machine)):
+    for number, node in enumerate(body.machine.nodes):
         if node.name in places:
             raise InvalidFieldError("Another node has this name.", f"machine.nodes.{number}.name")
         places[node.name] = number
@@ -195,8 +179,8 @@ def check_processors(body: ForecastRequest, nodes: Sequence[tuple[int, ...]]) ->
     Raises:
         InvalidFieldError: it names the first job that does not fit, and the field.
     """
-    total = free = processors_of(body.machine)
-    sizes = [node.cores for node in nodes_of(body.machine)]
+    total = free = body.machine.processors
+    sizes = [node.cores for node in body.machine.nodes]
     cores = list(sizes)
     for row, (job, places) in enumerate(zip(body.running, nodes, strict=True)):
         path = f"running.{row}"
@@ -299,18 +283,6 @@ def check_tasks(body: ForecastRequest, snapshot: QueueSnapshot, policy: SharedPo
             raise refused(path, job, "nodes", "shares a node with too many others")
 
 
-def processors_of(machine: MachineBody) -> int:
-    """Return the number of processors of the machine."""
-    if isinstance(machine, PoolBody):
-        return machine.processors
-    return sum(node.cores for node in machine.nodes)
-
-
-def nodes_of(machine: MachineBody) -> list[NodeBody]:
-    """Return the nodes; none if processors are only counted."""
-    return [] if isinstance(machine, PoolBody) else machine.nodes
-
-
 def paths_of(body: ForecastRequest) -> Iterator[tuple[str, QueuedJobBody]]:
     """Yield all jobs with their paths in the body."""
     for field, jobs in (("running", body.running), ("waiting", body.waiting)):
@@ -331,7 +303,7 @@ def job_answers(
     for row, job in enumerate(body.running):
         point = running_point(played, row, now, unix_seconds(job.start_time))
         yield job_answer(job, JobState.RUNNING, point, job.nodes)
-    names = [node.name for node in nodes_of(body.machine)]
+    names = [node.name for node in body.machine.nodes]
     for row, waiting in enumerate(body.waiting):
         nodes = [names[place] for place in played.nodes[row]] if played.nodes and names else None
         yield job_answer(waiting, JobState.WAITING, waiting_point(played, row, now), nodes)

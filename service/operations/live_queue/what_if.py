@@ -65,7 +65,7 @@ class WhatIf:
         """
         now = self._clock()
         method = method_of(body, self._settings.method)
-        submission = own(self._hide(body.submission.submission(cluster, now)), caller)
+        submission = own(self._hide(body.submission.submitted(cluster, now)), caller)
         state = self._follower.state_of(cluster)
         runtimes = like_runtimes(state, method, submission)
         suggestion = suggested_request(
