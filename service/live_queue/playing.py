@@ -22,7 +22,7 @@ from service.live_queue.snapshot import (
 )
 from simulator.engine.state import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
-from simulator.scheduling.futures import Ladders, futures, nominal_coverage
+from simulator.scheduling.futures import QueueQuantiles, futures, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 
 WORK = 60_000
@@ -52,7 +52,7 @@ class PoolQueue:
     queue: Snapshot
     running: Sequence[int]
     waiting: Sequence[int]
-    ladders: Ladders
+    ladders: QueueQuantiles
 
     def __len__(self) -> int:
         return len(self.running) + len(self.waiting)

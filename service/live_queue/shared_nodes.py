@@ -16,7 +16,7 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     SharedUse,
 )
-from simulator.scheduling.futures import Places, drawn_from
+from simulator.scheduling.futures import OwnerLevels, quantile_at
 from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import SHORTEST_EXECUTION, RunningJob, SharedJob
@@ -137,7 +137,7 @@ def _other_jobs(
 
     A job without a ladder runs longer or shorter by one of the ratios that it has not outlived.
     """
-    places = Places(random)
+    places = OwnerLevels(random)
     found = {}
     for job, estimate in zip(queue.snapshot.jobs, queue.estimates, strict=True):
         shared, place = jobs[job.job_id], places.of(job.owner)
@@ -145,7 +145,7 @@ def _other_jobs(
             ratio = sample(ratios, _share_behind(queue, job, shared), place)
         else:
             predicted = shared.predicted_runtime or shared.execution_time
-            ratio = drawn_from(estimate.ladder, place) / predicted
+            ratio = quantile_at(estimate.ladder, place) / predicted
         if ratio is not None and queue.is_uncertain(job):
             found[job.job_id] = shared.times(ratio)
     return found

@@ -146,7 +146,7 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
     Attributes:
         runtime: prediction in seconds, at most the request.
         priority: of the accuracy group of the job's user.
-        ladder: runtimes in seconds at the levels of the simulator's ``LADDER``, by what has ended
+        ladder: runtimes in seconds at the levels of the simulator's grid, by what has ended
             until now; None where the method gives no distribution.
     """
 

@@ -13,7 +13,7 @@ from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, Runtim
 from service.settings import Settings
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.futures import LADDER
+from simulator.scheduling.futures import QUANTILE_GRID
 
 QUESTIONS_PER_TURN = 1
 """Jobs that are predicted in one turn of the event loop; other requests pass in between."""
@@ -76,7 +76,7 @@ class QueueEstimates:
             else:
                 runtime = state.ask(method, submission).predicted_walltime
             as_of_now = replace(submission, submit_time=snapshot.taken_at)
-            ladder = state.quantiles(method, as_of_now, LADDER, snapshot.time_behind(job))
+            ladder = state.quantiles(method, as_of_now, QUANTILE_GRID, snapshot.time_behind(job))
         return RuntimeEstimate(
             runtime=min(runtime, submission.requested_walltime),
             priority=self.priority(state, submission),

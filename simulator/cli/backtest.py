@@ -34,10 +34,10 @@ from simulator.cli.options import (
     CoresPerNode,
     Format,
     Limit,
+    MachineSize,
     MalformedLines,
     OnError,
     Processes,
-    Processors,
     TimeZone,
     choice,
     one_of,
@@ -102,7 +102,7 @@ def backtest(
             autocompletion=one_of(METHODS),
         ),
     ] = None,
-    processors: Processors = None,
+    processors: MachineSize = None,
     partitions: Annotated[
         str | None,
         typer.Option(

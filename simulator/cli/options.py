@@ -30,10 +30,10 @@ FORMATS = ("swf", "sacct", "pbs")
 SEARCHES = ("genetic", "exhaustive")
 SCOPES = ("predict", "ingest", "read", "self", "admin")
 
-Completion = Callable[[str], list[str]]
+Completer = Callable[[str], list[str]]
 
 
-def one_of(values: tuple[str, ...]) -> Completion:
+def one_of(values: tuple[str, ...]) -> Completer:
     """Completes one of ``values``, or the last of a list with commas."""
 
     def complete(incomplete: str) -> list[str]:
@@ -97,7 +97,7 @@ ReportDirectory = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write a page with tables and pictures.")
 ]
 
-Processors = Annotated[
+MachineSize = Annotated[
     int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
 ]
 

@@ -12,7 +12,7 @@ from simulator.cli.options import AsJson
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulator.scheduling.verify import Finding
+    from simulator.scheduling.verify import CheckResult
 
 
 def verify(
@@ -49,7 +49,7 @@ def verify(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def show(findings: "Sequence[Finding]") -> None:
+def show(findings: "Sequence[CheckResult]") -> None:
     """A line for each check, and the first violations."""
     for finding in findings:
         verdict = f"[red]{finding.violated:,} times not[/red]" if finding.violated else "so"

@@ -23,7 +23,7 @@ Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class LearningLog:
     """A log.
 
     Attributes:
@@ -53,7 +53,7 @@ def name_of(path: str | Path) -> str:
     return Path(path).name.split(".swf")[0]
 
 
-def read_log(path: str) -> Log:
+def read_log(path: str) -> LearningLog:
     """Read an SWF trace.
 
     Raises:
@@ -61,7 +61,7 @@ def read_log(path: str) -> Log:
         MalformedLineError: a line is no job.
     """
     trace, _ = clean(read_swf(path), REPLAY_RULES)
-    return Log(
+    return LearningLog(
         name=name_of(path),
         runs=list(completions(trace)),
         acknowledgement=trace.header.get("Acknowledge", ""),

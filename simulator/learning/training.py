@@ -57,7 +57,7 @@ class Recipe:
         return asdict(self)
 
 
-Batch = dict[str, "Tensor"]
+ExampleBatch = dict[str, "Tensor"]
 """Examples by the names of their columns."""
 
 
@@ -87,7 +87,7 @@ class Network:
         places = torch.arange(features.shape[2])
         return torch.softmax(score.masked_fill(places[None] >= counts[:, None], -1e9), 1)
 
-    def below(self, batch: Batch) -> "Tensor":
+    def below(self, batch: ExampleBatch) -> "Tensor":
         """The share of all weight up to each atom but the last, by job."""
         import torch  # noqa: PLC0415 - optional
 
@@ -107,14 +107,14 @@ def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
     ]
 
 
-def loss(network: Network, batch: Batch) -> "Tensor":
+def loss(network: Network, batch: ExampleBatch) -> "Tensor":
     """Mean continuous ranked probability score of jobs, each in the unit of its log."""
     below = network.below(batch)
     scores = (batch["before"] * below**2 + batch["after"] * (1 - below) ** 2).sum(1)
     return (scores / batch["units"]).mean()
 
 
-def distance(network: Network, batch: Batch) -> "Tensor":
+def distance(network: Network, batch: ExampleBatch) -> "Tensor":
     """How far a network is from its teachers, in the same unit.
 
     By so much its mean score would be worse than theirs if runtimes were distributed as they say.
@@ -172,7 +172,7 @@ def learn(
     return Weights(layers=layers, by_hand=recipe.by_hand, unseen=recipe.unseen, origin=said)
 
 
-def taught(teachers: Sequence[Network], columns: Batch, batch: int) -> "Tensor":
+def taught(teachers: Sequence[Network], columns: ExampleBatch, batch: int) -> "Tensor":
     """The share of all weight up to each atom but the last, by job: the mean of all teachers."""
     import torch  # noqa: PLC0415 - optional
 
@@ -185,8 +185,8 @@ def taught(teachers: Sequence[Network], columns: Batch, batch: int) -> "Tensor":
 
 def descend(  # noqa: PLR0913, PLR0917 - all that learning depends on
     network: Network,
-    lost: "Callable[[Network, Batch], Tensor]",
-    columns: Batch,
+    lost: "Callable[[Network, ExampleBatch], Tensor]",
+    columns: ExampleBatch,
     chosen: NDArray[np.int64],
     recipe: Recipe,
     progress: Callable[[float], object] | None,

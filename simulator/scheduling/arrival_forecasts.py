@@ -14,25 +14,25 @@ from simulator.engine.policies import run
 from simulator.engine.state import State
 from simulator.scheduling.estimates import EstimateFeed, Estimates
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
-from simulator.scheduling.futures import Ladders, futures
+from simulator.scheduling.futures import QueueQuantiles, futures
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
 from simulator.scheduling.workload import Workload
 from simulator.traces.trace import Integers
 
 
-class Told(NamedTuple):
+class ForecastWaits(NamedTuple):
     """Waits in seconds, in the order of the workload.
 
     Attributes:
         predicted: waits forecast at arrival.
-        came: waits in the simulation.
+        actual: waits in the simulation.
         lower: least wait of the sampled futures; -1 where there were none.
         upper: greatest wait of the sampled futures.
     """
 
     predicted: Integers
-    came: Integers
+    actual: Integers
     lower: Integers
     upper: Integers
 
@@ -44,7 +44,7 @@ def waits_at_arrival(
     *,
     samples: int = 0,
     every: int = 1,
-) -> Told:
+) -> ForecastWaits:
     """Simulate a log, and play the queue forward whenever jobs arrive.
 
     The scheduler acts on estimates or requests as the semantics say. The forecasts always assume
@@ -69,24 +69,24 @@ def waits_at_arrival(
         new = slice(len(shown.waiting) - (behind - first), None)
         predicted[first:behind] = forecast(shown, semantics).start[new]
         if samples and arrivals % every == 0:
-            ladders = told_by(feed, state, shown, behind)
-            others = futures(shown, semantics, lately(state), samples, ladders)
+            quantiles = quantiles_of(feed, state, shown, behind)
+            others = futures(shown, semantics, recent_ratios(state), samples, quantiles)
             starts = [other.start[new] for other in others]
             if starts:
                 lower[first:behind] = np.min(starts, axis=0)
                 upper[first:behind] = np.max(starts, axis=0)
         arrivals += 1
-    return Told(predicted, state.jobs["start"] - workload.submit, lower, upper)
+    return ForecastWaits(predicted, state.jobs["start"] - workload.submit, lower, upper)
 
 
-def told_by(feed: EstimateFeed, state: State, shown: Snapshot, behind: int) -> Ladders:
-    """What the jobs of a snapshot may take, by the method that estimates them."""
+def quantiles_of(feed: EstimateFeed, state: State, shown: Snapshot, behind: int) -> QueueQuantiles:
+    """Return runtime quantiles of the jobs of a snapshot, by the method that estimates them."""
     running, waiting = jobs_of(state, behind)
-    return feed.ladders(running, shown.running.age), feed.ladders(waiting)
+    return feed.quantiles(running, shown.running.age), feed.quantiles(waiting)
 
 
-def lately(state: State) -> list[float]:
-    """Ratios of runtime to estimate of the jobs that ended last, ascending."""
+def recent_ratios(state: State) -> list[float]:
+    """Return runtime / estimate of the jobs that ended last, ascending."""
     finished = int(state.clock["finished"][0])
     ended = state.finished[max(0, finished - KEPT) : finished]
     ratios = state.jobs["runtime"][ended] / state.jobs["estimate"][ended]
@@ -96,10 +96,10 @@ def lately(state: State) -> list[float]:
 def snapshot(
     state: State, behind: int, semantics: Semantics, owners: Integers | None = None
 ) -> Snapshot:
-    """The state that a scheduler shows at the submission of the jobs before ``behind``.
+    """Return the queue at the submission of the jobs before ``behind``.
 
-    Waiting jobs are listed in the order of their submission. Without ``owners`` every job has an
-    owner of its own.
+    Waiting jobs are in the order of their submission. Without ``owners`` every job has an owner of
+    its own.
     """
     owners = np.arange(len(state.jobs)) if owners is None else owners
     running, waiting = jobs_of(state, behind)
@@ -111,7 +111,7 @@ def snapshot(
 
 
 def jobs_of(state: State, behind: int) -> tuple[Integers, Integers]:
-    """Running jobs in the order of their starts, and waiting ones in that of their submission."""
+    """Return running jobs in the order of their starts, and waiting jobs in that of submission."""
     clock = state.clock[0]
     running = state.running["job"][: clock["running"]]
     queued = np.sort(state.queue["job"][clock["head"] : clock["tail"]])

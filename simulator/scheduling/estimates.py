@@ -1,4 +1,4 @@
-"""The sources of a simulated scheduler's estimates."""
+"""Sources of the runtime estimates of a simulated scheduler."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from simulator.engine.state import State, whole_seconds
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
 from simulator.replay.trace_replay import InProcess, Player
-from simulator.scheduling.futures import LADDER, Ladder
+from simulator.scheduling.futures import QUANTILE_GRID, Quantiles
 from simulator.scheduling.semantics import BOUND, Semantics
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import BLOCK, completions
@@ -28,25 +28,25 @@ FILE = "file:"
 """Begins the name of a source that is a file of predictions, as in ``file:PATH#METHOD``."""
 
 GUARDED = Question(coverage=2 * BOUND - 1)
-"""Asked where decisions are guarded: as many jobs are above the interval as below it."""
+"""The question under guarded rules: the upper end of its central interval is the bound."""
 
 
-FORGOTTEN = Completion(
+RELEASED = Completion(
     submission=Submission(requested_walltime=1.0, submit_time=0.0),
     start_time=0.0,
     end_time=0.0,
     runtime=0.0,
 )
-"""Stands for what was logged of a job that has ended, so that it need not be kept."""
+"""Placeholder for the record of a finished job, which lets that record be freed."""
 
 
-class Said(NamedTuple):
-    """What is said of jobs, in whole seconds.
+class JobEstimates(NamedTuple):
+    """Estimated runtimes of jobs, in whole seconds.
 
     Attributes:
-        estimate: how long a job will run.
-        median: a job runs longer as likely as not; the estimate, where a source tells no median.
-        bound: what a job hardly exceeds; the request, where a source tells no bound.
+        estimate: point estimates.
+        median: medians; the estimates where a source gives no median.
+        bound: upper bounds at ``BOUND``; the requests where a source gives no bound.
     """
 
     estimate: Integers
@@ -55,11 +55,11 @@ class Said(NamedTuple):
 
     @classmethod
     def of(cls, estimate: Integers, workload: Workload) -> Self:
-        """Of a source that gives estimates alone."""
+        """Build from point estimates alone."""
         return cls(estimate, estimate, workload.request)
 
     def at_most(self, requests: Integers) -> Self:
-        """The same, nothing of it longer than the requests."""
+        """Return a copy that is capped at the requests."""
         return type(self)(*(np.minimum(each, requests) for each in self))
 
 
@@ -69,23 +69,23 @@ class Estimates:
 
     Attributes:
         name: as the user wrote it.
-        player: what is asked at each submission and told of each end; None where all estimates
-            are known beforehand.
-        cluster: whose history the simulation makes.
-        predictions: known beforehand, in seconds by the log's number of the job; a job that has
-            none is estimated by its request.
-        known: tells all that is said of a workload's jobs, where it is known beforehand.
+        player: predicts at each submission, and learns from each completion; None where all
+            estimates are known in advance.
+        cluster: name of the cluster whose history the simulation makes.
+        predictions: seconds by the log's number of the job, known in advance; the estimate of a
+            job without a prediction is its request.
+        known: computes the estimates of a workload's jobs, where they are known in advance.
     """
 
     name: str
     player: Player | None = None
     cluster: str = DEFAULT_CLUSTER
     predictions: Mapping[int, float] | None = None
-    known: Callable[[Workload], Said] | None = None
+    known: Callable[[Workload], JobEstimates] | None = None
 
     @classmethod
     def named(cls, text: str) -> Self:
-        """``exact``, ``requested``, ``file:`` and a path, or a method as ``MethodSpec`` reads it.
+        """Return the source named ``exact``, ``requested``, ``file:PATH``, or a method spec.
 
         Raises:
             UnknownMethodError: there is no such method.
@@ -97,31 +97,31 @@ class Estimates:
             return cls(text)
         return cls(text, InProcess({text: MethodSpec.parse(text).predictor()}))
 
-    def beforehand(self, workload: Workload) -> Said | None:
-        """What is said of all jobs, if it does not depend on the simulation."""
+    def beforehand(self, workload: Workload) -> JobEstimates | None:
+        """Return the estimates of all jobs, or None if they depend on the simulation."""
         if self.player is not None:
             return None
         if self.known is not None:
             return self.known(workload).at_most(workload.request)
         if self.predictions is not None:
-            return Said.of(_estimated(workload, self.predictions), workload)
+            return JobEstimates.of(_estimated(workload, self.predictions), workload)
         if self.name == EXACT:
-            return Said(workload.runtime, workload.runtime, workload.runtime)
-        return Said.of(workload.request, workload)
+            return JobEstimates(workload.runtime, workload.runtime, workload.runtime)
+        return JobEstimates.of(workload.request, workload)
 
 
 def predictions_of(text: str) -> Mapping[int, float]:
-    """What is read from ``PATH`` or ``PATH#METHOD``.
+    """Read predictions by job number from ``PATH`` or ``PATH#METHOD``.
 
     Raises:
-        PredictionsFileError: it is no file of predictions, or the method is not clear.
+        PredictionsFileError: the file has no predictions, or several methods and none is named.
     """
     path, _, method = text.partition("#")
     return read_predictions(path, method or None)
 
 
 def _estimated(workload: Workload, predictions: Mapping[int, float]) -> Integers:
-    """Predictions in whole seconds, at most the requests."""
+    """Return predictions in whole seconds, at most the requests."""
     requests = workload.request.tolist()
     found = map(predictions.get, workload.trace.job.tolist(), requests)
     pairs = zip(found, requests, strict=True)
@@ -131,15 +131,15 @@ def _estimated(workload: Workload, predictions: Mapping[int, float]) -> Integers
 class EstimateFeed:
     """Gives a simulation its estimates and its priorities by accuracy, from simulated completions.
 
-    The method is asked at the second of each submission. By then it has learned from all jobs that
+    The method predicts in the second of each submission. By then it has learned from all jobs that
     ended before that second, and under ``batch`` from those that end in that second.
 
     Args:
         state: state of the simulation; the loop stops where ``give`` is to be called.
         workload: the jobs of the simulation.
         estimates: the source of the estimates.
-        semantics: the rules, which say whether priorities, medians and bounds are wanted.
-        beside: the feed of another machine of the cluster, which learns the same.
+        semantics: the rules, which say whether priorities, medians and bounds are needed.
+        beside: the feed of another machine of the cluster, whose accuracies are shared.
     """
 
     def __init__(
@@ -183,11 +183,11 @@ class EstimateFeed:
 
     @property
     def now(self) -> int:
-        """The second, in Unix time, that the simulation has come to."""
+        """The simulated time in Unix seconds."""
         return self._begin + int(self._clock[0])
 
     def ended(self, until: float = inf) -> list[Completion]:
-        """The runs that ended since the last call, and by ``until`` (Unix seconds), in order."""
+        """Return the runs that ended since the last call, until ``until`` (Unix seconds)."""
         finished = self._finished.item()
         if finished == self._observed:
             return []
@@ -203,7 +203,7 @@ class EstimateFeed:
         first, behind = self._submitted.item(), self._wanted.item()
         submissions = self._submissions(first, behind)
         if self._known is not None:
-            tell(self._jobs, self._known, slice(first, behind))
+            store_estimates(self._jobs, self._known, slice(first, behind))
         elif self._player is not None:
             ask = self._ask_guarded if self._guarded else self._ask
             ask(self._player, first, submissions)
@@ -211,12 +211,12 @@ class EstimateFeed:
             for job, submission in enumerate(submissions, first):
                 self._priority[job] = self._priority_of(submission)
 
-    def ladders(self, jobs: Integers, elapsed: Integers | None = None) -> list[Ladder]:
-        """What jobs that have not ended may take, by what has ended until now.
+    def quantiles(self, jobs: Integers, elapsed: Integers | None = None) -> list[Quantiles]:
+        """Return quantiles of the runtime of each job, from the runs that have ended until now.
 
         Args:
-            jobs: their places in the workload.
-            elapsed: seconds that each has been running; None for jobs that wait.
+            jobs: indices of running or waiting jobs in the workload.
+            elapsed: seconds since the start of each running job; None for waiting jobs.
         """
         if not isinstance(self._player, InProcess):
             return [None] * len(jobs)
@@ -224,7 +224,10 @@ class EstimateFeed:
         ran = [None] * len(jobs) if elapsed is None else [float(each) for each in elapsed]
         return [
             self._player.quantiles(
-                self._method, replace(self._logged[job].submission, submit_time=now), LADDER, each
+                self._method,
+                replace(self._logged[job].submission, submit_time=now),
+                QUANTILE_GRID,
+                each,
             )
             for job, each in zip(jobs.tolist(), ran, strict=True)
         ]
@@ -236,18 +239,18 @@ class EstimateFeed:
         return [completion.submission for completion in self._logged[first:behind]]
 
     def _ask(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
-        """Note the estimates of the jobs from ``first`` on."""
-        for job, said in enumerate(player.predict(self._method, submissions), first):
-            self._estimate[job] = whole_seconds(said.predicted_walltime)
+        """Store the estimates of the jobs from ``first`` on."""
+        for job, prediction in enumerate(player.predict(self._method, submissions), first):
+            self._estimate[job] = whole_seconds(prediction.predicted_walltime)
 
     def _ask_guarded(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
-        """Note the estimates, medians and bounds of the jobs from ``first`` on."""
-        for job, said in enumerate(player.ask(self._method, submissions, GUARDED), first):
-            self._estimate[job] = whole_seconds(said.predicted_walltime)
-            self._median[job], self._bound[job] = guard_of(said)
+        """Store estimates, medians and bounds of the jobs from ``first`` on."""
+        for job, prediction in enumerate(player.ask(self._method, submissions, GUARDED), first):
+            self._estimate[job] = whole_seconds(prediction.predicted_walltime)
+            self._median[job], self._bound[job] = guard_of(prediction)
 
     def _priority_of(self, submission: Submission) -> float:
-        assert self.accuracies is not None  # noqa: S101 - asked only where there are priorities
+        assert self.accuracies is not None  # noqa: S101 - called only where there are priorities
         accuracy = self.accuracies.of(submission.user)
         return (accuracy or self.accuracies.default_group).priority
 
@@ -260,9 +263,9 @@ class EstimateFeed:
                 self.accuracies.observe(completion)
 
     def _seen(self, job: int) -> Completion:
-        """The completion of a job as it was simulated; what was logged of it may be forgotten."""
+        """Return the simulated completion of a job, and release its logged record."""
         logged = self._logged[job]
-        self._logged[job] = FORGOTTEN
+        self._logged[job] = RELEASED
         begin = float(self._begin + self._start.item(job))
         return Completion(
             submission=logged.submission,
@@ -273,16 +276,16 @@ class EstimateFeed:
         )
 
 
-def tell(jobs: Any, said: Said, which: slice = slice(None)) -> None:
-    """Write what is said of some jobs into the jobs of a state."""
-    for name, column in said._asdict().items():
+def store_estimates(jobs: Any, estimates: JobEstimates, which: slice = slice(None)) -> None:
+    """Write the estimates of some jobs into the jobs of a state."""
+    for name, column in estimates._asdict().items():
         jobs[name][which] = column[which]
 
 
 def guard_of(prediction: Prediction) -> tuple[int, int]:
-    """Median and bound in whole seconds, at most the request.
+    """Return median and bound in whole seconds, at most the request.
 
-    A method that tells no median has its prediction for it, and the request for the bound.
+    Without a median the prediction stands for it, and the request for the bound.
     """
     request = prediction.requested_walltime
     median, upper = prediction.predicted_walltime, request

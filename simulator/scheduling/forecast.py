@@ -50,7 +50,7 @@ class QueuedJobs:
         return len(self.processors)
 
     def __add__(self, others: Self) -> Self:
-        """These jobs followed by the other jobs."""
+        """Return these jobs followed by the other jobs."""
         columns = {
             field.name: np.concatenate([getattr(self, field.name), getattr(others, field.name)])
             for field in fields(self)
@@ -58,7 +58,7 @@ class QueuedJobs:
         return type(self)(**columns)
 
     def take(self, rows: Integers) -> Self:
-        """Some of the jobs, in this order."""
+        """Return some of the jobs, in this order."""
         return type(self)(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
@@ -94,7 +94,7 @@ class Snapshot:
             raise SnapshotError("A running job should have ended.")
 
     def with_runtimes(self, running: Integers, waiting: Integers) -> Self:
-        """The same queue with other runtimes, while the scheduler sees the same estimates."""
+        """Return a copy with other runtimes; the scheduler sees the same estimates."""
         return replace(
             self,
             running=replace(self.running, runtime=running),
@@ -120,7 +120,7 @@ class Forecast:
 
 
 def running_runtime(estimate: float, request: float, elapsed: int, correction: str) -> int:
-    """The whole runtime that is assumed of a job that has run for ``elapsed`` seconds.
+    """Return the runtime, from start to end, assumed of a job that has run ``elapsed`` seconds.
 
     Args:
         estimate: the first estimate in seconds.
@@ -129,7 +129,7 @@ def running_runtime(estimate: float, request: float, elapsed: int, correction: s
         correction: a name in ``predictors.correction.CORRECTIONS``.
 
     Returns:
-        Whole seconds; at least one more than ``elapsed``, as the job still runs.
+        Whole seconds; at least one more than ``elapsed``, because the job still runs.
     """
     corrected = CORRECTIONS[correction](min(estimate, request), request, elapsed)
     return max(elapsed + 1, whole_seconds(corrected))
@@ -162,7 +162,7 @@ def _by_start(running: QueuedJobs) -> Integers:
 
 
 def _state(snapshot: Snapshot, semantics: Semantics) -> State:
-    """The engine's arrays; its clock starts at 0 with the oldest of the jobs."""
+    """Build the engine's arrays; the clock starts at 0 with the oldest job."""
     running = snapshot.running.take(_by_start(snapshot.running))
     jobs = running + snapshot.waiting
     now = int(jobs.age.max(initial=0))
@@ -216,7 +216,7 @@ def _let_run(state: State, count: int, semantics: Semantics) -> None:
 
 
 def _events(times: Integers, jobs: Integers) -> NDArray[np.void]:
-    """The events as a heap; a sorted list is a heap."""
+    """Return the events as a heap; a sorted array is a heap."""
     events = np.zeros(len(times), EVENT)
     events["time"], events["serial"], events["job"] = times, jobs, jobs
     return np.sort(events, order=("time", "serial"))

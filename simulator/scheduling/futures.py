@@ -1,11 +1,11 @@
 """Other futures of a queue, in which jobs run longer or shorter than predicted.
 
-How long a job may run is told by its own distribution, or, where its method has none, by how far
-off predictions were lately. Their ranges tell how sure a forecast is. They know of no jobs that are
-still to be submitted.
+The runtime of a job is drawn from its own distribution, or, where its method gives none, from the
+errors of recent predictions. The range of the futures is the uncertainty of a forecast. No further
+jobs are submitted in them.
 
-In each of them all jobs of one owner are at the same place of what may come: who repeats a job
-repeats the error, and errors that were drawn one by one would cancel out along the queue.
+In each future the jobs of one owner are drawn at the same quantile: an owner who repeats a job
+repeats the error, and errors that were drawn independently would cancel out along the queue.
 """
 
 from collections.abc import Hashable, Sequence
@@ -20,19 +20,19 @@ from simulator.traces.trace import Integers
 
 STEPS = 20
 
-LADDER = tuple((step + 0.5) / STEPS for step in range(STEPS))
-"""Levels of a job's distribution; each stands for an equal share of what may come."""
+QUANTILE_GRID = tuple((step + 0.5) / STEPS for step in range(STEPS))
+"""Levels of the quantiles of a runtime distribution, each with the same probability mass."""
 
-Ladder = Sequence[float] | None
-"""Runtimes at the levels ``LADDER``, in seconds; None where the method tells none."""
+Quantiles = Sequence[float] | None
+"""Runtimes in seconds at the levels of ``QUANTILE_GRID``; None where the method gives none."""
 
-Ladders = tuple[Sequence[Ladder], Sequence[Ladder]]
-"""Of the running and of the waiting jobs."""
+QueueQuantiles = tuple[Sequence[Quantiles], Sequence[Quantiles]]
+"""Quantiles of the running jobs, and of the waiting jobs."""
 
 
-def drawn_from(ladder: Sequence[float], place: float) -> float:
-    """The runtime at a place of a ladder, in [0, 1)."""
-    return ladder[int(place * STEPS)]
+def quantile_at(quantiles: Sequence[float], level: float) -> float:
+    """Return the runtime at a level in [0, 1)."""
+    return quantiles[int(level * STEPS)]
 
 
 def futures(
@@ -40,73 +40,73 @@ def futures(
     semantics: Semantics,
     ratios: Sequence[float],
     samples: int,
-    ladders: Ladders | None = None,
+    quantiles: QueueQuantiles | None = None,
 ) -> list[Forecast]:
-    """``samples`` forecasts; none if nothing is known of how runtimes vary.
+    """Play ``samples`` futures; none if there are neither quantiles nor ratios.
 
     Args:
         snapshot: the snapshot, in which jobs run for as long as predicted.
         semantics: the rules.
-        ratios: of runtime to prediction, ascending, as they were lately.
+        ratios: runtime / prediction of recent runs, ascending.
         samples: the number of futures that are played.
-        ladders: what each job may take; the ratios are for jobs that have none.
+        quantiles: runtime quantiles of each job; the ratios are for jobs without.
     """
-    if ladders is None:
-        ladders = ([None] * len(snapshot.running), [None] * len(snapshot.waiting))
-    can_vary = bool(ratios) or any(ladder is not None for kind in ladders for ladder in kind)
+    if quantiles is None:
+        quantiles = ([None] * len(snapshot.running), [None] * len(snapshot.waiting))
+    can_vary = bool(ratios) or any(row is not None for kind in quantiles for row in kind)
     return [
-        forecast(_varied(snapshot, ratios, ladders, Random(seed)), semantics)  # noqa: S311 - repeatable
+        forecast(_varied(snapshot, ratios, quantiles, Random(seed)), semantics)  # noqa: S311 - repeatable
         for seed in range(samples if can_vary else 0)
     ]
 
 
 def nominal_coverage(samples: int) -> float:
-    """The probability that one more future lies within the range of ``samples`` futures."""
+    """Return the probability that one more future lies within the range of ``samples`` futures."""
     return (samples - 1) / (samples + 1)
 
 
-class Places:
-    """The place of each owner's jobs among the ratios, in one future."""
+class OwnerLevels:
+    """The level at which the jobs of each owner are drawn, in one future."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._known: dict[Hashable, float] = {}
 
     def of(self, owner: Hashable) -> float:
-        """In [0, 1)."""
+        """Return the level of an owner, in [0, 1)."""
         if owner not in self._known:
             self._known[owner] = self._random.random()
         return self._known[owner]
 
 
 def _varied(
-    snapshot: Snapshot, ratios: Sequence[float], ladders: Ladders, random: Random
+    snapshot: Snapshot, ratios: Sequence[float], quantiles: QueueQuantiles, random: Random
 ) -> Snapshot:
     running, waiting = snapshot.running, snapshot.waiting
-    places = Places(random)
+    levels = OwnerLevels(random)
     return snapshot.with_runtimes(
-        _drawn(running, running.age, (ratios, ladders[0]), places),
-        _drawn(waiting, np.zeros_like(waiting.age), (ratios, ladders[1]), places),
+        _drawn(running, running.age, (ratios, quantiles[0]), levels),
+        _drawn(waiting, np.zeros_like(waiting.age), (ratios, quantiles[1]), levels),
     )
 
 
 def _drawn(
     jobs: QueuedJobs,
     elapsed: Integers,
-    variety: tuple[Sequence[float], Sequence[Ladder]],
-    places: Places,
+    variety: tuple[Sequence[float], Sequence[Quantiles]],
+    levels: OwnerLevels,
 ) -> Integers:
-    """A runtime for each job, from its ladder or ratios of those that ran on; else as it was."""
-    ratios, ladders = variety
+    """Draw a runtime for each job from its quantiles, else from the ratios of longer runs."""
+    ratios, quantiles = variety
     drawn = jobs.runtime.copy()
     columns = (jobs.estimate, jobs.request, elapsed, jobs.owner)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for row, (estimate, request, passed, owner) in enumerate(rows):
-        ladder, place = ladders[row], places.of(owner)
-        if ladder is not None:
-            drawn[row] = max(passed + 1, min(request, round(drawn_from(ladder, place))))
+        own, level = quantiles[row], levels.of(owner)
+        if own is not None:
+            drawn[row] = max(passed + 1, min(request, round(quantile_at(own, level))))
             continue
-        ratio = sample(ratios, passed / estimate, place)
+        ratio = sample(ratios, passed / estimate, level)
         if ratio is not None:
             drawn[row] = max(passed + 1, round(min(request, estimate * ratio)))
     return drawn

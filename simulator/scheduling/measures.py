@@ -12,30 +12,31 @@ from numpy.typing import NDArray
 
 from predictors.accuracy_groups import aged_priority
 from simulator.scheduling.simulate import Schedule
+from simulator.traces.trace import Reals
 
-Seconds = NDArray[Any]
-Values = NDArray[np.float64]
+Durations = NDArray[Any]
+"""Seconds, as whole numbers or floats, by job."""
 
 SHORTEST_RUN = 10.0
 """Seconds. The slowdown of a shorter job says more about the job than about the scheduler."""
 
 
-def response(wait: Seconds, runtime: Seconds) -> Seconds:
+def response(wait: Durations, runtime: Durations) -> Durations:
     """The time from submission to end: w + r."""
     return wait + runtime
 
 
-def slowdown(wait: Seconds, runtime: Seconds) -> Values:
+def slowdown(wait: Durations, runtime: Durations) -> Reals:
     """(w + r) / r (Tang et al., section 6.1)."""
     return np.asarray((wait + runtime) / runtime)
 
 
-def bounded_slowdown(wait: Seconds, runtime: Seconds) -> Values:
+def bounded_slowdown(wait: Durations, runtime: Durations) -> Reals:
     """max(1, (w + r) / max(r, 10 s)) (Feitelson 2001; Xu et al., section 3.3)."""
     return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, SHORTEST_RUN))
 
 
-def weighted_wait(wait: Seconds, priority: Values) -> float:
+def weighted_wait(wait: Durations, priority: Reals) -> float:
     """Sum of w P / sum of P, with P the priority of a job at its start (Tang et al., Eq 4)."""
     greatest = float(np.max(priority, initial=0.0))
     if greatest <= 0:
@@ -44,7 +45,7 @@ def weighted_wait(wait: Seconds, priority: Values) -> float:
     return float(np.sum(wait * share) / np.sum(share))
 
 
-def start_priority(schedule: Schedule) -> Values:
+def start_priority(schedule: Schedule) -> Reals:
     """The priority P of each job at its start, which depends on the order of the queue.
 
     Under WFP it is Eq 5 of Tang et al. with the request, (w / request)^3 p. Under PSP it is the
@@ -63,19 +64,19 @@ def start_priority(schedule: Schedule) -> Values:
     return wait
 
 
-def makespan(submit: Seconds, end: Seconds) -> float:
+def makespan(submit: Durations, end: Durations) -> float:
     """Last end - first submission."""
     return float(end.max() - submit.min()) if len(end) else 0.0
 
 
-def utilisation(submit: Seconds, end: Seconds, work: Seconds, processors: int) -> float:
+def utilisation(submit: Durations, end: Durations, work: Durations, processors: int) -> float:
     """Processor time used: sum of p r / (processors of the machine x makespan)."""
     span = makespan(submit, end)
     return float(work.sum()) / (processors * span) if span > 0 else 0.0
 
 
 def idle_while_waiting(
-    submit: Seconds, start: Seconds, end: Seconds, processors: Seconds, size: int
+    submit: Durations, start: Durations, end: Durations, processors: Durations, size: int
 ) -> float:
     """Processor seconds that are idle while at least one job waits for its start.
 
@@ -96,17 +97,17 @@ def idle_while_waiting(
     return float(np.sum(idle[:-1] * spans, where=waiting[:-1]))
 
 
-def wait_error(promise: Seconds, start: Seconds) -> Seconds:
+def wait_error(promise: Durations, start: Durations) -> Durations:
     """|predicted wait - w|, predicted when the job arrived (Klusáček & Soysal, section 4.1)."""
     return np.asarray(np.abs(promise - start))
 
 
-def node_notice(nodes_since: Seconds, start: Seconds) -> Seconds:
-    """T_node: start - time of the final, correct prediction of the nodes (same, section 4.2)."""
+def node_notice(nodes_since: Durations, start: Durations) -> Durations:
+    """T_node: start - time of the last change of the nodes (Klusáček & Soysal, section 4.2)."""
     return start - nodes_since
 
 
-def turnaround_deviation(predicted: Seconds, actual: Seconds) -> Values:
+def turnaround_deviation(predicted: Durations, actual: Durations) -> Reals:
     """Deviation of w + r: 100 |predicted - actual| / actual, in percent (Hanzich et al., 4)."""
     return np.asarray(100.0 * np.abs(predicted - actual) / actual)
 
@@ -116,7 +117,7 @@ class Measures:
     """The measures of a schedule; None where the policy does not define a measure.
 
     Attributes:
-        wait: mean seconds, and so for every time here that says no other.
+        wait: mean, in seconds; so are all other times without another unit or statistic.
         backfilled: share of jobs that were started past a waiting one (Klusáček & Soysal, Fig. 5).
         planned_into_gap: share of jobs that were planned, when they arrived, before the planned
             start of another waiting job: the other reading of the same figure.
@@ -146,7 +147,7 @@ class Measures:
 
 
 def measure(schedule: Schedule) -> Measures:
-    """All measures of a schedule."""
+    """Compute all measures of a schedule."""
     workload = schedule.workload
     wait, runtime = schedule.wait, workload.runtime
     promised = schedule.semantics.makes_promises
@@ -182,8 +183,8 @@ def measure(schedule: Schedule) -> Measures:
     )
 
 
-def _promised_deviation(schedule: Schedule) -> Values:
-    """The deviations of the turnarounds that planned start and estimate gave at arrival."""
+def _promised_deviation(schedule: Schedule) -> Reals:
+    """Deviations of the turnarounds that follow from planned start and estimate at arrival."""
     submit = schedule.workload.submit
     return turnaround_deviation(
         schedule.promise + schedule.estimate - submit, schedule.end - submit

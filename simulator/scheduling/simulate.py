@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulator.engine.loop import DONE, ESTIMATES_WANTED
 from simulator.engine.policies import run
 from simulator.engine.state import UNKNOWN, State, new_state
-from simulator.scheduling.estimates import EstimateFeed, Estimates, Said, tell
+from simulator.scheduling.estimates import EstimateFeed, Estimates, JobEstimates, store_estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import EMPTY, Workload, WorkloadError
 from simulator.traces.trace import Integers
@@ -56,9 +56,9 @@ class Schedule:
     seconds: float
 
     @property
-    def said(self) -> Said:
+    def said(self) -> JobEstimates:
         """What the scheduler was told of each job."""
-        return Said(self.estimate, self.median, self.bound)
+        return JobEstimates(self.estimate, self.median, self.bound)
 
     @property
     def wait(self) -> Integers:
@@ -109,7 +109,7 @@ def simulate(
     if known is None or semantics.needs_priorities:
         feed = EstimateFeed(state, workload, estimates, semantics)
     else:
-        tell(state.jobs, known)
+        store_estimates(state.jobs, known)
     for stopped in _stops(state, progress):
         if stopped == ESTIMATES_WANTED and feed:
             feed.give()

@@ -19,7 +19,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of one check.
 
     Attributes:
@@ -32,13 +32,13 @@ class Finding:
     violations: tuple[str, ...]
 
 
-def verify(result: Result) -> list[Finding]:
+def verify(result: Result) -> list[CheckResult]:
     """All checks that apply to a schedule."""
     findings = []
     for name, (applies, check) in CHECKS.items():
         if applies(result):
             violations = list(check(result))
-            findings.append(Finding(name, len(violations), tuple(violations[:SHOWN])))
+            findings.append(CheckResult(name, len(violations), tuple(violations[:SHOWN])))
     return findings
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from simulator.replay.method_spec import usual_methods
 from simulator.reports.tables import text_table
-from simulator.scheduling.arrival_forecasts import Told, waits_at_arrival
+from simulator.scheduling.arrival_forecasts import ForecastWaits, waits_at_arrival
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.studies.study import Played, Study, StudyError, Takes, workload_of
@@ -128,14 +128,14 @@ def wait_errors(case: Case) -> WaitErrors:
     )
 
 
-def compare(told: Told) -> WaitErrors:
+def compare(told: ForecastWaits) -> WaitErrors:
     """The errors of predicted waits."""
-    queued = (told.predicted > 0) | (told.came > 0)
-    error = (told.predicted - told.came)[queued]
+    queued = (told.predicted > 0) | (told.actual > 0)
+    error = (told.predicted - told.actual)[queued]
     asked = queued & (told.lower >= 0)
-    within = (told.lower <= told.came) & (told.came <= told.upper)
+    within = (told.lower <= told.actual) & (told.actual <= told.upper)
     return WaitErrors(
-        jobs=len(told.came),
+        jobs=len(told.actual),
         queued=int(queued.sum()),
         median=float(np.median(np.abs(error))) if len(error) else 0.0,
         mean=float(np.mean(np.abs(error))) if len(error) else 0.0,

@@ -14,51 +14,51 @@ LONGEST_REQUEST = 366 * 86400.0
 
 CANCELLED = 5
 
-Flags = NDArray[np.bool_]
+Mask = NDArray[np.bool_]
 
 
-def never_ran(trace: Trace) -> Flags:
+def never_ran(trace: Trace) -> Mask:
     """The runtime is unknown or negative: the job never started, or a clock jumped."""
     return trace.run < 0
 
 
-def endless(trace: Trace) -> Flags:
+def endless(trace: Trace) -> Mask:
     """The run or the wait takes more than 31 years: a sentinel, or a clock that jumped."""
     return np.maximum(trace.run, trace.wait) > LONGEST
 
 
-def zero_run(trace: Trace) -> Flags:
+def zero_run(trace: Trace) -> Mask:
     """The run time is zero."""
     return ~trace.run.astype(np.bool_)
 
 
-def cancelled_waiting(trace: Trace) -> Flags:
+def cancelled_waiting(trace: Trace) -> Mask:
     """The job was cancelled (status 5) before its start."""
     return np.isin(trace.status, CANCELLED) & (trace.run <= 0)
 
 
-def no_request(trace: Trace) -> Flags:
+def no_request(trace: Trace) -> Mask:
     """The requested time is unknown or zero."""
     return trace.requested_time <= 0
 
 
-def unlimited_request(trace: Trace) -> Flags:
+def unlimited_request(trace: Trace) -> Mask:
     """The requested time is above 366 days."""
     return trace.requested_time > LONGEST_REQUEST
 
 
-def no_processors(trace: Trace) -> Flags:
+def no_processors(trace: Trace) -> Mask:
     """Neither allocated nor requested processors are known."""
     return trace.processors <= 0
 
 
-def too_wide(trace: Trace) -> Flags:
+def too_wide(trace: Trace) -> Mask:
     """The job has more processors than the machine, according to the header."""
     limit = trace.max_processors
     return trace.processors > (limit if limit is not None else np.inf)
 
 
-def repeated_job(trace: Trace) -> Flags:
+def repeated_job(trace: Trace) -> Mask:
     """The job number stands on an earlier line, too."""
     repeated = np.ones(len(trace), dtype=np.bool_)
     repeated[np.unique(trace.job, return_index=True)[1]] = False

@@ -58,7 +58,7 @@ class Partition:
         return " + ".join(sorted(self.queues))
 
 
-class Node(NamedTuple):
+class PartitionNode(NamedTuple):
     """A node and the queues whose jobs may run there."""
 
     name: str
@@ -154,7 +154,7 @@ def _from_json(text: str) -> list[Partition]:
     raise ValueError("neither sinfo nor nodes is in it.")
 
 
-def _sinfo_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterator[Node]:
+def _sinfo_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterator[PartitionNode]:
     """A row of sinfo is some nodes of one partition."""
     for row in rows:
         names = [name for text in row["nodes"]["nodes"] for name in host_names(text)]
@@ -163,7 +163,7 @@ def _sinfo_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterator[Node]:
         for name, processors in zip(
             names, _processors_of_row(row["cpus"], len(names)), strict=True
         ):
-            yield Node(name, processors, frozenset({queue}))
+            yield PartitionNode(name, processors, frozenset({queue}))
 
 
 def _processors_of_row(cpus: Mapping[str, Any], nodes: int) -> Sequence[int]:
@@ -172,18 +172,18 @@ def _processors_of_row(cpus: Mapping[str, Any], nodes: int) -> Sequence[int]:
     return [total * (place + 1) // nodes - total * place // nodes for place in range(nodes)]
 
 
-def _slurm_node(node: Mapping[str, Any]) -> Node:
-    return Node(node["name"], int(node["cpus"]), frozenset(node["partitions"]))
+def _slurm_node(node: Mapping[str, Any]) -> PartitionNode:
+    return PartitionNode(node["name"], int(node["cpus"]), frozenset(node["partitions"]))
 
 
-def _pbs_node(name: str, node: Mapping[str, Any]) -> Node:
+def _pbs_node(name: str, node: Mapping[str, Any]) -> PartitionNode:
     available = node.get("resources_available", {})
     queues = {node["queue"]} if "queue" in node else set()
     queues |= set(filter(None, str(available.get("Qlist", "")).split(",")))
-    return Node(name, int(available.get("ncpus", 0)), frozenset(queues or {OTHER_QUEUES}))
+    return PartitionNode(name, int(available.get("ncpus", 0)), frozenset(queues or {OTHER_QUEUES}))
 
 
-def shared_machines(nodes: Iterable[Node]) -> list[Partition]:
+def shared_machines(nodes: Iterable[PartitionNode]) -> list[Partition]:
     """Partitions that share no node: queues with a node in common become one of them."""
     processors: dict[str, int] = {}
     queues_of: dict[str, set[str]] = defaultdict(set)

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from reference_scheduler import Job
 
-from simulator.scheduling.estimates import Said
+from simulator.scheduling.estimates import JobEstimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import prepare
@@ -44,10 +44,10 @@ class Given:
         self._estimates = estimates
 
     def beforehand(self, workload):
-        if isinstance(self._estimates, Said):
+        if isinstance(self._estimates, JobEstimates):
             return self._estimates
         estimates = workload.request if self._estimates is None else np.array(self._estimates)
-        return Said.of(estimates, workload)
+        return JobEstimates.of(estimates, workload)
 
 
 def schedule_of(jobs, processors, *, estimates=None, overrun="kill", cores=None, **rules):

@@ -34,7 +34,7 @@ from service.operations.suggested_requests import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue
 from service.worker.worker import Worker
-from simulator.scheduling.futures import LADDER
+from simulator.scheduling.futures import QUANTILE_GRID
 
 PERCENTS = tuple(level / 100 for level in range(1, 100))
 """Levels of the distribution of a job's runtime from which requests are suggested."""
@@ -123,7 +123,7 @@ class WhatIf:
         return RuntimeEstimate(
             runtime=prediction.predicted_walltime,
             priority=self._keeper.estimates.priority(state, request),
-            ladder=state.quantiles(method, request, LADDER),
+            ladder=state.quantiles(method, request, QUANTILE_GRID),
         )
 
     def _obstacle(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
 from simulator.reports.backtest.site import Grouping, Site
 from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
-from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
 from simulator.scheduling.measures import (
     bounded_slowdown,
     idle_while_waiting,
@@ -138,15 +138,15 @@ def _estimates(site: Site, task: Task, kept: Path | None) -> Estimates:
         return Estimates.named(task.estimates)
     log = np.load(_kept_file(kept, task), mmap_mode="r")
 
-    def known(workload: Workload) -> Said:
+    def known(workload: Workload) -> JobEstimates:
         found = log[:, site.places([workload])]
-        return Said._make(np.where(found > 0, found, workload.request))
+        return JobEstimates._make(np.where(found > 0, found, workload.request))
 
     return Estimates(task.estimates, known=known)
 
 
 def _keep(site: Site, schedules: Sequence[Schedule], file: Path) -> None:
-    log = np.zeros((len(Said._fields), len(site.trace)), np.int64)
+    log = np.zeros((len(JobEstimates._fields), len(site.trace)), np.int64)
     for schedule in schedules:
         log[:, site.places([schedule.workload])] = schedule.said
     np.save(file, log)

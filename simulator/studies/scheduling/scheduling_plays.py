@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.reports.backtest.repetitions import SHAKE_SECONDS
-from simulator.scheduling.estimates import REQUESTED, Estimates, Said
+from simulator.scheduling.estimates import REQUESTED, Estimates, JobEstimates
 from simulator.scheduling.measures import bounded_slowdown
 from simulator.scheduling.semantics import PROFILES, Semantics
 from simulator.scheduling.simulate import simulate
@@ -102,19 +102,19 @@ def _log(path: str) -> Trace:
     return read_swf(path)
 
 
-def answers(trace: Trace, estimates: str) -> Said:
+def answers(trace: Trace, estimates: str) -> JobEstimates:
     """What is said of each line of the log; 0 of a line that cannot be simulated."""
     workload = prepare(trace)
     source = Estimates.named(estimates)
     said = source.beforehand(workload) or simulate(workload, ASKED, source).said
-    lines = np.zeros((len(Said._fields), len(trace)), np.int64)
+    lines = np.zeros((len(JobEstimates._fields), len(trace)), np.int64)
     lines[:, _places(trace, workload)] = said
-    return Said._make(lines)
+    return JobEstimates._make(lines)
 
 
-def _of_jobs(trace: Trace, said: Said, workload: Workload) -> Said:
+def _of_jobs(trace: Trace, said: JobEstimates, workload: Workload) -> JobEstimates:
     places = _places(trace, workload)
-    return Said._make(column[places] for column in said)
+    return JobEstimates._make(column[places] for column in said)
 
 
 def _places(trace: Trace, workload: Workload) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.state import ROUNDING
-from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, Said
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
 from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate
@@ -104,10 +104,10 @@ class Logged(Estimates):
 
     known: Any = None
 
-    def beforehand(self, workload: Workload) -> Said:
+    def beforehand(self, workload: Workload) -> JobEstimates:
         """One for each job of the workload."""
         assert len(self.known) == len(workload)  # noqa: S101 - no job of a clean log is left out
-        return Said.of(self.known, workload)
+        return JobEstimates.of(self.known, workload)
 
 
 @dataclass(frozen=True, slots=True)

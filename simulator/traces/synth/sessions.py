@@ -77,7 +77,7 @@ def request(expected: float, random: Generator) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class SyntheticApplication:
     """An application that a user runs.
 
     Attributes:
@@ -106,7 +106,7 @@ class Session:
     """
 
     user: int
-    application: Application
+    application: SyntheticApplication
     requested_time: int
     left: int
     latest: float
@@ -125,7 +125,7 @@ class Population:
     users: int
     machine: int
     random: Generator
-    _known: dict[tuple[int, int], list[Application]] = field(default_factory=dict)
+    _known: dict[tuple[int, int], list[SyntheticApplication]] = field(default_factory=dict)
     _at_work: dict[int, list[Session | None]] = field(default_factory=dict)
     _applications: int = 0
     _activity: list[float] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Population:
         activity = np.cumsum(1.0 / np.arange(1, self.users + 1) ** ACTIVITY_EXPONENT)
         self._activity = (activity / activity[-1]).tolist()
 
-    def next_job(self, kind: lublin.Kind, time: float) -> Session:
+    def next_job(self, kind: lublin.JobKind, time: float) -> Session:
         """The session to which the job of ``kind`` that arrives now belongs."""
         places = self._at_work.setdefault(kind.queue, [None] * AT_WORK)
         place = int(self.random.integers(AT_WORK))
@@ -145,7 +145,7 @@ class Population:
         session.latest = time
         return session
 
-    def _start(self, kind: lublin.Kind, time: float) -> Session:
+    def _start(self, kind: lublin.JobKind, time: float) -> Session:
         user = self._someone(kind)
         application = self._choose(user, kind)
         return Session(
@@ -156,7 +156,7 @@ class Population:
             latest=time,
         )
 
-    def _someone(self, kind: lublin.Kind) -> int:
+    def _someone(self, kind: lublin.JobKind) -> int:
         """Draw a user; one with a session of this kind is drawn again, a few times at most."""
         at_work = {session.user for session in self._at_work[kind.queue] if session}
         for _ in range(REDRAWS):
@@ -165,7 +165,7 @@ class Population:
                 break
         return user
 
-    def _choose(self, user: int, kind: lublin.Kind) -> Application:
+    def _choose(self, user: int, kind: lublin.JobKind) -> SyntheticApplication:
         """An application that the user has run before, or a new one."""
         known = self._known.setdefault((user, kind.queue), [])
         if known and self.random.random() < FAMILIAR_SHARE:
@@ -174,5 +174,7 @@ class Population:
         processors = lublin.size(kind, self.machine, self.random)
         runtime = lublin.runtime(kind, processors, self.random)
         spread = TYPICAL_SPREAD * self.random.lognormal(0.0, SPREAD_OF_SPREADS)
-        known.append(Application(self._applications, processors, runtime, min(spread, 1.0)))
+        known.append(
+            SyntheticApplication(self._applications, processors, runtime, min(spread, 1.0))
+        )
         return known[-1]

@@ -6,7 +6,7 @@ from workloads import schedule_of, starts_of, workload_of
 
 from simulator.engine.loop import DONE
 from simulator.engine.policies import POLICIES, run
-from simulator.scheduling.estimates import Said
+from simulator.scheduling.estimates import JobEstimates
 from simulator.scheduling.semantics import PROFILES, Semantics
 from simulator.scheduling.simulate import empty_machine
 
@@ -317,7 +317,7 @@ GUARDED = [
 
 def guarded_starts(jobs, said, processors, policy, **rules):
     estimates, medians, bounds = (np.array(column) for column in zip(*said, strict=True))
-    said = Said(estimates, medians, bounds)
+    said = JobEstimates(estimates, medians, bounds)
     rules = PROFILES["guarded"] | {"policy": policy} | rules
     return starts_of(jobs, processors, estimates=said, **rules)
 

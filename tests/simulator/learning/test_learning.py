@@ -109,7 +109,7 @@ def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_l
     torch = needs_torch()
     from simulator.learning.training import distance  # noqa: PLC0415
 
-    class Said:
+    class JobEstimates:
         def below(self, _):
             return torch.tensor([[0.5, 0.75]])
 
@@ -119,7 +119,7 @@ def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_l
         "taught": torch.tensor([[0.25, 0.75]]),
         "units": torch.tensor([5.0]),
     }
-    assert distance(Said(), batch).item() == pytest.approx(10 * 0.25**2 / 5)
+    assert distance(JobEstimates(), batch).item() == pytest.approx(10 * 0.25**2 / 5)
 
 
 def test_a_small_network_comes_near_to_what_its_teachers_say_together():

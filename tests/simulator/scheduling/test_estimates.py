@@ -8,7 +8,7 @@ from predictors.base import COLD_START
 from predictors.jobs import Interval, Prediction
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import GUARDED, Estimates, guard_of, predictions_of
-from simulator.scheduling.futures import LADDER, drawn_from
+from simulator.scheduling.futures import QUANTILE_GRID, quantile_at
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 
@@ -64,11 +64,11 @@ def test_the_guard_is_asked_for_what_nine_jobs_in_ten_do_not_exceed():
 
 
 def test_a_ladder_has_twenty_levels_that_stand_for_a_twentieth_each():
-    assert len(LADDER) == 20
-    assert (LADDER[0], LADDER[-1]) == (pytest.approx(0.025), pytest.approx(0.975))
+    assert len(QUANTILE_GRID) == 20
+    assert (QUANTILE_GRID[0], QUANTILE_GRID[-1]) == (pytest.approx(0.025), pytest.approx(0.975))
     runtimes = [float(step) for step in range(20)]
     places = (0.0, 0.0499, 0.0501, 0.9501, 0.9999)
-    assert [drawn_from(runtimes, place) for place in places] == [0.0, 0.0, 1.0, 19.0, 19.0]
+    assert [quantile_at(runtimes, place) for place in places] == [0.0, 0.0, 1.0, 19.0, 19.0]
 
 
 class OneByOne(InProcess):

@@ -209,7 +209,7 @@ def test_waits_are_told_at_arrival():
     workload = workload_of([(0, 4, 10, 20), (0, 4, 5, 5), (1, 4, 5, 5)], 4)
     told = waits_at_arrival(workload, Semantics(), Estimates.named("requested"))
     assert told.predicted.tolist() == [0, 20, 24]
-    assert told.came.tolist() == [0, 10, 14]
+    assert told.actual.tolist() == [0, 10, 14]
     assert told.lower.tolist() == told.upper.tolist() == [-1, -1, -1]
 
 
@@ -254,8 +254,8 @@ def test_other_futures_draw_from_what_is_told_of_each_job():
     """Of two jobs one behind the other the first takes one of twenty times, the second 10 s."""
     waiting = jobs((4, 100, 80, 80, 0), (4, 100, 40, 40, 0))
     shown = Snapshot(processors=4, running=jobs(), waiting=waiting)
-    ladders = ([], [[float(step) for step in range(1, 21)], [10.0] * 20])
-    found = futures(shown, Semantics(), [], 50, ladders)
+    quantiles = ([], [[float(step) for step in range(1, 21)], [10.0] * 20])
+    found = futures(shown, Semantics(), [], 50, quantiles)
     assert {int(future.end[1] - future.end[0]) for future in found} == {10}
     firsts = {int(future.end[0]) for future in found}
     assert firsts <= set(range(1, 21))
@@ -272,7 +272,7 @@ def test_a_job_that_has_outlived_its_estimate_is_expected_as_it_is_corrected(cor
     workload = workload_of([(0, 4, 30, 100), (20, 4, 5, 5)], 4)
     told = waits_at_arrival(workload, Semantics(correction=correction), Given([10, 5]))
     assert told.predicted.tolist() == waits
-    assert told.came.tolist() == [0, 10]
+    assert told.actual.tolist() == [0, 10]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_some_of_the_jobs_and_more_jobs_are_columns_too():
 
 
 @pytest.mark.parametrize(
-    ("ladder", "ratios", "end"),
+    ("quantile_row", "ratios", "end"),
     [
         ([10.0] * 20, [], 1),  # it has run for longer already: it ends in a second
         ([500.0] * 20, [], 50),  # no job runs beyond its request
@@ -315,12 +315,12 @@ def test_some_of_the_jobs_and_more_jobs_are_columns_too():
         (None, [0.1], 30),  # nothing was as long: as it is estimated
     ],
 )
-def test_a_running_job_is_drawn_from_what_ran_as_long(ladder, ratios, end):
+def test_a_running_job_is_drawn_from_what_ran_as_long(quantile_row, ratios, end):
     """It has been running for 50 s, is estimated at 80 s and requests 100 s."""
     shown = Snapshot(
         processors=4, running=jobs((4, 100, 80, 80, 50)), waiting=jobs((4, 9, 9, 9, 0))
     )
-    found = futures(shown, Semantics(), ratios, 5, ([ladder], [[9.0] * 20]))
+    found = futures(shown, Semantics(), ratios, 5, ([quantile_row], [[9.0] * 20]))
     assert [future.running_end.tolist() for future in found] == [[end]] * 5
     assert found[0].end.tolist() == [end + 9]
 

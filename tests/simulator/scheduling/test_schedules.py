@@ -17,7 +17,7 @@ from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.engine.state import RULES, whole_seconds
-from simulator.scheduling.estimates import Estimates, Said
+from simulator.scheduling.estimates import Estimates, JobEstimates
 from simulator.scheduling.semantics import EVENT_ORDERS, PROFILES, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import OVERRUNS, prepare
@@ -70,9 +70,9 @@ def test_every_start_is_that_of_a_scheduler_that_knows_only_the_rules(log, rules
     workload = workload_of(log, MACHINE, overrun=overrun)
     said = [
         np.array([data.draw(st.integers(1, int(each))) for each in workload.request], np.int64)
-        for _ in Said._fields
+        for _ in JobEstimates._fields
     ]
-    schedule = simulate(workload, rules, Given(Said(*said)))
+    schedule = simulate(workload, rules, Given(JobEstimates(*said)))
     jobs = jobs_of(workload, said[0], schedule.priority.tolist(), said[1:])
     assert schedule.start.tolist() == reference_of(jobs, rules).run()
     assert schedule.in_gap.tolist() == [job.in_gap for job in jobs]

@@ -13,7 +13,7 @@ from workloads import log_of, synthetic
 
 from service.cli import app
 from simulator.cli import experiment as command
-from simulator.scheduling.estimates import Said
+from simulator.scheduling.estimates import JobEstimates
 from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import Change, Line, Summary, lines_of
 from simulator.studies.scheduling.scheduling_plays import (
@@ -108,7 +108,7 @@ def test_a_method_is_asked_once_and_its_answers_stay_with_their_jobs():
     assert said.median.tolist() == said.estimate.tolist()
     assert said.bound.tolist() == [0, 40, 40, 40, 1]
     exact = answers(trace, "exact")
-    assert all((column == exact.estimate).all() for column in Said(*exact))
+    assert all((column == exact.estimate).all() for column in JobEstimates(*exact))
     assert np.array_equal(exact.estimate, [0, 10, 12, 11, 1])
 
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from workloads import log_of
 
 from service.cli import app
-from simulator.scheduling.arrival_forecasts import Told
+from simulator.scheduling.arrival_forecasts import ForecastWaits
 from simulator.studies.study import StudyError
 from simulator.studies.wait_prediction import (
     Case,
@@ -28,9 +28,9 @@ def trace(tmp_path):
 
 
 def test_errors_are_those_of_jobs_that_waited_or_were_told_so():
-    told = Told(
+    told = ForecastWaits(
         predicted=np.array([0, 0, 50, 10, 30]),
-        came=np.array([0, 5, 20, 10, 0]),
+        actual=np.array([0, 5, 20, 10, 0]),
         lower=np.array([0, -1, 30, 9, 0]),
         upper=np.array([0, -1, 60, 10, 40]),
     )
@@ -38,7 +38,9 @@ def test_errors_are_those_of_jobs_that_waited_or_were_told_so():
         jobs=5, queued=4, median=17.5, mean=16.25, early=0.25, asked=3, within=2 / 3
     )
     nothing = np.array([0])
-    assert compare(Told(nothing, nothing, nothing - 1, nothing - 1)) == WaitErrors(1, 0, 0.0, 0, 0)
+    assert compare(ForecastWaits(nothing, nothing, nothing - 1, nothing - 1)) == WaitErrors(
+        1, 0, 0.0, 0, 0
+    )
 
 
 def test_requests_tell_too_long_waits_and_exact_runtimes_the_true_ones(trace):
