@@ -7,6 +7,7 @@ three can say something else than the others.
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -52,6 +53,7 @@ class Panel:
         kind: how it is drawn.
         shares: values are shares, printed as percentages.
         digits: after the decimal point in text.
+        linear_until: above this value the axis of a picture is logarithmic.
     """
 
     title: str
@@ -62,6 +64,7 @@ class Panel:
     kind: Literal["bars", "lines"] = "bars"
     shares: bool = False
     digits: int = 2
+    linear_until: float = inf
 
     def text(self) -> str:
         """The panel as a table, with the paper's numbers in brackets."""

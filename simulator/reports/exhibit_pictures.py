@@ -12,9 +12,8 @@ from matplotlib.ticker import PercentFormatter
 
 from simulator.reports.exhibit import Exhibit, Panel, Value
 from simulator.reports.page import picture
-from simulator.reports.replay_pictures import ACTUAL_COLOUR, METHOD_COLOURS, STYLE, save
-
-COLOURS = (*METHOD_COLOURS, ACTUAL_COLOUR)
+from simulator.reports.palette import colours_of
+from simulator.reports.replay_pictures import STYLE, save
 
 PAPER_COLOUR = "#111111"
 PAPER_NAME = "the paper"
@@ -57,6 +56,8 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.set_xticks(range(len(panel.places)), panel.places)
     if len(panel.places) > MANY:
         axes.tick_params(axis="x", labelrotation=45)
+    if axes.get_ylim()[1] > panel.linear_until:
+        axes.set_yscale("log")
     if panel.shares:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.legend(loc="best", fontsize=8)
@@ -65,9 +66,10 @@ def _panel(axes: Axes, panel: Panel) -> None:
 def _bars(axes: Axes, panel: Panel) -> None:
     width = 0.8 / len(panel.series)
     named = False
-    for number, series in enumerate(panel.series):
+    colours = colours_of(series.name for series in panel.series)
+    for number, (series, colour) in enumerate(zip(panel.series, colours, strict=True)):
         places = np.arange(len(panel.places)) + (number - (len(panel.series) - 1) / 2) * width
-        axes.bar(places, _floats(series.values), width, label=series.name, color=_colour(number))
+        axes.bar(places, _floats(series.values), width, label=series.name, color=colour)
         if any(value is not None for value in series.paper):
             axes.plot(
                 places, _floats(series.paper), linestyle="", marker="D", markersize=5,
@@ -79,8 +81,8 @@ def _bars(axes: Axes, panel: Panel) -> None:
 
 def _lines(axes: Axes, panel: Panel) -> None:
     places = np.arange(len(panel.places))
-    for number, series in enumerate(panel.series):
-        colour = _colour(number)
+    colours = colours_of(series.name for series in panel.series)
+    for series, colour in zip(panel.series, colours, strict=True):
         axes.plot(places, _floats(series.values), marker=".", color=colour, label=series.name)
         if any(value is not None for value in series.paper):
             axes.plot(
@@ -91,7 +93,3 @@ def _lines(axes: Axes, panel: Panel) -> None:
 
 def _floats(values: Sequence[Value]) -> "np.ndarray[Any, np.dtype[np.float64]]":
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]

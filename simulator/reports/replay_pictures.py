@@ -127,7 +127,11 @@ def _cumulative(axes: Axes, values: Seconds, label: str, **style: Any) -> None:
 
 def _logarithmic_time(axes: Axes, values: Seconds) -> None:
     """Set usual durations as ticks, over all but the rarest values."""
-    shortest, longest = np.quantile(np.maximum(values, 1.0), (0.002, 0.9995)) * (0.7, 1.4)
+    time_axis(axes, *np.quantile(np.maximum(values, 1.0), (0.002, 0.9995)) * (0.7, 1.4))
+
+
+def time_axis(axes: Axes, shortest: float, longest: float) -> None:
+    """Make the horizontal axis a logarithmic one of time; both ends are seconds."""
     axes.set_xscale("log")
     axes.set_xlim(shortest, longest)
     ticks = {seconds: name for seconds, name in DURATIONS.items() if shortest <= seconds <= longest}

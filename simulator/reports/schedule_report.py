@@ -49,11 +49,6 @@ PICTURES: Mapping[str, Drawn] = {
         "Utilisation",
         "Processors that jobs hold, as a share of the machine.",
     ),
-    "gantt.png": Drawn(
-        schedule_pictures.gantt,
-        "A schedule",
-        "Time to the right, processors upwards. Each job is drawn on the lowest free processors.",
-    ),
 }
 
 

@@ -20,6 +20,7 @@ from simulator.reports.backtest.verdict import (
     users_of,
 )
 from simulator.reports.backtest.winners import Change, Changes
+from simulator.reports.page import paragraph, section
 from simulator.reports.palette import name_of_method
 from simulator.reports.words import big, change, changes, counted, duration, less_or_more, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
@@ -110,20 +111,20 @@ def _sections(tested: Backtest, name: str, facts: Mapping[str, str]) -> Iterator
     yield _verdict(tested)
     yield _numbers(tested)
     yield _figures(drawings(tested))
-    yield _heading("What else there is to say", "".join(map(_paragraph, remarks(tested))))
-    yield _heading("All methods", _methods(tested))
+    yield _section("What else there is to say", "".join(map(paragraph, remarks(tested))))
+    yield _section("All methods", _methods(tested))
     if tested.changes and tested.somebody_waits:
-        yield _heading("Who gains, who loses", _winners(tested))
-    belief = _paragraph(tested.believed.sentence()) + _figures(belief_drawings(tested))
-    yield _heading("Can this be believed?", belief)
-    yield _heading("How this was computed", _computed(tested, name, facts))
+        yield _section("Who gains, who loses", _winners(tested))
+    belief = paragraph(tested.believed.sentence()) + _figures(belief_drawings(tested))
+    yield _section("Can this be believed?", belief)
+    yield _section("How this was computed", _computed(tested, name, facts))
 
 
 def _verdict(tested: Backtest) -> str:
     judged = judge(tested)
     return (
         f'<section class="verdict {judged.verdict}"><strong>{HEADLINES[judged.verdict]}</strong>'
-        f"{_paragraph(judged.sentence)}"
+        f"{paragraph(judged.sentence)}"
         f'<p class="details">{escape(judged.details)}</p></section>'
     )
 
@@ -181,12 +182,8 @@ def _figures(drawn: Sequence[Drawing]) -> str:
     return f'<section class="pictures">{shown}</section>' if shown else ""
 
 
-def _heading(title: str, content: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{content}</section>"
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
+def _section(title: str, content: str) -> str:
+    return f"<section>{section(title, content)}</section>"
 
 
 def _extra(head: str) -> str:
@@ -268,10 +265,10 @@ def _change(gained: Interval) -> str:
 
 def _winners(tested: Backtest) -> str:
     sentences = "".join(
-        _paragraph(each.sentence()) for each in tested.changes if each.kind in {"users", "accounts"}
+        paragraph(each.sentence()) for each in tested.changes if each.kind in {"users", "accounts"}
     )
     tables = "".join(_changes(each) for each in tested.changes if each.largest(1))
-    sentences += _paragraph(
+    sentences += paragraph(
         "Mean waits, and hours of waiting saved over all jobs of a row. Green: less in every "
         "repetition; red: more in every repetition; grey: may be chance."
     )

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from simulator.reports import palette
+from simulator.reports import palette, replay_pictures
 from simulator.reports.backtest.believability import Quality
 from simulator.reports.backtest.gains import Interval
 from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
@@ -24,6 +24,7 @@ WIDE = 5.2
 TEXT, QUIET, GRID = (palette.SURFACES[name].light for name in ("text", "quiet", "grid"))
 
 STYLE: dict[Any, Any] = {
+    **replay_pictures.STYLE,
     "font.size": 9,
     "svg.fonttype": "none",
     "text.color": TEXT,
@@ -31,25 +32,8 @@ STYLE: dict[Any, Any] = {
     "axes.edgecolor": QUIET,
     "xtick.color": QUIET,
     "ytick.color": QUIET,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
     "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "legend.frameon": False,
 }
-
-TICKS = {
-    60: "1 min",
-    600: "10 min",
-    3600: "1 h",
-    6 * 3600: "6 h",
-    86400: "1 d",
-    7 * 86400: "1 w",
-    30 * 86400: "30 d",
-}
-"""Ticks of a logarithmic time axis, in seconds."""
 
 MOST_SHOWN = 1.0
 """Gains and losses are drawn up to 100 percent."""
@@ -257,11 +241,7 @@ def _run_times(figure: Figure, tested: Backtest) -> None:
 
 
 def _time_axis(axes: Axes, shortest: float, longest: float) -> None:
-    axes.set_xscale("log")
-    axes.set_xlim(shortest, 1.1 * max(longest, 10 * shortest))
-    ticks = {at: text for at, text in TICKS.items() if shortest <= at <= longest}
-    axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.set_xticks([], minor=True)
+    replay_pictures.time_axis(axes, shortest, 1.1 * max(longest, 10 * shortest))
 
 
 def _months_of(tested: Backtest) -> Sequence[str]:

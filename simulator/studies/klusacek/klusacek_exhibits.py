@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from predictors.measures import error_per_group
 from predictors.methods.max_usage import MaxUsage
@@ -17,8 +16,13 @@ from simulator.replay.trace_replay import InProcess, Replay, replay
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.reports.method_summary import user_numbers
 from simulator.reports.replay_pictures import DURATIONS
-from simulator.reports.schedule_pictures import CLASSES
-from simulator.scheduling.measures import node_notice, wait_error
+from simulator.reports.schedule_pictures import (
+    Times,
+    class_panel,
+    node_notices_of,
+    wait_errors_of,
+    waits_of,
+)
 from simulator.studies.klusacek.klusacek_simulations import (
     CTC,
     ESTIMATES,
@@ -38,8 +42,6 @@ from simulator.studies.study import Exhibits, LogPart, Make, Sources, StudyError
 NAMES = {"exact": "exact", "requested": "requests", "max-usage": "predictor"}
 
 TENTHS = 10
-
-Times = NDArray[Any]
 
 
 def figure_2(sources: Sources) -> Exhibit:
@@ -139,9 +141,7 @@ def distributions(
 
     def make(sources: Sources) -> Exhibit:
         panels = [
-            _class_panel(
-                name_of(path), {NAMES[one]: times(each[one].schedule) for one in estimates}
-            )
+            class_panel(name_of(path), {NAMES[one]: times(each[one].schedule) for one in estimates})
             for path, each in _conservative(sources, _some(logs(sources), number))
         ]
         return Exhibit(f"Fig. {number}: {what}", panels, _missing(sources))
@@ -170,29 +170,11 @@ def on_nodes(
                         exact = run.estimates == "exact"
                         name = "exact" if exact else f"{NAMES[run.estimates]}{hours}"
                         columns[name] = times(each.schedule)
-            panels.append(_class_panel(f"{name_of(path)}, {span.name} jobs", columns))
+            panels.append(class_panel(f"{name_of(path)}, {span.name} jobs", columns))
         remark = "With exact estimates pinning changes nothing.\n" + _missing(sources)
         return Exhibit(f"Fig. {number}: {what}", panels, remark)
 
     return make
-
-
-def _class_panel(title: str, columns: dict[str, Times]) -> Panel:
-    """The share of jobs in each class of times."""
-    bounds = np.array(list(CLASSES))
-    series = []
-    for name, times in columns.items():
-        classes = np.searchsorted(bounds, times, side="left")
-        shares = np.bincount(classes, minlength=len(bounds) + 1) / max(1, len(times))
-        series.append(Series(name, shares.tolist()))
-    return Panel(
-        title=title,
-        places=[*CLASSES.values(), "more"],
-        series=series,
-        along="at most",
-        value="share of jobs",
-        shares=True,
-    )
 
 
 def _replays(sources: Sources, paths: Sequence[Path]) -> Iterator[tuple[Path, Replay]]:
@@ -239,18 +221,6 @@ def _missing(sources: Sources) -> str:
     return f"{text}CERIT-SC, where shown, is no log of the paper.\n"
 
 
-def _waits(schedule: Any) -> Times:
-    return np.asarray(schedule.wait)
-
-
-def _errors(schedule: Any) -> Times:
-    return np.asarray(wait_error(schedule.promise, schedule.start))
-
-
-def _notices(schedule: Any) -> Times:
-    return np.asarray(node_notice(schedule.nodes_since, schedule.start))
-
-
 def _all(sources: Sources) -> list[Path]:
     return [*_archive(sources), *_stand_in(sources)]
 
@@ -260,11 +230,11 @@ EXHIBITS: Exhibits = {
     "figure 3": user_errors(3, _stand_in),
     "figure 4": user_errors(4, _archive),
     "figure 5": figure_5,
-    "figure 6": distributions(6, "waits", _stand_in, _waits),
-    "figure 7": distributions(7, "waits", _archive, _waits),
-    "figure 9": distributions(9, "errors of predicted waits", _all, _errors, ESTIMATES[1:]),
-    "figure 11": on_nodes(11, "T_node", _karlsruhe, _notices),
-    "figure 12": on_nodes(12, "T_node", _archive, _notices),
-    "figure 13": on_nodes(13, "waits on nodes", _karlsruhe, _waits),
-    "figure 14": on_nodes(14, "waits on nodes", _archive, _waits),
+    "figure 6": distributions(6, "waits", _stand_in, waits_of),
+    "figure 7": distributions(7, "waits", _archive, waits_of),
+    "figure 9": distributions(9, "errors of predicted waits", _all, wait_errors_of, ESTIMATES[1:]),
+    "figure 11": on_nodes(11, "T_node", _karlsruhe, node_notices_of),
+    "figure 12": on_nodes(12, "T_node", _archive, node_notices_of),
+    "figure 13": on_nodes(13, "waits on nodes", _karlsruhe, waits_of),
+    "figure 14": on_nodes(14, "waits on nodes", _archive, waits_of),
 }

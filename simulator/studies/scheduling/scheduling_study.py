@@ -10,9 +10,8 @@ from simulator.reports.page import picture
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import lines_of, summaries
-from simulator.studies.scheduling.scheduling_picture import draw
 from simulator.studies.scheduling.scheduling_plays import POLICIES, Part, play
-from simulator.studies.scheduling.scheduling_tables import tables
+from simulator.studies.scheduling.scheduling_tables import draw, tables
 from simulator.studies.study import (
     Played,
     Study,

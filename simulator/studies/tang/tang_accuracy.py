@@ -9,7 +9,6 @@ from predictors.measures import accuracy
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.method_summary import CLASSES
 from simulator.studies.study import Make, Sources
-from simulator.studies.tang.months import MONTH
 from simulator.studies.tang.percentile_schemes import (
     PERCENTILES,
     WINDOWS,
@@ -25,6 +24,7 @@ from simulator.studies.tang.tang_log import (
     swept_of,
 )
 from simulator.studies.tang.tang_paper import ACCURACIES, BEST_ACCURACY
+from simulator.studies.tang.tang_simulations import MONTH
 from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
 
 MEDIUM = 85

@@ -6,10 +6,16 @@ import numpy as np
 
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.studies.study import Make, Played, Sources
-from simulator.studies.tang.months import MonthSimulation
 from simulator.studies.tang.tang_log import Values
 from simulator.studies.tang.tang_paper import GAINS
-from simulator.studies.tang.tang_simulations import INTREPID, LOGS, RULES, Readings, month_runs
+from simulator.studies.tang.tang_simulations import (
+    INTREPID,
+    LOGS,
+    RULES,
+    MonthSimulation,
+    Readings,
+    month_runs,
+)
 from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from simulator.reports.exhibit_pictures import write_exhibit
 from simulator.reports.tables import text_table
 from simulator.studies.study import Exhibits, Played, Study, Takes
-from simulator.studies.tang.months import MEASURES, Months, MonthSimulation
 from simulator.studies.tang.tang_accuracy import (
     by_window,
     classes,
@@ -25,7 +24,10 @@ from simulator.studies.tang.tang_requests import figure_1, figure_2, table_1, ta
 from simulator.studies.tang.tang_simulations import (
     INTREPID,
     LOGS,
+    MEASURES,
     PERCENTILES,
+    Months,
+    MonthSimulation,
     Readings,
     month_runs,
 )

@@ -15,7 +15,7 @@ from simulator.studies.klusacek.klusacek_simulations import name_of, runs
 from simulator.studies.rocchetti.rocchetti_findings import Finding, counted, whole_orders
 from simulator.studies.rocchetti.stretches import Stretch
 from simulator.studies.study import Sources, StudyError
-from simulator.studies.tang.months import Months, MonthSimulation
+from simulator.studies.tang.tang_simulations import Months, MonthSimulation
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
 
