@@ -118,8 +118,8 @@ def _status(values: Mapping[str, str], elapsed: float | None, requested: float |
 
 def _project(values: Mapping[str, str]) -> str | None:
     project = text(values.get("project"))
-    named = None if project == _UNNAMED_PROJECT else project
-    return named or text(values.get("account"))
+    name = None if project == _UNNAMED_PROJECT else project
+    return name or text(values.get("account"))
 
 
 def _processors(values: Mapping[str, str]) -> int | None:
@@ -128,13 +128,13 @@ def _processors(values: Mapping[str, str]) -> int | None:
     Torque may give ``ncpus=1``, a queue's default, to a job of many nodes: the most counts. What
     says nothing of cores was given as many as it asked for.
     """
-    asked = (
+    counts = (
         count(values.get("Resource_List.ncpus")),
         count(values.get("Resource_List.procs")),
         cores_of(values.get("Resource_List.nodes")),
     )
     return (
-        max((each for each in asked if each), default=None)
+        max((each for each in counts if each), default=None)
         or count(values.get("total_execution_slots"))
         or _slots(values.get("exec_host"))
     )

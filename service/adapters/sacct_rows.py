@@ -35,7 +35,7 @@ def completion_of(
     if _never_ran(row):
         raise SkippedError(Reason.NEVER_RAN)
     processors, memory = trackable_resources(row.get("reqtres"))
-    processors = count(row.get("reqcpus")) or processors or _given(row)
+    processors = count(row.get("reqcpus")) or processors or _allocated(row)
     nodes = count(row.get("reqnodes")) or count(row.get("nnodes"))
     start, end = _span(row, zone)
     return ended_run(
@@ -70,10 +70,10 @@ def _span(row: Mapping[str, str], zone: tzinfo) -> tuple[float | None, float | N
     return start, end
 
 
-def _given(row: Mapping[str, str]) -> int | None:
+def _allocated(row: Mapping[str, str]) -> int | None:
     """Processors that a job was given."""
-    given, _ = trackable_resources(row.get("alloctres"))
-    return count(row.get("ncpus")) or count(row.get("alloccpus")) or given
+    processors, _ = trackable_resources(row.get("alloctres"))
+    return count(row.get("ncpus")) or count(row.get("alloccpus")) or processors
 
 
 def _never_ran(row: Mapping[str, str]) -> bool:

@@ -128,7 +128,7 @@ def _named_by(line: str) -> _Layout | None:
     names = _cleaned(line.rstrip("\r\n").split(separator))
     if not _are_names(names):
         return None
-    if any(needed.isdisjoint(names) for needed in _NEEDED):
+    if any(columns.isdisjoint(names) for columns in _NEEDED):
         raise SkippedError(Reason.NO_COLUMN)
     return _Layout((names,), separator, is_named=True)
 
@@ -151,20 +151,20 @@ def _are_names(cells: Sequence[str]) -> bool:
 
 def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Cells of every row; a row with too few goes on in the next line (a command may)."""
-    begin, held, separator = 0, "", layout.separator
+    begin, text, separator = 0, "", layout.separator
     bar = re.escape(separator)
     new_row = re.compile(
         rf"(?:[^{bar}]*{bar}){{{layout.id_column}}}\s*\d+(?:[_+.]\S*?)?\s*(?:{bar}|$)"
     )
     for line_number, line in lines:
-        if held and (held.count(separator) >= layout.width - 1 or new_row.match(line)):
-            yield begin, held.rstrip("\r\n").split(separator)
-            held = ""
-        if not held:
+        if text and (text.count(separator) >= layout.width - 1 or new_row.match(line)):
+            yield begin, text.rstrip("\r\n").split(separator)
+            text = ""
+        if not text:
             begin = line_number
-        held += line
-    if held.strip():
-        yield begin, held.rstrip("\r\n").split(separator)
+        text += line
+    if text.strip():
+        yield begin, text.rstrip("\r\n").split(separator)
 
 
 def _read(

@@ -92,11 +92,11 @@ def trackable_resources(tres: Any) -> tuple[int | None, float | None]:
 
 def requested_memory(reqmem: Any, *, processors: int | None, nodes: int | None) -> float | None:
     """KiB for the whole job of ``4000M``, or ``4000Mc``, ``4000Mn`` as up to Slurm 20.11."""
-    written = text(reqmem)
-    if not written or written[-1] not in "cn":
-        return kibibytes(written, unit="m")
-    each = kibibytes(written[:-1], unit="m")
-    times = processors if written[-1] == "c" else nodes
+    size = text(reqmem)
+    if not size or size[-1] not in "cn":
+        return kibibytes(size, unit="m")
+    each = kibibytes(size[:-1], unit="m")
+    times = processors if size[-1] == "c" else nodes
     return each * times if each and times else None
 
 
@@ -105,12 +105,12 @@ def requested_limit(*, submit_line: Any, final: float | None) -> float | None:
 
     The limit a job ends with may have been extended, or lowered by the backfill scheduler.
     """
-    typed = request_of(submit_line)
-    if typed is None:
+    request = request_of(submit_line)
+    if request is None:
         return final
-    if typed.upper() in _LIMITLESS:
+    if request.upper() in _LIMITLESS:
         return None
-    return slurm_walltime(typed) or final
+    return slurm_walltime(request) or final
 
 
 def request_of(submit_line: Any) -> str | None:

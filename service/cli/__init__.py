@@ -49,14 +49,14 @@ class Commands(LazyGroup):
     }
 
 
-class Installation:
+class InstalledService:
     """The installed service, which ``walltimed backtest`` asks for logs and settings."""
 
-    def recorded_log(self, *given: Any) -> "RecordedLog":
+    def recorded_log(self, *options: Any) -> "RecordedLog":
         """Read an accounting file as a trace, with the names that its numbers stand for."""
         from service.cli.formats import recorded_log
 
-        return recorded_log(*given)
+        return recorded_log(*options)
 
     def method_in_force(self, config: Path | None) -> "tuple[str, Mapping[str, Any]]":
         """Return the method that the settings name, with its parameters."""
@@ -78,9 +78,9 @@ app = typer.Typer(
 )
 
 
-def print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of an option's callback
+def print_version(is_asked: bool) -> None:  # noqa: FBT001 - the signature of an option's callback
     """Print the version and leave."""
-    if wanted:
+    if is_asked:
         typer.echo(installed_version())
         raise typer.Exit
 
@@ -94,7 +94,7 @@ def walltimed(
     ] = False,
 ) -> None:
     """Online walltime prediction for batch schedulers."""
-    context.obj = Installation()
+    context.obj = InstalledService()
 
 
 def installed_version() -> str:

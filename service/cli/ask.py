@@ -50,19 +50,19 @@ def ask(
         walltimed ask job.sh --time 6:00:00
         walltimed ask --time 2-00:00:00 --cpus 64 --partition long
     """
-    wanted = read_script(script)
-    wanted |= named(time, cpus, queue, account, job_name)
-    if "requested_walltime" not in wanted:
+    request = read_script(script)
+    request |= fields_of_options(time, cpus, queue, account, job_name)
+    if "requested_walltime" not in request:
         raise CommandError(
             "Neither the script nor --time says how long the job may run.", ExitCode.USAGE
         )
-    wanted["user"] = user or getpass.getuser()
+    request["user"] = user or getpass.getuser()
     with asking(url, token_file, cluster) as service:
-        answer = service.queue("what-if", body={"submission": wanted, "explain": True})
+        answer = service.queue("what-if", body={"submission": request, "explain": True})
     if as_json:
         print_json(answer)
     else:
-        show(answer, wanted)
+        show(answer, request)
 
 
 def read_script(script: Path | None) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def read_script(script: Path | None) -> dict[str, Any]:
     return {"application": script.name, **fields}
 
 
-def named(
+def fields_of_options(
     time: str | None, cpus: int | None, queue: str | None, account: str | None, name: str | None
 ) -> dict[str, Any]:
     """Return the fields of a submission that the options ask for.
@@ -92,26 +92,26 @@ def named(
     seconds = slurm_walltime(time) if time else None
     if time and not seconds:
         raise CommandError(f"--time {time} is no walltime such as 6:00:00.", ExitCode.USAGE)
-    given = {
+    options = {
         "requested_walltime": seconds,
         "requested_processors": cpus,
         "queue": queue,
         "project": account,
         "application": name,
     }
-    return {field: value for field, value in given.items() if value is not None}
+    return {field: value for field, value in options.items() if value is not None}
 
 
-def show(answer: dict[str, Any], wanted: dict[str, Any]) -> None:
+def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
     """Print the answer for people."""
-    written, now = answer["as_written"], answer["now"]
-    line("likely runs", f"{duration(written['predicted_walltime'])}{range_of(written)}")
+    variant, now = answer["as_written"], answer["now"]
+    line("likely runs", f"{duration(variant['predicted_walltime'])}{range_of(variant)}")
     line("rests on", grounds(answer))
     for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
-        told = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
-        line("", f"job {run['job_id'] or '?'}: {told}, ended {moment(run['end_time'], now)}")
-    line("enough", enough(answer, wanted))
-    line("would start", start_with(written, now))
+        facts = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
+        line("", f"job {run['job_id'] or '?'}: {facts}, ended {moment(run['end_time'], now)}")
+    line("enough", enough(answer, request))
+    line("would start", start_with(variant, now))
     if answer["suggested"]:
         line("", start_with(answer["suggested"], now))
     if answer["is_old"]:
@@ -140,21 +140,21 @@ def grounds(answer: dict[str, Any]) -> str:
     return f"{jobs:,} earlier run{'s' if jobs > 1 else ''} ({answer['method']})"
 
 
-def enough(answer: dict[str, Any], wanted: dict[str, Any]) -> str:
+def enough(answer: dict[str, Any], request: dict[str, Any]) -> str:
     """The request that would do."""
     share = round(100 * answer["share"])
     if answer["suggested_walltime"] is not None:
         return f"{walltime(answer['suggested_walltime'])}, which {share}% of runs like it kept"
-    held = answer["as_written"]["share_held"]
-    if held is None:
+    share_held = answer["as_written"]["share_held"]
+    if share_held is None:
         return "not known: too few runs like it"
-    asked_for = walltime(wanted["requested_walltime"])
-    return f"{asked_for} as written, which {100 * held:.0f}% of runs like it kept"
+    limit = walltime(request["requested_walltime"])
+    return f"{limit} as written, which {100 * share_held:.0f}% of runs like it kept"
 
 
 def start_with(variant: dict[str, Any], now: float) -> str:
     """Return the start of the job with a request, as text."""
-    request = walltime(variant["requested_walltime"])
+    limit = walltime(variant["requested_walltime"])
     if variant["start_time"] is None:
-        return f"with {request} {OBSTACLES.get(variant['obstacle'], 'not known')}"
-    return f"with {request} {moment_within(variant['start_time'], variant['start_interval'], now)}"
+        return f"with {limit} {OBSTACLES.get(variant['obstacle'], 'not known')}"
+    return f"with {limit} {moment_within(variant['start_time'], variant['start_interval'], now)}"

@@ -68,14 +68,14 @@ def config(
 def settings_in_force(settings: Settings) -> Iterator[Setting]:
     """Every setting in the order of its class, with secrets hidden."""
     in_file = names_in_file(settings)
-    shown = settings.model_dump(mode="json")
+    values = settings.model_dump(mode="json")
     defaults = Settings.model_construct().model_dump(mode="json")
     for name, field in Settings.model_fields.items():
         environment = f"WALLTIMED_{name.upper()}"
         yield Setting(
             name=name,
             environment=environment,
-            value=without_password(settings) if name == "database_url" else shown[name],
+            value=without_password(settings) if name == "database_url" else values[name],
             default=PLAIN_DEFAULTS.get(name, defaults[name]),
             source=source_of(name, environment, in_file),
             description=field.description or "",

@@ -56,14 +56,14 @@ class ClusterService:
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
         """Return the answer to a query about the cluster; parameters that are None are not sent."""
-        return asked(self._client, "GET", path_to(path, cluster=self.name, **query))
+        return answer_of(self._client, "GET", path_to(path, cluster=self.name, **query))
 
     def queue(self, *more: str, body: Any = None, **query: object) -> dict[str, Any]:
         """Return the queue of the cluster, or what ``more`` names of it."""
         from urllib.parse import quote
 
         path = "/".join(["/v1/queues", *(quote(each, safe="") for each in (self.name, *more))])
-        return asked(self._client, "POST" if body else "GET", path_to(path, **query), body)
+        return answer_of(self._client, "POST" if body else "GET", path_to(path, **query), body)
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def token_of(file: Path) -> str:
     return token
 
 
-def asked(client: "Client", verb: str, path: str, body: Any = None) -> dict[str, Any]:
+def answer_of(client: "Client", verb: str, path: str, body: Any = None) -> dict[str, Any]:
     """Return the answer of the service.
 
     Raises:
@@ -143,8 +143,8 @@ def path_to(path: str, **query: object) -> str:
     """A path with the parameters that are given."""
     from urllib.parse import urlencode
 
-    given = {name: value for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    parameters = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 def only_cluster(client: "Client") -> str:
@@ -153,7 +153,7 @@ def only_cluster(client: "Client") -> str:
     Raises:
         CommandError: there are several.
     """
-    names = [each["cluster"] for each in asked(client, "GET", "/v1/queues")["queues"]]
+    names = [each["cluster"] for each in answer_of(client, "GET", "/v1/queues")["queues"]]
     if len(names) > 1:
         raise CommandError(
             f"There are several clusters: name one of {', '.join(names)} by --cluster.",

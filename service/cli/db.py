@@ -147,13 +147,13 @@ def restore(
         store.restore(copy, aside=aside)
         store.upgrade()
         runs = store.past_runs.count()
-    kept = str(aside) if aside.exists() else None
+    before = str(aside) if aside.exists() else None
     if as_json:
-        print_json({"database": without_password(settings), "runs": runs, "before": kept})
+        print_json({"database": without_password(settings), "runs": runs, "before": before})
         return
     out.print(f"The history holds {runs:,} runs again.")
-    if kept:
-        out.print(f"What was there before is in {kept}.", soft_wrap=True)
+    if before:
+        out.print(f"What was there before is in {before}.", soft_wrap=True)
 
 
 def report(database: str, warnings: "Sequence[str]" = (), *, as_json: bool) -> None:

@@ -68,14 +68,14 @@ def busy_day(runs: Sequence[Completion], now: float) -> list[Completion]:
         return []
     work = sum(run.runtime * processors_of(run) for run in short) / len(short)
     gap = work / (PROCESSORS * LOAD)
-    drawn, at, serial = [], now - BEFORE, 900_000
+    runs_of_day, at, serial = [], now - BEFORE, 900_000
     while at < now + AFTER:
         at += chooser.expovariate(1.0 / gap)
         serial += 1
         run = chooser.choice(short)
         submission = replace(run.submission, submit_time=float(int(at)), job_id=str(serial))
-        drawn.append(replace(run, submission=submission))
-    return scheduled(drawn)
+        runs_of_day.append(replace(run, submission=submission))
+    return scheduled(runs_of_day)
 
 
 def scheduled(runs: Sequence[Completion]) -> list[Completion]:
@@ -128,17 +128,17 @@ class Day:
 
     def queue(self, now: float) -> dict[str, object]:
         """The queue at a moment, as the service takes it."""
-        present = [run for run in self.runs if run.submission.submit_time <= now < run.end_time]
+        queued = [run for run in self.runs if run.submission.submit_time <= now < run.end_time]
         return {
             "taken_at": now,
             "pools": [{"processors": PROCESSORS}],
             "policy": "easy",
             "running": [
                 {**job_fields(run), "start_time": run.start_time}
-                for run in present
+                for run in queued
                 if run.start_time <= now
             ],
-            "waiting": [job_fields(run) for run in present if run.start_time > now],
+            "waiting": [job_fields(run) for run in queued if run.start_time > now],
         }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from service.cli.connection import asked, token_of
+from service.cli.connection import answer_of, token_of
 from service.cli.options import (
     LONGEST_SECONDS,
     MOST_DAYS,
@@ -74,7 +74,7 @@ def doctor(
     with opened(settings) as store:
         store.check()
         clusters = store.diagnostics(now - days * DAY, now)
-        found = diagnose(
+        findings = diagnose(
             service,
             clusters,
             fingerprint=store.fingerprint(),
@@ -87,11 +87,11 @@ def doctor(
     if as_json:
         filters = asking_filters(service, now)
         print_json(
-            {"findings": found, "clusters": clusters, "filters": filters, "warnings": warnings}
+            {"findings": findings, "clusters": clusters, "filters": filters, "warnings": warnings}
         )
     else:
-        show(clusters, asking_filters(service, now), found, warnings, now=now, days=days)
-    if any(each.is_wrong for each in found):
+        show(clusters, asking_filters(service, now), findings, warnings, now=now, days=days)
+    if any(each.is_wrong for each in findings):
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -123,11 +123,11 @@ def answers_of(client: "Client") -> "ServiceDiagnostics":
     from service.operations.diagnosing import ServiceDiagnostics
     from simulator.replay.remote import RemoteError
 
-    health = asked(client, "GET", "/health/ready")
+    health = answer_of(client, "GET", "/health/ready")
     release, samples, refusal = None, [], None
     try:
         samples = samples_in(client.call("GET", "/metrics").decode())
-        release = asked(client, "GET", "/openapi.json")["info"]["version"]
+        release = answer_of(client, "GET", "/openapi.json")["info"]["version"]
     except RemoteError as error:
         refusal = str(error)
     return ServiceDiagnostics(
@@ -155,7 +155,7 @@ def samples_in(exposition: str) -> list[tuple[str, dict[str, str], float]]:
 def show(
     clusters: "Sequence[ClusterDiagnostics]",
     filters: "Sequence[AskingFilter]",
-    found: "Sequence[Diagnosis]",
+    findings: "Sequence[Diagnosis]",
     warnings: "Sequence[str]",
     *,
     now: float,
@@ -167,13 +167,13 @@ def show(
         out.print(f"  {escape(account_of(cluster, now))}", soft_wrap=True)
     for asking in filters:
         out.print(f"  {escape(line_of(asking, now))}", soft_wrap=True)
-    for each in found:
+    for each in findings:
         mark = "[red]wrong:[/red]" if each.is_wrong else "[yellow]note:[/yellow]"
         out.print(f"{mark} {escape(each.says)}", soft_wrap=True)
         out.print(f"  do: {escape(each.remedy)}", soft_wrap=True)
     for warning in warnings:
         out.print(f"[yellow]note:[/yellow] {escape(warning)}", soft_wrap=True)
-    wrong = sum(each.is_wrong for each in found)
+    wrong = sum(each.is_wrong for each in findings)
     things = {0: "Nothing is wrong.", 1: "1 thing does not fit."}
     out.print(things.get(wrong, f"{wrong} things do not fit."))
 

@@ -47,7 +47,7 @@ class Form(StrEnum):
 
 def export(
     *,
-    wanted: Annotated[
+    format_: Annotated[
         Form | None,
         typer.Option(
             "--format",
@@ -84,7 +84,7 @@ def export(
         walltimed export --cluster hill -o hill.swf.gz
         walltimed export --since 90d -o quarter.parquet
     """
-    form = wanted or form_by_name(output)
+    form = format_ or form_by_name(output)
     settings = load_settings(database_url=database_url, config=file)
     begin = 0.0 if since is None else time.time() - period_of(since)
     with ready(settings) as store:
@@ -105,7 +105,7 @@ def write(runs: "Iterator[Completion]", form: Form, output: Path | None) -> int:
     if form is Form.SWF:
         return write_log(list(runs), output)
     if form is Form.PARQUET:
-        with whole_file(needed(output)) as file:
+        with whole_file(file_of(output)) as file:
             return write_parquet(runs, file)
     with text_writer(output or STANDARD_OUTPUT, encoding="utf-8") as out:
         return write_csv(runs, out)
@@ -117,14 +117,14 @@ def form_by_name(output: Path | None) -> Form:
     return next((form for form in Form if form in endings[-2:]), Form.CSV)
 
 
-def one_cluster(clusters: list[str], named: str | None) -> str:
+def one_cluster(clusters: list[str], name: str | None) -> str:
     """The cluster of a log in SWF.
 
     Raises:
         CommandError: none was named, and there is not exactly one.
     """
-    if named is not None:
-        return named
+    if name is not None:
+        return name
     if len(clusters) != 1:
         raise CommandError(
             f"SWF holds one cluster: name one of {', '.join(clusters) or 'none yet'} by --cluster.",
@@ -162,7 +162,7 @@ def write_csv(runs: "Iterator[Completion]", out: IO[str]) -> int:
     return number
 
 
-def needed(output: Path | None) -> Path:
+def file_of(output: Path | None) -> Path:
     """The file of a form that is no text.
 
     Raises:

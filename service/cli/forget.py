@@ -52,14 +52,14 @@ def forget(
     if sum(each is not None for each in (user, cluster, older_than_days)) != 1:
         raise CommandError("Say one of --user, --cluster and --older-than-days.", ExitCode.USAGE)
     settings = load_settings(database_url=database_url, config=file)
-    wanted = erasure_of(settings, user=user, cluster=cluster, older_than_days=older_than_days)
+    erasure = erasure_of(settings, user=user, cluster=cluster, older_than_days=older_than_days)
     with ready(settings) as store:
         if not (dry_run or yes):
-            confirm(store.erasures.count(wanted), store.name)
+            confirm(store.erasures.count(erasure), store.name)
         erased = (
-            store.erasures.count(wanted) if dry_run else store.erasures.erase(wanted, time.time())
+            store.erasures.count(erasure) if dry_run else store.erasures.erase(erasure, time.time())
         )
-        left = None if dry_run else store.erasures.scrub(wanted.users)
+        left = None if dry_run else store.erasures.scrub(erasure.users)
     show(erased, left, dry_run=dry_run, as_json=as_json)
 
 
@@ -104,8 +104,8 @@ def confirm(erased: "Erased", database: str) -> None:
 def show(erased: "Erased", left: str | None, *, dry_run: bool, as_json: bool) -> None:
     """Tell how much went, and what is left to be known."""
     if as_json:
-        done = "would_delete" if dry_run else "deleted"
-        print_json({done: erased.runs, "predictions": erased.predictions, "left": left})
+        key = "would_delete" if dry_run else "deleted"
+        print_json({key: erased.runs, "predictions": erased.predictions, "left": left})
         return
     would = "would be " if dry_run else ""
     out.print(f"{erased.runs:,} runs and {erased.predictions:,} predictions {would}deleted")

@@ -136,7 +136,7 @@ _SACCT = re.compile(r"[^|]*(\|[^|]*){4,}|(.*[,;^\t\x1f])?job(id|idraw)[,;^\t\x1f
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
 
 
-def format_of(path: str, wanted: str | None) -> str:
+def format_of(path: str, format_: str | None) -> str:
     """The format that the caller wants, else what the file's content shows.
 
     Standard input can be read only once: without a wanted format it is taken for SWF.
@@ -146,14 +146,14 @@ def format_of(path: str, wanted: str | None) -> str:
     """
     from simulator.traces.files import STANDARD_STREAM, read_beginning
 
-    if wanted is not None:
-        if wanted in REMOVED_FORMATS:
-            raise CommandError(REMOVED_FORMATS[wanted], ExitCode.USAGE)
-        if wanted not in FORMATS:
+    if format_ is not None:
+        if format_ in REMOVED_FORMATS:
+            raise CommandError(REMOVED_FORMATS[format_], ExitCode.USAGE)
+        if format_ not in FORMATS:
             raise CommandError(
-                f"There is no format {wanted!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
+                f"There is no format {format_!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE
             )
-        return wanted
+        return format_
     if path == STANDARD_STREAM:
         return "swf"
     found = seen_format(read_beginning(path, BEGINNING))

@@ -118,7 +118,7 @@ def import_(
     finish(reports, as_json, ACCEPTED)
 
 
-def finish(reports: "Sequence[FileCounts]", as_json: bool, done: str) -> None:  # noqa: FBT001
+def finish(reports: "Sequence[FileCounts]", as_json: bool, word: str) -> None:  # noqa: FBT001
     """Print what became of every file.
 
     Raises:
@@ -128,7 +128,7 @@ def finish(reports: "Sequence[FileCounts]", as_json: bool, done: str) -> None:  
         print_json({"files": reports})
     else:
         for report in reports:
-            show(report, done)
+            show(report, word)
     if any(report.rejected or report.is_empty for report in reports):
         raise typer.Exit(ExitCode.PARTIAL)
 
@@ -164,12 +164,12 @@ def store_history(
     return report
 
 
-def show(report: FileCounts, done: str) -> None:
+def show(report: FileCounts, word: str) -> None:
     """Print one line for the stored runs, and one for each kind of job that was not stored."""
     speed = f"; {report.lines_per_second:,.0f} lines/s" if report.lines_per_second else ""
-    known = f"{report.duplicates:,} duplicates, " if done == ACCEPTED else ""
+    duplicates = f"{report.duplicates:,} duplicates, " if word == ACCEPTED else ""
     out.print(
-        f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} {done}, {known}"
+        f"[bold]{escape(report.file)}[/bold]: {report.accepted:,} {word}, {duplicates}"
         f"{counted(len(report.rejected), 'malformed line')}{speed}",
         soft_wrap=True,
     )

@@ -75,7 +75,7 @@ def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     memory = [each.get("requested_memory", 0.0) * each["requested_processors"] for each in requests]
     return {
         **first,
-        **_known(
+        **_given(
             requested_walltime=max(limits, default=None),
             requested_processors=sum(processors),
             requested_memory=sum(memory) / sum(processors) if all(memory) else None,
@@ -109,7 +109,7 @@ def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
     memory = kibibytes(options.get("mem-per-cpu"), unit="m")
     if memory is None and (per_node := kibibytes(options.get("mem"), unit="m")):
         memory = per_node * nodes / processors
-    return _known(
+    return _given(
         requested_walltime=slurm_walltime(options["time"]) if options.get("time") else None,
         requested_processors=processors,
         requested_memory=memory,
@@ -124,10 +124,10 @@ def from_pbs(words: Sequence[str]) -> dict[str, Any]:
     options = dict(_pbs_options(words))
     resources = dict(_resources(options.get("l", "")))
     processors, chunked = _chunks(resources.get("select", ""))
-    asked = (cores_of(resources.get("nodes")), *map(count, map(resources.get, ("procs", "ncpus"))))
-    processors = processors or max(each or 1 for each in asked)
+    counts = (cores_of(resources.get("nodes")), *map(count, map(resources.get, ("procs", "ncpus"))))
+    processors = processors or max(each or 1 for each in counts)
     memory = chunked or kibibytes(resources.get("mem"), unit="")
-    return _known(
+    return _given(
         requested_walltime=clock(resources.get("walltime")),
         requested_processors=processors,
         requested_memory=memory / processors if memory else None,
@@ -171,5 +171,5 @@ def _chunks(select: str) -> tuple[int, float]:
     return processors, memory
 
 
-def _known(**fields: Any) -> dict[str, Any]:
+def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}

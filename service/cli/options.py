@@ -45,9 +45,9 @@ def load_settings(**options: Any) -> "Settings":
 
     refuse_removed(os.environ, REMOVED_SETTINGS)
     refuse_misspelt(os.environ, Settings.model_fields)
-    given = {name: value for name, value in options.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     try:
-        return Settings(**given)
+        return Settings(**values)
     except ValidationError as error:
         problems = " ".join(
             problem_of(each, Settings.model_fields, REMOVED_SETTINGS) for each in error.errors()
@@ -86,11 +86,11 @@ def refuse_misspelt(environment: "Iterable[str]", settings: "Iterable[str]") -> 
     Raises:
         CommandError: the message names the setting that was probably meant.
     """
-    known = [f"{PREFIX}{name.upper()}" for name in settings]
+    variables = [f"{PREFIX}{name.upper()}" for name in settings]
     for variable in environment:
-        if not variable.startswith(PREFIX) or variable in known or variable in OTHER_VARIABLES:
+        if not variable.startswith(PREFIX) or variable in variables or variable in OTHER_VARIABLES:
             continue
-        guess = meant(variable, known, alike=NEARLY)
+        guess = meant(variable, variables, alike=NEARLY)
         if guess is not None:
             raise CommandError(
                 f"The environment variable {variable} is no setting; did you mean {guess}?",
@@ -183,9 +183,9 @@ def tuning_plan(settings: "Settings", **changes: Any) -> "TuningPlan":
         if name not in TuningPlan.__struct_fields__:
             sentence = unknown("part of a plan", name, TuningPlan.__struct_fields__)
             raise CommandError(f"Setting tuning_plan: {sentence}", ExitCode.USAGE)
-    given = {name: value for name, value in changes.items() if value is not None}
+    values = {name: value for name, value in changes.items() if value is not None}
     try:
-        plan = replace(TuningPlan(**settings.tuning_plan), **given)
+        plan = replace(TuningPlan(**settings.tuning_plan), **values)
     except (TypeError, ValueError) as error:
         raise CommandError(f"The plan of tuning is refused: {error}", ExitCode.USAGE) from error
     check_available(plan.search)

@@ -93,7 +93,7 @@ def rows_of(sacct: str, *, since: float, columns: str = COLUMNS) -> list[str]:
     begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
     command = [sacct, "-a", "-X", "-D", "-P", f"--delimiter={SEPARATOR}", "-S", begin]
     try:
-        done = subprocess.run(  # noqa: S603 - the administrator names the command
+        process = subprocess.run(  # noqa: S603 - the administrator names the command
             [*command, "-E", "now", "-o", columns],
             env=environ | {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"},
             capture_output=True,
@@ -102,9 +102,9 @@ def rows_of(sacct: str, *, since: float, columns: str = COLUMNS) -> list[str]:
     except OSError as error:
         raise CommandError(f"{sacct} cannot be run: {error}", ExitCode.USAGE) from error
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode("utf-8", "replace").strip()
-        raise CommandError(f"{sacct} failed: {said}", ExitCode.UNAVAILABLE) from error
-    return [f"{line}\n" for line in done.stdout.decode("utf-8", "replace").split("\n") if line]
+        message = error.stderr.decode("utf-8", "replace").strip()
+        raise CommandError(f"{sacct} failed: {message}", ExitCode.UNAVAILABLE) from error
+    return [f"{line}\n" for line in process.stdout.decode("utf-8", "replace").split("\n") if line]
 
 
 def fill(

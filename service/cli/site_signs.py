@@ -98,12 +98,12 @@ def updater_without_rights() -> str | None:
 def output_of(*command: str) -> str:
     """Return the standard output of a command, empty if it cannot be run."""
     try:
-        done = subprocess.run(  # noqa: S603 - fixed commands of the system
+        process = subprocess.run(  # noqa: S603 - fixed commands of the system
             command, capture_output=True, check=False, text=True, timeout=SECONDS
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 class KnownJobs:
@@ -133,10 +133,10 @@ def known_jobs(since: float, pbs_accounting: Path) -> dict[str | None, KnownJobs
     try:
         days = sorted(day for day in pbs_accounting.iterdir() if _PBS_DAY.fullmatch(day.name))
         for day in (day for day in days if day.stat().st_mtime >= since):
-            known = found.setdefault(None, KnownJobs())
+            jobs = found.setdefault(None, KnownJobs())
             for match in map(_PBS_RUN.match, day.read_bytes().splitlines()):
                 if match:
-                    known.add(day.stat().st_mtime - DAY, match[1].decode("utf-8", "replace"))
+                    jobs.add(day.stat().st_mtime - DAY, match[1].decode("utf-8", "replace"))
     except OSError:
         pass
     return found
@@ -154,24 +154,24 @@ def slurm_jobs(since: float) -> list[list[str]]:
 
 
 def unknown_runs(
-    store: "Store", known: Mapping[str | None, KnownJobs], since: float, now: float
+    store: "Store", jobs: Mapping[str | None, KnownJobs], since: float, now: float
 ) -> list[UnknownRuns]:
     """Return the runs in the history of jobs that no accounting of their cluster knows.
 
     A cluster of which the accounting knows no run at all is another one's, or its jobs are not
     shown to this user: nothing is said of it.
     """
-    seen: dict[str, list[tuple[bool, str, str | None]]] = {}
-    for run in store.past_runs.exported(None, since, now - LATE_SECONDS) if known else ():
+    runs_by_cluster: dict[str, list[tuple[bool, str, str | None]]] = {}
+    for run in store.past_runs.exported(None, since, now - LATE_SECONDS) if jobs else ():
         job = run.submission
-        accounting = known.get(job.cluster) or known.get(None)
+        accounting = jobs.get(job.cluster) or jobs.get(None)
         if accounting is not None and job.job_id and run.end_time >= accounting.since:
             is_known = job.job_id in accounting.ids
-            seen.setdefault(job.cluster, []).append((is_known, job.job_id, job.user))
+            runs_by_cluster.setdefault(job.cluster, []).append((is_known, job.job_id, job.user))
     return [
         UnknownRuns(
             cluster=cluster, jobs=[(job, user) for is_known, job, user in runs if not is_known]
         )
-        for cluster, runs in sorted(seen.items())
+        for cluster, runs in sorted(runs_by_cluster.items())
         if any(is_known for is_known, _, _ in runs) and not all(is_known for is_known, _, _ in runs)
     ]

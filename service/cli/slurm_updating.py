@@ -22,7 +22,7 @@ from simulator.cli.options import AsJson, ConfigFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from service.slurm_updater.updater import Options, QueueUpdate, Updater
+    from service.slurm_updater.updater import QueueUpdate, Updater, UpdaterOptions
 
 Names = Annotated[
     list[str] | None,
@@ -110,22 +110,22 @@ def slurm_updater(
     from service.slurm_updater.handover import hand_over as hand_over_queue
     from service.slurm_updater.queries import ServiceQueries
     from service.slurm_updater.slurm import Slurm
-    from service.slurm_updater.updater import Options, Updater
+    from service.slurm_updater.updater import Updater, UpdaterOptions
     from simulator.replay.remote import Client
 
     if mode is Mode.OFF and order is Order.NONE:
         raise CommandError("With --mode off there is nothing to do but --order.", ExitCode.USAGE)
     settings = load_settings(config=file)
     logs.configure(settings)
-    options = Options(
+    options = UpdaterOptions(
         cluster=cluster,
         mode=mode,
         order=order,
         site_factor=site_factor,
         soft_floor=soft_floor,
-        users=named(user),
-        accounts=named(account),
-        partitions=named(partition),
+        users=allow_list(user),
+        accounts=allow_list(account),
+        partitions=allow_list(partition),
         interval=interval,
         rate=rate,
         again_after=predict_again_after,
@@ -138,13 +138,13 @@ def slurm_updater(
         if hand_over and not dry_run:
             handover = partial(hand_over_queue, slurm, client, cluster, clock=time.time)
         if once or dry_run:
-            done = one_round(updater, dry_run=dry_run, handover=handover)
-            show(done, dry_run=dry_run, as_json=as_json)
+            update = one_round(updater, dry_run=dry_run, handover=handover)
+            show(update, dry_run=dry_run, as_json=as_json)
         else:
             follow(updater, options, handover=handover)
 
 
-def named(names: list[str] | None) -> frozenset[str] | None:
+def allow_list(names: list[str] | None) -> frozenset[str] | None:
     """The names as an allow-list; None if none are given."""
     return frozenset(names) if names else None
 
@@ -161,17 +161,17 @@ def one_round(
     from service.slurm_updater.slurm import SlurmError
 
     try:
-        done = updater.round(dry_run=dry_run)
+        update = updater.round(dry_run=dry_run)
     except (SlurmError, NonsenseError) as error:
         raise CommandError(str(error), ExitCode.UNAVAILABLE) from error
     if handover is not None and (obstacle := handover()):
-        done.warnings.append(obstacle)
-    return done
+        update.warnings.append(obstacle)
+    return update
 
 
 def follow(
     updater: "Updater",
-    options: "Options",
+    options: "UpdaterOptions",
     sleep: "Callable[[float], None]" = time.sleep,
     *,
     handover: "Callable[[], str | None] | None" = None,
@@ -184,51 +184,52 @@ def follow(
     log = structlog.get_logger()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     log.info("following the queue", mode=options.mode.value, order=options.order.value)
-    told: list[str] = []
+    earlier_warnings: list[str] = []
     with suppress(KeyboardInterrupt):
         while True:
             began = time.monotonic()
             try:
-                done = one_round(updater, dry_run=False, handover=handover)
+                update = one_round(updater, dry_run=False, handover=handover)
             except (CommandError, RemoteError, OSError) as error:
                 log.warning("a round failed; jobs stay as they are", reason=str(error))
             else:
-                for warning in done.warnings:
-                    if warning not in told:
+                for warning in update.warnings:
+                    if warning not in earlier_warnings:
                         log.warning(warning)
-                told = done.warnings
-                for job, reason in done.refused.items():
+                earlier_warnings = update.warnings
+                for job, reason in update.refused.items():
                     log.info("Slurm refused an update", job=job, reason=reason)
-                report = log.info if done.planned else log.debug
+                report = log.info if update.planned else log.debug
                 report(
                     "looked at the queue",
-                    jobs=done.jobs,
-                    asked=done.asked,
-                    updated=done.updated,
-                    refused=len(done.refused),
-                    postponed=done.postponed,
+                    jobs=update.jobs,
+                    asked=update.asked,
+                    updated=update.updated,
+                    refused=len(update.refused),
+                    postponed=update.postponed,
                 )
             sys.stderr.flush()
             sleep(max(1.0, options.interval - (time.monotonic() - began)))
 
 
-def show(done: "QueueUpdate", *, dry_run: bool, as_json: bool) -> None:
+def show(update: "QueueUpdate", *, dry_run: bool, as_json: bool) -> None:
     """Print the changes that were made or would be made."""
     if as_json:
-        print_json(done)
+        print_json(update)
         return
-    for warning in done.warnings:
+    for warning in update.warnings:
         err.print(escape(warning), soft_wrap=True)
     table = Table("job", "TimeMin", "SiteFactor", "AdminComment", box=None, header_style="bold")
-    for change in done.planned:
+    for change in update.planned:
         names = ("TimeMin", "SiteFactor", "AdminComment")
         table.add_row(change.target, *(escape(change.settings.get(name, "")) for name in names))
-    if done.planned:
+    if update.planned:
         out.print(table)
-    for job, reason in done.refused.items():
+    for job, reason in update.refused.items():
         err.print(escape(f"{job}: {reason}"), soft_wrap=True)
     would = "would be changed" if dry_run else "to change"
     out.print(
-        f"{done.jobs:,} jobs, {done.asked:,} asked about, {len(done.planned):,} {would}; "
-        f"{done.updated:,} updated, {len(done.refused):,} refused, {done.postponed:,} postponed"
+        f"{update.jobs:,} jobs, {update.asked:,} asked about, {len(update.planned):,} {would}; "
+        f"{update.updated:,} updated, {len(update.refused):,} refused, "
+        f"{update.postponed:,} postponed"
     )

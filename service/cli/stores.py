@@ -81,10 +81,10 @@ def ready(
         SchemaOutdatedError: the schema is not current and was not to be upgraded.
     """
     with opened(settings, silent=silent) as store:
-        wanted = is_embedded(settings) if upgrade is None else upgrade
-        if wanted:
+        upgrades = is_embedded(settings) if upgrade is None else upgrade
+        if upgrades:
             make_default_place(settings)
-        if wanted and store.upgrade() and not silent:
+        if upgrades and store.upgrade() and not silent:
             err.print("The history is new and empty.", style="dim")
         store.check()
         yield store
@@ -96,10 +96,10 @@ def surplus_of(store: "Store", settings: "Settings") -> list[str]:
     from service.worker.cluster_limit import surplus_sentence
 
     try:
-        held = len(store.past_runs.clusters())
+        number = len(store.past_runs.clusters())
     except (SchemaOutdatedError, StoreUnavailableError):
         return []
-    surplus = surplus_sentence(held, settings.max_clusters)
+    surplus = surplus_sentence(number, settings.max_clusters)
     return [surplus] if surplus else []
 
 
@@ -111,11 +111,11 @@ def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], C
     """
     from service.worker.cluster_limit import ClusterLimit
 
-    held = frozenset(store.past_runs.clusters())
-    bound = ClusterLimit(lambda: held, settings.max_clusters)
+    clusters = frozenset(store.past_runs.clusters())
+    limit = ClusterLimit(lambda: clusters, settings.max_clusters)
 
     def admit(run: "Completion") -> "Completion":
-        bound.admit(run.submission.cluster)
+        limit.admit(run.submission.cluster)
         return run
 
     return admit

@@ -52,10 +52,10 @@ def issue(
         walltimed token issue "ada's own" --scope self --user ada
     """
     settings = load_settings(database_url=database_url, config=file)
-    known_as = names_of(settings).user(user)
+    user_name = names_of(settings).user(user)
     with ready(settings) as store:
         try:
-            issued, secret = store.tokens.issue(name, scopes, time.time(), user=known_as)
+            issued, secret = store.tokens.issue(name, scopes, time.time(), user=user_name)
         except ValueError as error:
             raise CommandError(str(error), ExitCode.USAGE) from error
     if as_json:
@@ -140,7 +140,7 @@ def list_(
     with ready(load_settings(database_url=database_url, config=file)) as store:
         tokens = store.tokens.read_all()
     if as_json:
-        print_json({"tokens": [shown(each) for each in tokens]})
+        print_json({"tokens": [public_fields(each) for each in tokens]})
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("id", "name", "scopes", "user", "issued", "revoked"):
@@ -157,7 +157,7 @@ def list_(
     out.print(table)
 
 
-def shown(each: "Token") -> dict[str, Any]:
+def public_fields(each: "Token") -> dict[str, Any]:
     """The public fields of a token."""
     return {
         "id": each.token_id,

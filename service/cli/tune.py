@@ -62,11 +62,11 @@ def tune(
         if due:
             show(run_due(store, settings, plan), as_json=as_json)
         else:
-            ended = run_one(store, settings, cluster, plan, quiet=as_json)
+            ended_round = run_one(store, settings, cluster, plan, quiet=as_json)
             if as_json:
-                print_json(ended.outcome)
+                print_json(ended_round.outcome)
             else:
-                show([ended], as_json=False)
+                show([ended_round], as_json=False)
 
 
 def run_one(
@@ -98,10 +98,12 @@ def run_one(
             except KeyboardInterrupt:
                 store.tunings.fail(tuning, "The command was interrupted.", time.time())
                 raise
-    ended = store.tunings.find(tuning.tuning_id)
-    if ended is None or ended.error:
-        raise CommandError(ended.error if ended and ended.error else "The round was deleted.")
-    return ended
+    ended_round = store.tunings.find(tuning.tuning_id)
+    if ended_round is None:
+        raise CommandError("The round was deleted.")
+    if ended_round.error:
+        raise CommandError(ended_round.error)
+    return ended_round
 
 
 def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterable[Tuning]":
@@ -112,15 +114,15 @@ def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterab
     return run_open_rounds(store, settings)
 
 
-def show(ended: "Iterable[Tuning]", *, as_json: bool) -> None:
+def show(rounds: "Iterable[Tuning]", *, as_json: bool) -> None:
     """Print what each round did about each subject."""
     from service.operations.tuning import answer_of
     from service.web.rounds_page import change_row
 
     if as_json:
-        print_json({"tunings": [answer_of(each) for each in ended]})
+        print_json({"tunings": [answer_of(each) for each in rounds]})
         return
-    for each in ended:
+    for each in rounds:
         out.print(f"{each.cluster}: {each.error or 'the round is done'}", soft_wrap=True)
         for change in map(change_row, answer_of(each).changes):
             out.print(

@@ -151,14 +151,14 @@ def compile_parts(parts: Collection[str]) -> list[tuple[str, int]]:
     """Compile parts side by side, a line for each; answers how many functions each compiled."""
     cores = len(os.sched_getaffinity(0))
     err.print(f"Compiling what is not compiled yet, once per installation, on {cores} cores …")
-    began, done = time.perf_counter(), []
+    began, compiled = time.perf_counter(), []
     with ThreadPoolExecutor(cores) as pool:
-        for ended in as_completed([pool.submit(compile_apart, part) for part in parts]):
-            part, functions = ended.result()
-            done.append((part, functions))
+        for future in as_completed([pool.submit(compile_apart, part) for part in parts]):
+            part, functions = future.result()
+            compiled.append((part, functions))
             took = f"{functions} functions, after {time.perf_counter() - began:.0f} s"
-            err.print(f"  {len(done)} of {len(parts)}: {part}, {took}")
-    return done
+            err.print(f"  {len(compiled)} of {len(parts)}: {part}, {took}")
+    return compiled
 
 
 def compile_apart(part: str) -> tuple[str, int]:
@@ -168,11 +168,11 @@ def compile_apart(part: str) -> tuple[str, int]:
         CommandError: it failed; the message is what the process said last.
     """
     command = [sys.executable, "-P", "-m", "service.cli.warming", part]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    if process.returncode:
+        last = (process.stderr.strip().splitlines() or [f"exit code {process.returncode}"])[-1]
         raise CommandError(f"Compiling {part} failed: {last}")
-    return part, int(done.stdout.splitlines()[-1])
+    return part, int(process.stdout.splitlines()[-1])
 
 
 def main(*parts: str) -> None:

@@ -78,10 +78,10 @@ def read_nodes(printed: str) -> dict[str, NodeProcessors]:
         numbers = counts.split("/")
         if not name or len(numbers) != 4 or not all(part.isdecimal() for part in numbers):
             continue
-        known = nodes.get(name)
+        node = nodes.get(name)
         nodes[name] = NodeProcessors(
             usable=int(numbers[0]) + int(numbers[1]),  # allocated and idle
-            partitions=(known.partitions if known else frozenset()) | {partition},
+            partitions=(node.partitions if node else frozenset()) | {partition},
         )
     return nodes
 

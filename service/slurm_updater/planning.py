@@ -120,13 +120,13 @@ def wanted_comment(job: QueuedJob, estimate: Estimate, rules: Rules, time_min: i
     ``wtp`` names the prediction, and stays: it was made at submission. ``wtm`` notes down the
     TimeMin that is ours.
     """
-    found = job.admin_comment
-    if found is None:
+    comment = job.admin_comment
+    if comment is None:
         return None
-    is_noted = prediction_id_of(found) is not None
+    is_noted = prediction_id_of(comment) is not None
     adds = rules.mode is not Mode.OFF and not is_noted
-    named = [f"wtp={estimate.prediction_id}"] if adds else []
-    return _marked(found, named, time_min if owns_time_min(job) else 0)
+    marks = [f"wtp={estimate.prediction_id}"] if adds else []
+    return _marked(comment, marks, time_min if owns_time_min(job) else 0)
 
 
 def mended_comment(job: QueuedJob, time_min: int) -> str | None:
@@ -134,20 +134,20 @@ def mended_comment(job: QueuedJob, time_min: int) -> str | None:
 
     None if it is right, or cannot be written back unchanged.
     """
-    found = job.admin_comment
-    if found is None:
+    comment = job.admin_comment
+    if comment is None:
         return None
-    written = _marked(found, [], time_min if time_min == job.time_min else 0)
-    return written if written != found else None
+    marked = _marked(comment, [], time_min if time_min == job.time_min else 0)
+    return marked if marked != comment else None
 
 
-def _marked(found: str, named: list[str], time_min: int) -> str:
+def _marked(comment: str, marks: list[str], time_min: int) -> str:
     """The comment with these marks instead of those it has; unchanged if it has them."""
-    parts = [part for part in found.split(";") if part]
-    kept = [part for part in parts if not _MARK.fullmatch(part)]
-    noted = [f"wtm={time_min}"] if time_min else []
-    written = [*kept, *named, *noted]
-    return found if written == parts else ";".join(written)
+    parts = [part for part in comment.split(";") if part]
+    others = [part for part in parts if not _MARK.fullmatch(part)]
+    minutes = [f"wtm={time_min}"] if time_min else []
+    marked = [*others, *marks, *minutes]
+    return comment if marked == parts else ";".join(marked)
 
 
 def wanted_site_factor(estimate: Estimate, rules: Rules) -> int | None:
@@ -166,5 +166,5 @@ def wanted_site_factor(estimate: Estimate, rules: Rules) -> int | None:
 
 
 def _noted_minutes(comment: str) -> int | None:
-    found = (_MARK.fullmatch(part) for part in comment.split(";"))
-    return next((int(match[1]) for match in found if match), None)
+    matches = (_MARK.fullmatch(part) for part in comment.split(";"))
+    return next((int(match[1]) for match in matches if match), None)

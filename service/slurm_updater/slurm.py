@@ -39,7 +39,7 @@ class SlurmSilentError(SlurmError):
     """A command of Slurm's did not end in time."""
 
 
-class Site(Struct, frozen=True, kw_only=True):
+class SlurmSite(Struct, frozen=True, kw_only=True):
     """The configuration of slurmctld that matters here.
 
     Attributes:
@@ -72,12 +72,12 @@ class Slurm:
         }
         self._environment = inherited | _ENVIRONMENT
 
-    def site(self) -> Site:
+    def site(self) -> SlurmSite:
         """The configuration in force now; an administrator may change it at any time."""
-        said = self._run("scontrol", "show", "config").decode("utf-8", "replace")
-        settings = dict(_SETTING.findall(said))
+        output = self._run("scontrol", "show", "config").decode("utf-8", "replace")
+        settings = dict(_SETTING.findall(output))
         version = settings.get("SLURM_VERSION", "")
-        return Site(
+        return SlurmSite(
             cluster=settings.get("ClusterName", "").lower(),
             version=version,
             keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
@@ -103,8 +103,8 @@ class Slurm:
 
     def site_factors(self) -> dict[str, int]:
         """The site factors of the jobs that wait, by job id; squeue does not show them."""
-        said = self._run("sprio", "--noheader", "--format=%i|%S").decode("utf-8", "replace")
-        return {job_id: int(factor) for job_id, factor in _FACTOR.findall(said)}
+        output = self._run("sprio", "--noheader", "--format=%i|%S").decode("utf-8", "replace")
+        return {job_id: int(factor) for job_id, factor in _FACTOR.findall(output)}
 
     def update(self, target: str, changes: Mapping[str, str]) -> None:
         """Change a job, all at once: every update takes slurmctld's locks."""
@@ -114,7 +114,7 @@ class Slurm:
     def _run(self, name: str, *arguments: str) -> bytes:
         program = str(self._directory / name) if self._directory else name
         try:
-            done = subprocess.run(  # noqa: S603 - no shell, and the administrator's own commands
+            process = subprocess.run(  # noqa: S603 - no shell, and the administrator's own commands
                 [program, *arguments],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -126,10 +126,10 @@ class Slurm:
             raise SlurmSilentError(f"{name} took more than {self._timeout:g} s") from error
         except (OSError, ValueError) as error:
             raise SlurmError(f"{name} cannot be run: {error}") from error
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace")
-            raise SlurmError(f"{name} failed: {' '.join(said.split())[:500]}")
-        return done.stdout
+        if process.returncode != 0:
+            output = (process.stderr or process.stdout).decode("utf-8", "replace")
+            raise SlurmError(f"{name} failed: {' '.join(output.split())[:500]}")
+        return process.stdout
 
 
 def keeps_limits(version: str, scheduler_parameters: str) -> bool:

@@ -46,7 +46,7 @@ class UnreadableQueueError(Exception):
     """squeue printed something else than its jobs as JSON."""
 
 
-class Shown(Struct, gc=False):
+class SqueueJob(Struct, gc=False):
     """The fields that are read; all others are never decoded."""
 
     job_id: Any = None
@@ -103,7 +103,7 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
         return int(self.submission.requested_walltime // MINUTE)
 
 
-def shown_jobs(body: bytes) -> Iterator[Shown]:
+def jobs_in(body: bytes) -> Iterator[SqueueJob]:
     """Decode the jobs that ``squeue --json`` prints; a job that cannot be read is left out.
 
     Raises:
@@ -115,7 +115,7 @@ def shown_jobs(body: bytes) -> Iterator[Shown]:
         raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
     for raw in jobs:
         try:
-            yield msgspec.json.decode(raw, type=Shown)
+            yield msgspec.json.decode(raw, type=SqueueJob)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             continue
 
@@ -128,100 +128,100 @@ def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
-    for shown in shown_jobs(body):
-        job = _job(shown, cluster)
+    for record in jobs_in(body):
+        job = _job(record, cluster)
         if job is not None:
             yield job
 
 
-def _job(shown: Shown, cluster: str) -> QueuedJob | None:
-    states = states_of(shown)
+def _job(record: SqueueJob, cluster: str) -> QueuedJob | None:
+    states = states_of(record)
     waits, runs = states == {"PENDING"}, states == {"RUNNING"}
-    is_held = waits and number(shown.priority) == 0
-    submission, target = submission_of(shown, cluster), _target(shown)
-    started = number(shown.start_time) if runs else None
+    is_held = waits and number(record.priority) == 0
+    submission, target = submission_of(record, cluster), _target(record)
+    started = number(record.start_time) if runs else None
     if submission is None or target is None or is_held or not (waits or started):
         return None
     return QueuedJob(
         target=target,
         submission=submission,
-        time_min=int(number(shown.time_minimum) or 0),
+        time_min=int(number(record.time_minimum) or 0),
         started=started,
-        comment=shown.comment if isinstance(shown.comment, str) else "",
-        admin_comment=_faithful(shown.admin_comment),
+        comment=record.comment if isinstance(record.comment, str) else "",
+        admin_comment=_faithful(record.admin_comment),
     )
 
 
-def submission_of(shown: Shown, cluster: str, *, otherwise: float = 0.0) -> Submission | None:
+def submission_of(record: SqueueJob, cluster: str, *, otherwise: float = 0.0) -> Submission | None:
     """Return the submission of a job; None if it has no limit, or cannot be read.
 
     ``otherwise`` is the limit of a job that has none, in seconds; 0 is none either.
     """
-    job_id, submitted = text(shown.job_id), number(shown.submit_time)
-    limit = (number(shown.time_limit) or 0.0) * MINUTE or otherwise
+    job_id, submitted = text(record.job_id), number(record.submit_time)
+    limit = (number(record.time_limit) or 0.0) * MINUTE or otherwise
     if job_id is None or not limit or not submitted:
         return None
-    processors = count(shown.cpus)
+    processors = count(record.cpus)
     return Submission(
         requested_walltime=limit,
         submit_time=submitted,
         cluster=cluster,
         job_id=job_id,
-        user=text(shown.user_name),
-        project=text(shown.account),
-        queue=queue_of(shown.partition),
-        application=text(shown.name),
+        user=text(record.user_name),
+        project=text(record.account),
+        queue=queue_of(record.partition),
+        application=text(record.name),
         requested_processors=processors,
-        requested_memory=_memory(shown, processors or 1),
+        requested_memory=_memory(record, processors or 1),
     )
 
 
-def _memory(shown: Shown, processors: int) -> float | None:
+def _memory(record: SqueueJob, processors: int) -> float | None:
     """KiB per processor."""
-    if per_processor := number(shown.memory_per_cpu):
+    if per_processor := number(record.memory_per_cpu):
         return per_processor * KIBIBYTES_PER_MEBIBYTE
-    per_node = number(shown.memory_per_node) or 0.0
-    nodes = count(shown.node_count) or 1
+    per_node = number(record.memory_per_node) or 0.0
+    nodes = count(record.node_count) or 1
     return per_node * nodes * KIBIBYTES_PER_MEBIBYTE / processors or None
 
 
-def _target(shown: Shown) -> str | None:
+def _target(record: SqueueJob) -> str | None:
     """Return the name by which scontrol takes this job and no other; None if there is none.
 
     The number of an array is also that of its running tasks, and the number of a het job that of
     all its components.
     """
-    array = number(shown.array_job_id)
-    if task := _array_task(shown):
+    array = number(record.array_job_id)
+    if task := _array_task(record):
         return task
-    if array and shown.array_task_string:
-        tasks = tasks_of(shown.array_task_string)
+    if array and record.array_task_string:
+        tasks = tasks_of(record.array_task_string)
         return f"{array:.0f}_[{tasks}]" if tasks else None
-    if het := number(shown.het_job_id):
-        return f"{het:.0f}+{number(shown.het_job_offset) or 0:.0f}"
-    job_id = number(shown.job_id)
+    if het := number(record.het_job_id):
+        return f"{het:.0f}+{number(record.het_job_offset) or 0:.0f}"
+    job_id = number(record.job_id)
     return f"{job_id:.0f}" if job_id else None
 
 
-def tasks_of(shown: Any) -> str | None:
+def tasks_of(task_list: Any) -> str | None:
     """The tasks of ``1,3,7-99:2%5`` as scontrol takes them: no steps, no throttle.
 
     None if the list was cut short, or would be too long.
     """
     parts = []
-    for written in str(shown).partition("%")[0].split(","):
-        match = _TASKS.fullmatch(written)
+    for part in str(task_list).partition("%")[0].split(","):
+        match = _TASKS.fullmatch(part)
         if match is None:
             return None
         if match[3] is None:
-            parts.append(written)
+            parts.append(part)
             continue
         tasks = range(int(match[1]), int(match[2]) + 1, max(1, int(match[3])))
         if len(tasks) > LONGEST_TARGET:
             return None
         parts += map(str, tasks)
-    listed = ",".join(parts)
-    return listed if len(listed) <= LONGEST_TARGET else None
+    target = ",".join(parts)
+    return target if len(target) <= LONGEST_TARGET else None
 
 
 def _faithful(comment: Any) -> str | None:
@@ -240,34 +240,34 @@ def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]
     """
     running: list[dict[str, Any]] = []
     waiting: list[tuple[float, float, dict[str, Any]]] = []
-    for shown in shown_jobs(body):
-        submission = submission_of(shown, cluster, otherwise=NO_LIMIT)
+    for record in jobs_in(body):
+        submission = submission_of(record, cluster, otherwise=NO_LIMIT)
         if submission is None:
             continue
-        states = states_of(shown)
-        if states & RUNNING and (started := number(shown.start_time)):
-            running.append({**fields(shown, submission), "start_time": started})
+        states = states_of(record)
+        if states & RUNNING and (started := number(record.start_time)):
+            running.append({**fields(record, submission), "start_time": started})
         elif "PENDING" in states:
-            priority = number(shown.priority) or 0.0
+            priority = number(record.priority) or 0.0
             waiting += [
                 (-priority, submission.submit_time, each)
-                for each in _waiting(shown, submission, is_held=priority == 0)
+                for each in _waiting(record, submission, is_held=priority == 0)
             ]
     waiting.sort(key=lambda each: each[:2])
     return {"running": running, "waiting": [job for _, _, job in waiting]}
 
 
-def states_of(shown: Shown) -> frozenset[str]:
+def states_of(record: SqueueJob) -> frozenset[str]:
     """The states of a job: one up to 22.05, several from 23.02 on."""
-    states = shown.job_state if isinstance(shown.job_state, list) else [shown.job_state]
+    states = record.job_state if isinstance(record.job_state, list) else [record.job_state]
     return frozenset(state for state in states if isinstance(state, str))
 
 
-def fields(shown: Shown, submission: Submission) -> dict[str, Any]:
+def fields(record: SqueueJob, submission: Submission) -> dict[str, Any]:
     """A job without its cluster, called as ``squeue`` calls it."""
-    known = fields_of(replace(within_bounds(submission), job_id=name_of(shown)))
-    known.pop("cluster")
-    return known
+    job_fields = fields_of(replace(within_bounds(submission), job_id=name_of(record)))
+    job_fields.pop("cluster")
+    return job_fields
 
 
 def within_bounds(submission: Submission) -> Submission:
@@ -283,38 +283,40 @@ def within_bounds(submission: Submission) -> Submission:
     )
 
 
-def name_of(shown: Shown) -> str:
+def name_of(record: SqueueJob) -> str:
     """Return array and task of a task of an array, else the job's number."""
-    return _array_task(shown) or text(shown.job_id) or ""
+    return _array_task(record) or text(record.job_id) or ""
 
 
-def _array_task(shown: Shown) -> str | None:
+def _array_task(record: SqueueJob) -> str | None:
     """Return array and task of a task of an array, such as ``17_4``."""
-    array, task = number(shown.array_job_id), number(shown.array_task_id)
+    array, task = number(record.array_job_id), number(record.array_task_id)
     return f"{array:.0f}_{task:.0f}" if array and task is not None else None
 
 
-def _waiting(shown: Shown, submission: Submission, *, is_held: bool) -> Iterator[dict[str, Any]]:
+def _waiting(
+    record: SqueueJob, submission: Submission, *, is_held: bool
+) -> Iterator[dict[str, Any]]:
     """A waiting job, or the waiting tasks of an array."""
-    reason = text(shown.state_reason)
-    job = fields(shown, submission)
+    reason = text(record.state_reason)
+    job = fields(record, submission)
     job["held"] = is_held or (reason or "").startswith(NOT_ITS_TURN)
     if reason:
         job["reason"] = reason
-    tasks = _waiting_tasks(shown)
+    tasks = _waiting_tasks(record)
     if not tasks:
         yield job
         return
-    array = number(shown.array_job_id) or 0
+    array = number(record.array_job_id) or 0
     for task in tasks[:MOST_TASKS]:
         yield {**job, "job_id": f"{array:.0f}_{task}"}
 
 
-def _waiting_tasks(shown: Shown) -> list[int]:
+def _waiting_tasks(record: SqueueJob) -> list[int]:
     """The tasks of an array that wait as one job."""
-    written = tasks_of(shown.array_task_string) if shown.array_task_string else None
+    task_list = tasks_of(record.array_task_string) if record.array_task_string else None
     found: list[int] = []
-    for part in written.split(",") if written else ():
+    for part in task_list.split(",") if task_list else ():
         first, _, last = part.partition("-")
         found += range(int(first), min(int(last or first), int(first) + MOST_TASKS) + 1)
     return found

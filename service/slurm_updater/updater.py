@@ -16,14 +16,14 @@ from service.slurm_updater.planning import (
     mended_comment,
 )
 from service.slurm_updater.queries import ServiceQueries
-from service.slurm_updater.slurm import Site, Slurm, SlurmError, SlurmSilentError
+from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, SlurmSite
 from service.slurm_updater.squeue import QueuedJob
 
 OPT_OUT = "walltimed=off"
 """Jobs with this in their comment are left alone."""
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class UpdaterOptions(Struct, frozen=True, kw_only=True):
     """The options of the updater.
 
     Attributes:
@@ -64,7 +64,7 @@ def _allows(names: frozenset[str] | None, name: str | None) -> bool:
     return names is None or name in names
 
 
-class Change(Struct, frozen=True):
+class JobChange(Struct, frozen=True):
     """The planned changes of one job.
 
     Attributes:
@@ -95,14 +95,14 @@ class QueueUpdate(Struct, kw_only=True):
 
     jobs: int = 0
     asked: int = 0
-    planned: list[Change] = field(default_factory=list)
+    planned: list[JobChange] = field(default_factory=list)
     updated: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     postponed: int = 0
     warnings: list[str] = field(default_factory=list)
 
 
-class _Known(Struct):
+class _PastEstimate(Struct):
     estimate: Estimate
     first_asked: float
     due_again: float
@@ -119,7 +119,7 @@ class Updater:
         self,
         slurm: Slurm,
         service: ServiceQueries,
-        options: Options,
+        options: UpdaterOptions,
         *,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
@@ -129,7 +129,7 @@ class Updater:
         self._options = options
         self._clock = clock
         self._sleep = sleep
-        self._known: dict[str, _Known] = {}
+        self._past: dict[str, _PastEstimate] = {}
         self._factors: dict[str, int] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._updated_at: dict[str, float] = {}
@@ -147,8 +147,8 @@ class Updater:
         queue = self._slurm.queue(self._options.cluster or site.cluster)
         jobs = [job for job in queue if self._options.concern(job)]
         self._forget_all_but(jobs)
-        estimates, asked = self._estimates(jobs, rules, now)
-        found = QueueUpdate(jobs=len(jobs), asked=asked, warnings=warnings)
+        estimates, questions = self._estimates(jobs, rules, now)
+        found = QueueUpdate(jobs=len(jobs), asked=questions, warnings=warnings)
         self._plan(jobs, estimates, rules, found)
         if not dry_run:
             self._read_back(self._apply(found), site, found)
@@ -156,7 +156,7 @@ class Updater:
 
     def _forget_all_but(self, jobs: list[QueuedJob]) -> None:
         left = {job.job_id for job in jobs}
-        for remembered in (self._known, self._factors, self._refused, self._updated_at):
+        for remembered in (self._past, self._factors, self._refused, self._updated_at):
             for gone in remembered.keys() - left:
                 del remembered[gone]
 
@@ -169,9 +169,9 @@ class Updater:
         for job_id, estimate in self._service.predictions(due).items():
             self._learn(job_id, estimate, now)
         estimates = {
-            job.job_id: self._known[job.job_id].estimate
+            job.job_id: self._past[job.job_id].estimate
             for job in waiting
-            if job.job_id in self._known
+            if job.job_id in self._past
         }
         if rules.order is Order.PSP:
             for job_id, priority in self._service.priorities(waiting, now).items():
@@ -180,21 +180,21 @@ class Updater:
         return estimates, len(due)
 
     def _is_due(self, job: QueuedJob, rules: Rules, now: float) -> bool:
-        known = self._known.get(job.job_id)
-        if known is None or known.estimate.predicted > job.submission.requested_walltime:
+        past = self._past.get(job.job_id)
+        if past is None or past.estimate.predicted > job.submission.requested_walltime:
             return True
         matters = rules.sets_time_min or rules.order is Order.SHORTEST_FIRST
-        return matters and now >= known.due_again
+        return matters and now >= past.due_again
 
     def _learn(self, job_id: str, estimate: Estimate, now: float) -> None:
         """Remember the answer; ask again when the job has waited twice as long.
 
         The service records every prediction: a long queue must not fill its store.
         """
-        known = self._known.get(job_id)
-        first = known.first_asked if known else now
+        past = self._past.get(job_id)
+        first = past.first_asked if past else now
         pause = max(self._options.again_after, now - first)
-        self._known[job_id] = _Known(estimate, first, now + pause)
+        self._past[job_id] = _PastEstimate(estimate, first, now + pause)
 
     def _plan(
         self,
@@ -213,10 +213,10 @@ class Updater:
                 continue
             changes = changes_of(job, estimate, rules, factors.get(job.job_id))
             if changes and changes != self._refused.get(job.job_id):
-                found.planned.append(Change(job.job_id, job.target, changes, job.time_min))
+                found.planned.append(JobChange(job.job_id, job.target, changes, job.time_min))
         found.planned.sort(key=lambda change: self._updated_at.get(change.job_id, 0.0))
 
-    def _apply(self, found: QueueUpdate) -> list[Change]:
+    def _apply(self, found: QueueUpdate) -> list[JobChange]:
         """Change jobs one by one, with pauses: each takes the locks of slurmctld."""
         applied = []
         most = ceil(self._options.rate * self._options.interval)
@@ -243,7 +243,7 @@ class Updater:
                     self._factors[change.job_id] = int(change.settings["SiteFactor"])
         return applied
 
-    def _read_back(self, applied: list[Change], site: Site, found: QueueUpdate) -> None:
+    def _read_back(self, applied: list[JobChange], site: SlurmSite, found: QueueUpdate) -> None:
         """Look whether each TimeMin is what was set, and take back the mark of one that is not.
 
         Slurm answers 0 to an update of a job that has just started, and leaves its TimeMin.
@@ -270,7 +270,7 @@ class Updater:
             return  # it has ended meanwhile, and nobody reads its marks
 
 
-def rules_of(options: Options, site: Site) -> tuple[Rules, list[str]]:
+def rules_of(options: UpdaterOptions, site: SlurmSite) -> tuple[Rules, list[str]]:
     """Return the rules that this Slurm allows, and warnings about the others."""
     warnings = []
     if options.mode is Mode.SOFT and not site.keeps_limits:

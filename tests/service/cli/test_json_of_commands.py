@@ -14,7 +14,7 @@ from workloads import synthetic
 from service.cli import app, slurm_updating
 from service.contract.queue_answers import LiveJobDetailAnswer, QueueAnswer, WhatIfAnswer
 from service.contract.reports import RequestsReportAnswer
-from service.slurm_updater.updater import Change, QueueUpdate
+from service.slurm_updater.updater import JobChange, QueueUpdate
 from simulator.cli.study_table import EXPERIMENTS
 from simulator.studies import STUDIES
 
@@ -132,7 +132,7 @@ def test_what_runs_nowhere_else_runs_here():
 
 
 def test_a_round_over_slurms_queue_is_as_its_schema_says(capsys):
-    change = Change(job_id="4", target="4", settings={"TimeMin": "00:10:00"}, time_min=10)
+    change = JobChange(job_id="4", target="4", settings={"TimeMin": "00:10:00"}, time_min=10)
     done = QueueUpdate(jobs=2, asked=1, planned=[change], refused={"5": "no"}, warnings=["old"])
     slurm_updating.show(done, dry_run=True, as_json=True)
     check_printed(["slurm-updater"], 0, capsys.readouterr().out)

@@ -7,7 +7,7 @@ import pytest
 
 from service.contract.queue_bodies import QueueBody
 from service.slurm_updater.handover import NOT_ALLOWED, hand_over, pools_of, read_nodes
-from service.slurm_updater.slurm import Site, rules_of
+from service.slurm_updater.slurm import SlurmSite, rules_of
 from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
 from simulator.replay.remote import RemoteError
 
@@ -106,7 +106,7 @@ class Slurm:
     """Shows what the real commands showed."""
 
     def site(self):
-        return Site(
+        return SlurmSite(
             cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True,
             rules=rules_of({}),
         )  # fmt: skip

@@ -27,7 +27,7 @@ from service.slurm_updater.planning import (
 from service.slurm_updater.queries import NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
 from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
-from service.slurm_updater.updater import Options, Updater
+from service.slurm_updater.updater import Updater, UpdaterOptions
 from simulator.replay.remote import RemoteError
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
@@ -85,7 +85,11 @@ def updater(slurm, client):
     def make(**options):
         asking, commands = ServiceQueries(client), Slurm(slurm.directory, timeout=5)
         return Updater(
-            commands, asking, Options(**options), clock=lambda: NOW, sleep=lambda _seconds: None
+            commands,
+            asking,
+            UpdaterOptions(**options),
+            clock=lambda: NOW,
+            sleep=lambda _seconds: None,
         )
 
     return make
@@ -206,7 +210,7 @@ def test_a_job_that_waits_long_is_predicted_again_but_ever_more_rarely(
     keeper = Updater(
         Slurm(slurm.directory),
         ServiceQueries(client),
-        Options(**options),
+        UpdaterOptions(**options),
         clock=lambda: NOW + 3600 * next(hours),
     )
     asked = []
@@ -518,7 +522,7 @@ def test_jobs_are_updated_no_faster_than_allowed_and_each_has_its_turn(slurm, cl
     keeper = Updater(
         Slurm(slurm.directory),
         ServiceQueries(client),
-        Options(interval=1.0, rate=2.0),
+        UpdaterOptions(interval=1.0, rate=2.0),
         clock=lambda: NOW + next(ticks),
         sleep=waits.append,
     )
@@ -555,7 +559,7 @@ def test_without_the_right_to_update_nothing_more_is_tried(slurm, updater):
 @pytest.mark.parametrize("command", ["hang-show", "hang-squeue", "hang-update"])
 def test_a_slurm_that_hangs_ends_the_round_in_time(slurm, client, command):
     slurm.does(command)
-    keeper = Updater(Slurm(slurm.directory, timeout=0.3), ServiceQueries(client), Options())
+    keeper = Updater(Slurm(slurm.directory, timeout=0.3), ServiceQueries(client), UpdaterOptions())
     began = time.monotonic()
     with pytest.raises(SlurmSilentError):
         keeper.round()
@@ -604,7 +608,7 @@ def test_following_goes_on_after_rounds_that_fail(slurm, updater, client):
             raise KeyboardInterrupt
 
     client.raises = ConnectionError("nobody there")
-    follow(updater(), Options(interval=7.0), sleep)
+    follow(updater(), UpdaterOptions(interval=7.0), sleep)
     assert len(waits) == 3
     assert all(1.0 <= wait <= 7.0 for wait in waits)
     assert dict(slurm.updates())["10"]["AdminComment"].startswith("wtp=")
