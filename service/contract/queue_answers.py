@@ -13,7 +13,7 @@ from service.contract.answers import BasisAnswer, IntervalAnswer, PastRunAnswer
 
 @dataclass(slots=True)
 class QueueTakenAnswer:
-    """The queue is taken; its forecast is made now."""
+    """A queue that was taken; its forecast is made afterwards."""
 
     cluster: str
     taken_at: float
@@ -22,7 +22,7 @@ class QueueTakenAnswer:
 
 @dataclass(slots=True)
 class JobTotalsAnswer:
-    """Jobs of everybody in one state."""
+    """All jobs in one state."""
 
     jobs: int
     processors: int
@@ -30,7 +30,7 @@ class JobTotalsAnswer:
 
 @dataclass(slots=True)
 class TotalsAnswer:
-    """All jobs of the queue by state, whoever asks."""
+    """All jobs of the queue by state, also those that the caller may not see."""
 
     running: JobTotalsAnswer
     waiting: JobTotalsAnswer
@@ -47,9 +47,7 @@ class QueueHeadAnswer:
         float | None,
         Field(description="`taken_at` of the queue that was forecast last; null before the first."),
     ]
-    is_old: Annotated[
-        bool, Field(description="Whether no newer one has come for longer than it should take.")
-    ]
+    is_old: Annotated[bool, Field(description="Whether a newer queue is overdue.")]
     trouble: Annotated[
         str | None, Field(description="Why the last forecast could not be made, in a sentence.")
     ]
@@ -98,32 +96,36 @@ class LiveJobAnswer:
     end_interval: IntervalAnswer | None
     wait: Annotated[float | None, Field(description="From submission to start_time.")]
     wait_forecast_at_arrival: Annotated[
-        float | None, Field(description="The wait that the first forecast of the job said.")
+        float | None, Field(description="Wait by the first forecast of the job.")
     ]
     moved: Annotated[
         float | None,
-        Field(description="How much later the last forecast has it start, or end if it runs."),
+        Field(description="Seconds by which the last forecast is later; of the end if it runs."),
     ]
     moved_since_arrival: Annotated[
-        float | None, Field(description="The same since the first forecast of the job.")
+        float | None, Field(description="As `moved`, since the first forecast of the job.")
     ]
 
 
 @dataclass(slots=True)
 class QueueAnswer(QueueHeadAnswer):
-    """A queue and its jobs: those that run, then those that wait in the order of their turn."""
+    """A queue and its jobs: running jobs first, then waiting jobs in the order of their turn."""
 
     policy: str
     plans_by: str
-    method: Annotated[str, Field(description="Predicts the runtimes.")]
+    method: Annotated[str, Field(description="Method that predicts the runtimes.")]
     pools: list[PoolAnswer]
-    found: Annotated[int, Field(description="Jobs that the query asks for and the caller may see.")]
-    jobs: Annotated[list[LiveJobAnswer], Field(description="Those of them that are shown.")]
+    found: Annotated[
+        int, Field(description="Number of jobs that match the query and that the caller may see.")
+    ]
+    jobs: Annotated[
+        list[LiveJobAnswer], Field(description="The jobs of this page (`limit`, `offset`).")
+    ]
 
 
 @dataclass(slots=True)
 class ForecastPointAnswer:
-    """What one of the forecasts said of a job."""
+    """One forecast of a job."""
 
     made_at: float
     start_time: float
@@ -134,7 +136,7 @@ class ForecastPointAnswer:
 
 @dataclass(slots=True)
 class LiveJobDetailAnswer:
-    """One job of the queue, how its forecast moved, and what its prediction rests on."""
+    """One job of the queue, its forecasts, and the runs that its prediction rests on."""
 
     cluster: str
     taken_at: float
@@ -142,7 +144,7 @@ class LiveJobDetailAnswer:
     job: LiveJobAnswer
     forecasts: Annotated[
         list[ForecastPointAnswer],
-        Field(description="The first, the last, and such as moved between them; oldest first."),
+        Field(description="The first, the last, and those that moved between them; oldest first."),
     ]
     method: str
     walltime_interval: IntervalAnswer | None
@@ -155,7 +157,7 @@ class LiveJobDetailAnswer:
 
 @dataclass(slots=True)
 class WhatIfVariantAnswer:
-    """What would come of one request."""
+    """The forecast of one request."""
 
     requested_walltime: float
     requested_processors: int
@@ -163,9 +165,11 @@ class WhatIfVariantAnswer:
     predicted_walltime: float
     walltime_interval: IntervalAnswer | None
     share_held: Annotated[
-        float | None, Field(description="Share of the runs like it that this request would hold.")
+        float | None, Field(description="Share of the like runs that end within this request.")
     ]
-    start_time: Annotated[float | None, Field(description="Forecast; null if `obstacle` says why.")]
+    start_time: Annotated[
+        float | None, Field(description="Forecast; null if there is an `obstacle`.")
+    ]
     end_time: float | None
     wait: float | None
     start_interval: IntervalAnswer | None
@@ -174,14 +178,14 @@ class WhatIfVariantAnswer:
         Literal["no-queue", "too-large", "no-forecast"] | None,
         Field(
             description="no-queue: none was handed over for this cluster; too-large: no such "
-            "processors exist; no-forecast: the queue's own forecast is not there."
+            "processors exist; no-forecast: the queue itself has no forecast yet."
         ),
     ]
 
 
 @dataclass(slots=True)
 class WhatIfAnswer:
-    """When a job that is not in the queue would start and end, by what is asked for it."""
+    """The forecasts of a job that is not in the queue, by request."""
 
     cluster: str
     now: float
@@ -195,7 +199,7 @@ class WhatIfAnswer:
     suggested_walltime: Annotated[
         float | None,
         Field(
-            description="A request that holds `share` of the runs like it; null if too few are "
+            description="A request within which `share` of the like runs end; null if too few are "
             "known, or if it would not be shorter."
         ),
     ]
@@ -239,7 +243,7 @@ class ForecastAnswer:
 
 @dataclass(slots=True)
 class WaitScoreAnswer:
-    """How far off forecast waits were, of the jobs that have started."""
+    """The errors of forecast waits of jobs that have started."""
 
     queue: Annotated[str | None, Field(description="Null: all queues; empty: jobs that name none.")]
     made: Annotated[
@@ -247,17 +251,22 @@ class WaitScoreAnswer:
         Field(description="arrival: first forecasts; since: all later ones, each job counting 1."),
     ]
     jobs: int
-    mean_wait: Annotated[float, Field(description="As it came.")]
+    mean_wait: Annotated[float, Field(description="Mean of the actual waits.")]
     mean_absolute_error: float
-    mean_error: Annotated[float, Field(description="Forecast less come: below 0, too early.")]
+    mean_error: Annotated[
+        float,
+        Field(
+            description="Mean of forecast less actual wait: below 0, the forecasts were too early."
+        ),
+    ]
     coverage: Annotated[
-        float | None, Field(description="Share of start intervals that held the start.")
+        float | None, Field(description="Share of start intervals that contained the start.")
     ]
 
 
 @dataclass(slots=True)
 class WaitScoresAnswer:
-    """The scores of a cluster's forecast waits: all queues together first, then each."""
+    """The errors of a cluster's forecast waits: of all queues together, then of each."""
 
     cluster: str
     scores: list[WaitScoreAnswer]

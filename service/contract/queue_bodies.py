@@ -90,7 +90,7 @@ class LiveWaitingBody(LiveJobBody):
         default=False, description="Whether it waits for something else than its turn."
     )
     reason: Text | None = Field(
-        None, description="Why it waits, in the resource manager's word, such as Dependency."
+        None, description="Reason of the wait, in the resource manager's word, such as Dependency."
     )
 
     def live(self, cluster: str) -> LiveJob:
@@ -103,11 +103,11 @@ class LiveWaitingBody(LiveJobBody):
 
 
 class QueuePoolBody(RequestBody):
-    """Processors that serve these queues, and nothing else does."""
+    """Processors that serve these queues alone."""
 
-    processors: Processors = Field(description="Those that can run jobs.")
+    processors: Processors = Field(description="Number of processors that can run jobs.")
     queues: list[Text] = Field(
-        [], description="Queues that they serve; a queue that none names is served by the first."
+        [], description="Queues that they serve; a queue that no pool names is served by the first."
     )
 
     def pool(self) -> Pool:
@@ -280,18 +280,18 @@ class VariantBody(RequestBody):
 
 
 class WhatIfRequest(RequestBody):
-    """A job that is not in the queue, and other ways to ask for it."""
+    """A job that is not in the queue, and other requests for it."""
 
     submission: UnsubmittedJobBody
     variants: Annotated[list[VariantBody], Field(max_length=MOST_VARIANTS)] = Field(
         [], description="Other requests for the same job."
     )
     share: Annotated[float, Field(ge=0.5, le=0.99, allow_inf_nan=False)] = Field(
-        0.95, description="Share of the runs like it that the suggested request should hold."
+        0.95, description="Share of the like runs that should end within the suggested request."
     )
     method: Method | None = Field(None, description="The service's default, if it is left out.")
     explain: bool = Field(
-        default=False, description="Whether the runs of the same user that weigh most are wanted."
+        default=False, description="Whether to answer the runs of the same user that weigh most."
     )
 
 
@@ -305,8 +305,8 @@ class QueueQuery(RequestBody):
     )
     # A query has texts for numbers.
     limit: Annotated[int, Field(ge=0, le=MOST_JOBS_SHOWN, strict=False)] = Field(
-        1000, description="Most jobs that are shown."
+        1000, description="Most jobs in the answer."
     )
     offset: Annotated[int, Field(ge=0, le=MOST_JOBS_SHOWN, strict=False)] = Field(
-        0, description="Jobs that are left out before the first one shown."
+        0, description="Number of jobs that are skipped before the first one."
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from service.live_queue.snapshot import (
     JobState,
     LiveJob,
+    Pool,
     QueueSnapshot,
     RuntimeEstimate,
     SchedulerRules,
@@ -116,8 +117,8 @@ def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate])
             waiting[pool].append(place)
     owners: dict[str, int] = {}
     pools = [
-        _pool_queue(snapshot, estimates, pool, (running[pool], waiting[pool]), owners)
-        for pool in range(len(snapshot.pools))
+        _pool_queue(snapshot, estimates, pool, places, owners)
+        for pool, *places in zip(snapshot.pools, running, waiting, strict=True)
     ]
     return QueueColumns(pools, owners)
 
@@ -125,65 +126,56 @@ def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate])
 def _pool_queue(
     snapshot: QueueSnapshot,
     estimates: Sequence[RuntimeEstimate],
-    pool: int,
-    places: tuple[list[int], list[int]],
+    pool: Pool,
+    places: Sequence[Sequence[int]],
     owners: dict[str, int],
 ) -> PoolQueue:
-    size = snapshot.pools[pool].node_cores
-    kinds = [
-        _columns(
-            [snapshot.jobs[place] for place in kind],
-            [estimates[place] for place in kind],
-            snapshot.taken_at,
-            owners,
-            size or 1,
-        )
-        for kind in places
-    ]
-    running = kinds[0]
-    rows = zip(places[0], running.age.tolist(), strict=True)
-    ends = [_running_runtime(snapshot, place, estimates[place], age) for place, age in rows]
+    """Return the queue of a pool; ``places`` are those of its running and its waiting jobs."""
+    size = pool.node_cores or 1
+    jobs = [[snapshot.jobs[place] for place in kind] for kind in places]
+    runtimes = [[estimates[place] for place in kind] for kind in places]
+    running, waiting = (
+        _columns(kind, each, snapshot, owners, size)
+        for kind, each in zip(jobs, runtimes, strict=True)
+    )
     return PoolQueue(
         queue=Snapshot(
-            processors=max(
-                int(running.processors.sum()), snapshot.pools[pool].processors // (size or 1)
-            ),
-            running=replace(running, runtime=np.array(ends, np.int64)),
-            waiting=kinds[1],
-            running_nodes=[snapshot.jobs[place].nodes for place in places[0]] if size else None,
+            processors=max(int(running.processors.sum()), pool.processors // size),
+            running=running,
+            waiting=waiting,
+            running_nodes=[job.nodes for job in jobs[0]] if pool.node_cores else None,
         ),
         running=places[0],
         waiting=places[1],
-        ladders=(
-            [estimates[n].ladder for n in places[0]],
-            [estimates[n].ladder for n in places[1]],
-        ),
+        ladders=([each.ladder for each in runtimes[0]], [each.ladder for each in runtimes[1]]),
     )
-
-
-def _running_runtime(
-    snapshot: QueueSnapshot, place: int, estimate: RuntimeEstimate, elapsed: int
-) -> int:
-    request = ceil(snapshot.jobs[place].submission.requested_walltime)
-    predicted = whole_seconds(estimate.runtime)
-    return running_runtime(predicted, request, elapsed, snapshot.rules.correction)
 
 
 def _columns(
     jobs: Sequence[LiveJob],
     estimates: Sequence[RuntimeEstimate],
-    now: float,
+    snapshot: QueueSnapshot,
     owners: dict[str, int],
     node_cores: int = 1,
 ) -> QueuedJobs:
     """Return jobs with their predicted runtimes; new owners get the next number in ``owners``."""
+    requests = [ceil(job.submission.requested_walltime) for job in jobs]
     predicted = [whole_seconds(estimate.runtime) for estimate in estimates]
+    ages = [_age(job, snapshot.taken_at) for job in jobs]
+    rows = zip(jobs, predicted, requests, ages, strict=True)
     return QueuedJobs(
         processors=_whole([ceil(job.processors / node_cores) for job in jobs]),
-        request=_whole([ceil(job.submission.requested_walltime) for job in jobs]),
+        request=_whole(requests),
         estimate=_whole(predicted),
-        runtime=_whole(predicted),
-        age=_whole([_age(job, now) for job in jobs]),
+        runtime=_whole(
+            [
+                seconds
+                if job.start_time is None
+                else running_runtime(seconds, request, age, snapshot.rules.correction)
+                for job, seconds, request, age in rows
+            ]
+        ),
+        age=_whole(ages),
         priority=np.array([estimate.priority for estimate in estimates], np.float64),
         owner=_whole([owners.setdefault(job.owner, len(owners)) for job in jobs]),
     )
@@ -200,15 +192,15 @@ def _age(job: LiveJob, now: float) -> int:
 
 
 def with_job(
-    columns: QueueColumns, pool: int, job: LiveJob, estimate: RuntimeEstimate
+    snapshot: QueueSnapshot, columns: QueueColumns, job: LiveJob, estimate: RuntimeEstimate
 ) -> PoolQueue:
-    """Return the queue of one pool with one more job at its end.
+    """Return the queue of the pool that a job would join, with the job at its end.
 
     The job varies together with those of its own user, and with no other.
     """
-    queue = columns.pools[pool]
+    queue = columns.pools[pool_place(snapshot.pools, job.submission.queue)]
     owners = {job.owner: columns.owners.get(job.owner, NOBODY)}
-    row = _columns([job], [estimate], job.submission.submit_time, owners)
+    row = _columns([job], [estimate], snapshot, owners)
     return replace(
         queue,
         queue=replace(queue.queue, waiting=queue.queue.waiting + row),

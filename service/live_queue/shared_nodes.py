@@ -48,8 +48,8 @@ class SharedQueue:
 
     def is_uncertain(self, job: LiveJob) -> bool:
         """Return whether a prediction decides when the job ends."""
-        known = job.shared_use is not None and job.shared_use.execution_time is not None
-        return self.by_history or not known
+        use = job.shared_use
+        return self.by_history or use is None or use.execution_time is None
 
 
 def shared_job(job: LiveJob, estimate: RuntimeEstimate) -> SharedJob:

@@ -69,7 +69,7 @@ class Sources:
         self.clock = clock
         self.recent = Recent()
         self.queues = ShowingQueue(
-            settings, queue_of=StoredQueues(store.queues).of, pseudonyms=pseudonyms, clock=clock
+            settings, find_queue=StoredQueues(store.queues).of, pseudonyms=pseudonyms, clock=clock
         )
         self.reports = ReportingRequests(store, pseudonyms=pseudonyms, clock=clock)
 

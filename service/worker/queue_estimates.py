@@ -49,7 +49,7 @@ class QueueEstimates:
         estimates: list[RuntimeEstimate] = []
         questions = 0
         for place, job in enumerate(snapshot.jobs):
-            likeness = likeness_of(job)
+            likeness = likeness_key(job)
             estimate = alike.get(likeness) if likeness else None
             if estimate is None:
                 before = (forecasts or {}).get(job.job_id)
@@ -89,8 +89,11 @@ class QueueEstimates:
         return ranked.priority if ranked else self._default_priority
 
 
-def likeness_of(job: LiveJob) -> tuple[Any, ...] | None:
-    """Return what decides the prediction of a waiting job; None for a job that is asked alone."""
+def likeness_key(job: LiveJob) -> tuple[Any, ...] | None:
+    """Return the fields that decide the prediction of a waiting job.
+
+    Return None for a job that is predicted by itself.
+    """
     if job.state is JobState.RUNNING or job.predicted_walltime is not None:
         return None
     submission = job.submission

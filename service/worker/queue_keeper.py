@@ -133,7 +133,7 @@ class QueueKeeper:
     def take(self, snapshot: QueueSnapshot, now: float) -> None:
         """Replace the queue of a cluster, and forecast it soon."""
         self._pending[snapshot.cluster] = (snapshot, now)
-        self._metrics.queues.counted(snapshot.cluster, counts_of(snapshot))
+        self._metrics.queues.counted(snapshot.cluster, state_counts(snapshot))
         self._handed_over.set()
 
     def of(self, cluster: str) -> LiveQueue | None:
@@ -300,7 +300,7 @@ class QueueKeeper:
             )
 
 
-def counts_of(snapshot: QueueSnapshot) -> dict[str, int]:
+def state_counts(snapshot: QueueSnapshot) -> dict[str, int]:
     """Return the number of jobs in each state."""
     counts = dict.fromkeys((state.value for state in JobState), 0)
     for job in snapshot.jobs:

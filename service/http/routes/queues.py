@@ -39,7 +39,7 @@ SEEN = (Scope.READ, Scope.SELF)
 
 
 class ClusterConvertor(StringConvertor):
-    """The name of a cluster in a path: it may have slashes, but not the end of another call."""
+    """Matches a cluster in a path: its name may have slashes, but not the end of another call."""
 
     regex = "(?:(?!/jobs/(?!what-if$)[^/]*$|/what-if$).)+"
 
@@ -53,7 +53,7 @@ def cluster_in(connection: Connection) -> tuple[str]:
     """Return the cluster in the path.
 
     Raises:
-        InvalidFieldError: it is no name.
+        InvalidFieldError: it is not a valid name.
     """
     try:
         return (_cluster(connection["path_params"]["cluster"]),)
@@ -98,7 +98,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         openapi_extra=needs(Scope.INGEST),
     )
     async def put(cluster: Cluster, body: QueueBody) -> QueueTakenAnswer:
-        """Hand over the queue and the machine of a cluster, in the place of those before.
+        """Hand over the queue and the machine of a cluster; they replace the ones before.
 
         The forecast is made afterwards: within a second for 2,000 jobs.
         """
@@ -126,7 +126,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     async def job(
         cluster: Cluster, job_id: Annotated[Text, Path()], caller: Asking
     ) -> LiveJobDetailAnswer:
-        """Show one job: how its forecast moved, and the runs that its prediction rests on."""
+        """Show one job, its forecasts, and the runs that its prediction rests on."""
         return showing.job(cluster, job_id, caller)
 
     @router.get(
@@ -138,9 +138,9 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     async def queue(
         cluster: Cluster, query: Annotated[QueueQuery, Query()], caller: Asking
     ) -> QueueAnswer:
-        """Show a queue and when its jobs will start and end.
+        """Show a queue with the forecast starts and ends of its jobs.
 
-        A caller with scope self sees their own jobs, and totals of all.
+        A caller with scope self sees their own jobs, and the totals of all.
         """
         return showing.queue(cluster, query, caller)
 
@@ -151,7 +151,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         openapi_extra=needs(*SEEN),
     )
     async def ask(cluster: Cluster, caller: Asking, body: WhatIfRequest) -> WhatIfAnswer:
-        """Say when a job that is not in the queue would start and end, by what is asked for it.
+        """Forecast a job that is not in the queue, for several requests.
 
         The job is played at the end of the queue. Nothing is recorded or submitted.
         """
@@ -168,5 +168,5 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*SEEN)
     )
     async def waits(of: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
-        """Show how far off forecast waits were, of the jobs that have started."""
+        """Show the errors of forecast waits, of the jobs that have started."""
         return await showing.waits(of.cluster)

@@ -113,7 +113,7 @@ def posted_snapshot(
         check_processors(body, nodes)
     size = node_cores(body, nodes)
     places = [*nodes, *([()] * len(body.waiting))]
-    jobs = [job.live(body.cluster, is_shared=is_shared) for _, job in paths_of(body)]
+    jobs = [job.live(body.cluster, is_shared=is_shared) for _, job in job_paths(body)]
     return QueueSnapshot(
         cluster=body.cluster,
         taken_at=now,
@@ -135,7 +135,7 @@ def check_jobs(body: ForecastRequest, now: float) -> None:
     if body.policy == "fcfs-pinned" and body.order != "fcfs":
         raise InvalidFieldError("fcfs-pinned serves the queue in the order fcfs.", "order")
     seen: set[str] = set()
-    for path, job in paths_of(body):
+    for path, job in job_paths(body):
         if str(job.job_id) in seen:
             raise InvalidFieldError(f"Job {job.job_id} is in the queue twice.", f"{path}.job_id")
         seen.add(str(job.job_id))
@@ -278,12 +278,12 @@ def check_tasks(body: ForecastRequest, snapshot: QueueSnapshot, policy: SharedPo
         if len(live.nodes) != job.requested_processors:
             raise refused(path, job, "nodes", "runs on another number of nodes than it has tasks")
         if job.used_cpu_time is None:
-            raise refused(path, job, "used_cpu_time", "does not say what CPU time it has used")
+            raise refused(path, job, "used_cpu_time", "has no used CPU time")
         if any(tasks[place] > policy.parallel_mpl for place in live.nodes):
             raise refused(path, job, "nodes", "shares a node with too many others")
 
 
-def paths_of(body: ForecastRequest) -> Iterator[tuple[str, QueuedJobBody]]:
+def job_paths(body: ForecastRequest) -> Iterator[tuple[str, QueuedJobBody]]:
     """Yield all jobs with their paths in the body."""
     for field, jobs in (("running", body.running), ("waiting", body.waiting)):
         for row, job in enumerate(jobs):

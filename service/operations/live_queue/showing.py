@@ -44,7 +44,7 @@ class ShowingQueue:
 
     Args:
         settings: of the service.
-        queue_of: the queue of a cluster; None if none was handed over.
+        find_queue: returns the queue of a cluster; None if none was handed over.
         pseudonyms: replaces the names of people.
         clock: Unix seconds.
     """
@@ -53,12 +53,12 @@ class ShowingQueue:
         self,
         settings: Settings,
         *,
-        queue_of: Callable[[str], LiveQueue | None],
+        find_queue: Callable[[str], LiveQueue | None],
         pseudonyms: Pseudonyms,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
-        self._queue_of = queue_of
+        self._find_queue = find_queue
         self._pseudonym = pseudonyms.user
         self._clock = clock
         self._totals: dict[str, tuple[QueueSnapshot, TotalsAnswer]] = {}
@@ -70,14 +70,14 @@ class ShowingQueue:
             UnknownQueueError: none was handed over.
         """
         queue = self.live_queue(cluster)
-        found = self._found(queue, query, caller)
+        found = self._matching(queue, query, caller)
         rules = queue.snapshot.rules
         return QueueAnswer(
             **self._head(queue),
             policy=rules.policy,
             plans_by=rules.plans_by,
             method=self._settings.method,
-            pools=pools_of(queue.snapshot),
+            pools=pool_answers(queue.snapshot),
             found=len(found),
             jobs=[
                 job_answer(job, queue.forecasts.get(job.job_id))
@@ -91,7 +91,7 @@ class ShowingQueue:
         Raises:
             UnknownQueueError: none was handed over.
         """
-        queue = self._queue_of(cluster)
+        queue = self._find_queue(cluster)
         if queue is None:
             raise UnknownQueueError("No queue was handed over for this cluster.")
         return queue
@@ -114,10 +114,10 @@ class ShowingQueue:
         """Return the totals, counted once: a queue has many jobs, and its head many readers."""
         counted = self._totals.get(snapshot.cluster)
         if counted is None or counted[0] is not snapshot:
-            counted = self._totals[snapshot.cluster] = (snapshot, totals_of(snapshot.jobs))
+            counted = self._totals[snapshot.cluster] = (snapshot, totals_answer(snapshot.jobs))
         return counted[1]
 
-    def _found(self, queue: LiveQueue, query: QueueQuery, caller: Caller) -> list[LiveJob]:
+    def _matching(self, queue: LiveQueue, query: QueueQuery, caller: Caller) -> list[LiveJob]:
         wanted = {query.user, self._pseudonym(query.user)}
         return [
             job
@@ -135,7 +135,7 @@ class ShowingQueues(ShowingQueue):
     def __init__(self, worker: Worker) -> None:
         super().__init__(
             worker.settings,
-            queue_of=worker.queues.of,
+            find_queue=worker.queues.of,
             pseudonyms=worker.pseudonyms,
             clock=worker.clock,
         )
@@ -193,7 +193,7 @@ class ShowingQueues(ShowingQueue):
         return WaitScoresAnswer(cluster=cluster, scores=[*all_waits(scores), *each])
 
 
-def totals_of(jobs: Iterable[LiveJob]) -> TotalsAnswer:
+def totals_answer(jobs: Iterable[LiveJob]) -> TotalsAnswer:
     """Return the jobs and their processors in each state."""
     sums = {state: JobTotalsAnswer(jobs=0, processors=0) for state in JobState}
     for job in jobs:
@@ -204,7 +204,7 @@ def totals_of(jobs: Iterable[LiveJob]) -> TotalsAnswer:
     )
 
 
-def pools_of(snapshot: QueueSnapshot) -> list[PoolAnswer]:
+def pool_answers(snapshot: QueueSnapshot) -> list[PoolAnswer]:
     """Return the pools of the machine, and their processors in use."""
     used = [0] * len(snapshot.pools)
     for job in snapshot.jobs:

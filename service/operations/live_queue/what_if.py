@@ -160,8 +160,8 @@ class WhatIf:
         columns = forecast.columns or queue_columns(queue.snapshot, self._estimates_of(queue))
         return [
             with_job(
+                queue.snapshot,
                 columns,
-                pool_place(queue.snapshot.pools, request.queue),
                 LiveJob(submission=replace(request, job_id="added"), state=JobState.WAITING),
                 estimate,
             )
@@ -217,7 +217,7 @@ def shares_held(
 ) -> list[float | None]:
     """Return the share of like runs that end within each request.
 
-    Quantiles reach up to the request that is asked about: that of the first, or a longer one.
+    Quantiles are capped at a request: that of the first submission, or a longer one.
     """
     written = requests[0]
     walltimes = [request.requested_walltime for request in requests]

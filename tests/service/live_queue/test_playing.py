@@ -53,7 +53,7 @@ def shared(queue, estimates, count=1):
 def test_a_job_of_a_what_if_varies_with_those_of_its_own_user_alone(user, owner):
     queue = snapshot(job("1", "bob"), job("2", "ada"), job("3", None))
     columns = queue_columns(queue, [USUAL] * 3)
-    pool = with_job(columns, 0, job("added", user), USUAL)
+    pool = with_job(queue, columns, job("added", user), USUAL)
     assert pool.queue.waiting.owner.tolist()[3:] == [owner]
 
 
