@@ -1,1 +1,1 @@
-"""JSON in, JSON out: bodies, answers, fields and their decoding; nothing of ASGI."""
+"""Bodies and answers of the API, their fields, and the decoding of JSON; no ASGI."""

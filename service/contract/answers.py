@@ -36,7 +36,7 @@ class PastRunAnswer:
 
 @dataclass(slots=True)
 class PredictionAnswer:
-    """How long the job will run, in seconds."""
+    """Prediction of a job's runtime, in seconds."""
 
     predicted_walltime: float
     requested_walltime: float
@@ -105,8 +105,8 @@ class SkippingAnswer(IngestionAnswer):
 
 
 @dataclass(slots=True)
-class PromiseAnswer:
-    """What was asked of a method, and what it kept."""
+class ObservedShareAnswer:
+    """Calibration of a method: the shares of jobs that were asked for, and the observed share."""
 
     jobs: int
     asked: Annotated[float, Field(description="Mean of the shares of jobs that were asked for.")]
@@ -115,7 +115,7 @@ class PromiseAnswer:
 
 @dataclass(slots=True)
 class RecentScoreAnswer:
-    """The same for those of the cluster's last 1,000 scored jobs that the method was asked about.
+    """Measures of a method over those of the last 1,000 scored jobs that it was asked about.
 
     A runtime counts up to the request where it is compared with what was asked for.
     """
@@ -123,11 +123,11 @@ class RecentScoreAnswer:
     jobs: int
     underestimation_rate: float
     intervals: Annotated[
-        PromiseAnswer | None,
+        ObservedShareAnswer | None,
         Field(description="Coverage of its intervals; null if it gave none."),
     ]
     rates: Annotated[
-        PromiseAnswer | None,
+        ObservedShareAnswer | None,
         Field(
             description="Underestimates where an `underestimation_rate` was asked for; else null."
         ),
@@ -234,7 +234,7 @@ class TrialAnswer:
 
 @dataclass(slots=True)
 class VerdictAnswer:
-    """What a change gains on runs that it was not made on."""
+    """Gain in cost of a change on runs that it was not made on."""
 
     jobs: int
     gain: Annotated[float, Field(description="Relative, of the mean cost; less than 0: a loss.")]
@@ -243,7 +243,7 @@ class VerdictAnswer:
 
 @dataclass(slots=True)
 class ChangeAnswer:
-    """What a round did about one thing that is learned of a cluster."""
+    """Outcome of a round for one thing that is learned of a cluster."""
 
     subject: Annotated[
         Literal["knn", "price", "auto"],
@@ -307,22 +307,22 @@ class TuningsAnswer:
     tunings: list[TuningAnswer]
 
 
-Status = Literal["starting", "ready", "stale", "read-only", "failed"]
+HealthStatus = Literal["starting", "ready", "stale", "read-only", "failed"]
 
 
 @dataclass(slots=True)
 class LivenessAnswer:
-    """The process answers."""
+    """State of the process: it answers."""
 
     status: str
 
 
 @dataclass(slots=True)
 class HealthAnswer:
-    """How far the service's predictions are behind the stored history."""
+    """State of the service, and how far its predictions are behind the stored history."""
 
     status: Annotated[
-        Status,
+        HealthStatus,
         Field(
             description="stale: ready, but the history store cannot be read; read-only: ready, but "
             "it cannot be written to, because somebody locks it or there is no room."

@@ -101,7 +101,7 @@ class AskedSubmission(SubmissionBody):
 
 
 class QuestionBody(RequestBody):
-    """The method that answers, and what is asked of it."""
+    """Method that answers, and options of its answer."""
 
     method: Method | None = Field(None, description="The service's default, if it is left out.")
     coverage: Coverage | None = Field(
@@ -120,13 +120,13 @@ class QuestionBody(RequestBody):
 
 
 class PredictionRequest(QuestionBody, AskedSubmission):
-    """A job as it is submitted or runs, the method that is to answer, and what is asked of it."""
+    """A job as it is submitted or runs, the method that answers, and options of the answer."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
 
 class PredictionBatch(QuestionBody):
-    """Several submissions for one method, of which the same is asked."""
+    """Several submissions for one method, with the same options."""
 
     submissions: Annotated[list[AskedSubmission], FailFast()]
 
@@ -159,7 +159,7 @@ class CompletionBody(SubmissionBody):
     prediction_id: Text | None = Field(None, description="Id of this job's prediction.")
 
     def reported(self) -> ReportedCompletion:
-        """The domain's word for it.
+        """Convert to a `ReportedCompletion`.
 
         Raises:
             InvalidFieldError: the times contradict each other.
@@ -181,11 +181,11 @@ class CompletionBody(SubmissionBody):
         )
 
     def reports(self) -> list[ReportedCompletion]:
-        """All that the body reports: one run."""
+        """Return the one run that the body reports."""
         return [self.reported()]
 
     def _start_and_runtime(self, end: float) -> tuple[float, float]:
-        """The start and the runtime, a missing one from the other; a reported runtime is kept."""
+        """Return start (Unix seconds) and runtime (seconds); one may follow from the other."""
         if self.start_time is None:
             if self.runtime is None:
                 raise InvalidFieldError("Either start_time or runtime is needed.", "start_time")
@@ -209,7 +209,7 @@ class CompletionBatch(RequestBody):
     completions: Annotated[list[CompletionBody], FailFast()]
 
     def reports(self) -> list[ReportedCompletion]:
-        """All that the body reports.
+        """Return the runs that the body reports.
 
         Raises:
             InvalidFieldError: the times of a run contradict each other.
@@ -271,7 +271,7 @@ class NamesMethod(Protocol):
 
 
 def method_of(body: NamesMethod, default: str) -> str:
-    """The method that is to answer the body.
+    """Return the name of the method that is to answer a body.
 
     Raises:
         InvalidFieldError: the body names a method that does not exist.
@@ -295,7 +295,7 @@ def check_length(items: Sequence[object], field: str, limit: int) -> None:
 
 
 def refusal(error: ValidationError) -> RequestError:
-    """The first error of pydantic as the service reports it, unless there are very many."""
+    """Convert the first error of pydantic; if there are very many, return their number only."""
     if error.error_count() > MOST_ERRORS:
         return InvalidFieldError(f"The body has {error.error_count():,} errors.", "body")
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -305,6 +305,6 @@ def refusal(error: ValidationError) -> RequestError:
 
 
 def invalid_field(kind: str, message: str, path: Sequence[str | int]) -> InvalidFieldError:
-    """An error of pydantic as the service reports it."""
+    """Convert an error of pydantic, from its type, message and path."""
     detail = "There is no such field." if kind == "extra_forbidden" else f"{message}."
     return InvalidFieldError(detail, ".".join(map(str, path)) or "body")

@@ -35,7 +35,7 @@ _SUSPICIOUS = (b"\\", b"\x7f", b"\xc2", b"\xe2\x80")
 
 
 def msgspec_first(model: type[BaseModel]) -> Callable[[bytes], Any]:
-    """A validator like ``TypeAdapter(model).validate_json``, but faster for most bodies.
+    """Return a validator like ``TypeAdapter(model).validate_json``, but faster for most bodies.
 
     A msgspec struct is derived from the model's fields and bounds. The struct accepts less than
     the model: no RFC 3339 times and no escapes. The model validates every body that the struct
@@ -59,7 +59,7 @@ def msgspec_first(model: type[BaseModel]) -> Callable[[bytes], Any]:
 
 
 def struct_of(model: type[BaseModel]) -> type[msgspec.Struct]:
-    """A struct with the fields, defaults, bounds and methods of a model."""
+    """Build a struct with the fields, defaults, bounds and methods of a model."""
     fields = [
         (name, _type(field.annotation, field.metadata), *_default(field))
         for name, field in model.model_fields.items()
@@ -85,7 +85,7 @@ def _default(field: FieldInfo) -> tuple[Any, ...]:
 
 
 def _type(annotation: Any, metadata: list[Any]) -> Any:
-    """The annotation as msgspec understands it: the same or narrower."""
+    """Convert an annotation of pydantic to one of msgspec that accepts as much or less."""
     for item in metadata:
         if isinstance(item, OneOf):
             return Literal[item.names]
@@ -107,7 +107,7 @@ def _is_time(annotation: Any) -> bool:
 
 
 def _bounds(metadata: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Bounds by msgspec's names, which are those of pydantic too."""
+    """Yield bounds by their names in msgspec, which pydantic shares."""
     for item in metadata:
         if isinstance(item, Whole):
             yield from (("ge", item.least), ("le", item.most))

@@ -12,22 +12,26 @@ from predictors.registry import METHODS
 
 
 @dataclass(frozen=True)
-class Complaint:
-    """Makes a field fail with one sentence, not with a pattern or one complaint per member."""
+class ErrorSentence:
+    """Makes a field fail with one sentence, not with a pattern or one error per member."""
 
     sentence: str
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """The field's schema with our message."""
+        """Return the field's schema with the sentence as its only error."""
         return core_schema.custom_error_schema(
             handler(source), custom_error_type="complaint", custom_error_message=self.sentence
         )
 
 
 def exactly(number: float) -> int:
-    """``number`` as an integer; pydantic's own ``multiple_of`` would accept 1e-42 as 0."""
+    """Convert a whole ``number`` to int; ``multiple_of`` of pydantic would accept 1e-42 as 0.
+
+    Raises:
+        ValueError: it has a fraction.
+    """
     if not number.is_integer():
         raise ValueError
     return int(number)
@@ -43,7 +47,7 @@ class Whole:
     def __get_pydantic_core_schema__(
         self, _source: Any, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """An integer, or a number without a fraction; no text, no truth value."""
+        """Return the schema of an integer, or of a number without a fraction."""
         written_so = core_schema.int_schema(ge=self.least, le=self.most, strict=True)
         with_point = core_schema.float_schema(ge=self.least, le=self.most, strict=True)
         return core_schema.union_schema(
@@ -55,7 +59,7 @@ class Whole:
     def __get_pydantic_json_schema__(
         self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """An integer with bounds in the documentation."""
+        """Return the JSON schema of an integer with bounds."""
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
@@ -65,25 +69,25 @@ LIVE_POLICIES = ("fcfs", "easy", "easy-sjbf", "conservative")
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of ``names``, which the documentation and the error for any other name list."""
+    """A text that is one of ``names``; the documentation and the error list them."""
 
     names: tuple[str, ...]
 
     def __get_pydantic_core_schema__(
         self, _source: Any, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """A literal."""
+        """Return the schema of a literal."""
         return core_schema.literal_schema(list(self.names))
 
 
 Text = Annotated[
     str,
     Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"),
-    Complaint("Input should be a string of 1 to 256 printable characters"),
+    ErrorSentence("Input should be a string of 1 to 256 printable characters"),
 ]
 JobId = Annotated[
     Text | Annotated[int, Whole(0, 2**53 - 1)],
-    Complaint("Input should be a string of 1 to 256 printable characters or a whole number"),
+    ErrorSentence("Input should be a string of 1 to 256 printable characters or a whole number"),
 ]
 Method = Annotated[Text, Field(json_schema_extra={"enum": sorted(METHODS)})]
 Duration = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
@@ -96,12 +100,12 @@ Time = Annotated[
         AwareDatetime,
         Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.fromtimestamp(LATEST_TIME, UTC)),
     ],
-    Complaint("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
+    ErrorSentence("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 Processors = Annotated[int, Whole(1, 2**31 - 1)]
 Kibibytes = Annotated[float, Field(gt=0, le=MOST_MEMORY, allow_inf_nan=False)]
 
 
 def unix_seconds(time: float | datetime) -> float:
-    """A time of either form as Unix seconds."""
+    """Convert a time of either form to Unix seconds."""
     return time.timestamp() if isinstance(time, datetime) else time

@@ -20,15 +20,15 @@ _LINE = re.compile(rb"\S[^\n]*")
 _validate = msgspec_first(CompletionBody)
 
 
-class Line(NamedTuple):
+class NumberedLine(NamedTuple):
     """A line that is not blank, and its number in the stream, from 1."""
 
     number: int
     text: bytes
 
 
-async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
-    """The lines that each block of bytes completes.
+async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
+    """Yield the lines that each block of bytes completes.
 
     Only the beginning of a line that is too long is kept, which is enough to refuse the line.
     """
@@ -41,17 +41,17 @@ async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
         for found in _LINE.finditer(text, 0, end):
             number += text.count(b"\n", counted, found.start())
             counted = found.start()
-            lines.append(Line(number + 1, found[0]))
+            lines.append(NumberedLine(number + 1, found[0]))
         number += text.count(b"\n", counted, end)
         if lines:
             yield lines
         rest = text[end:].lstrip()[: LONGEST_LINE + 1]
     if rest:
-        yield [Line(number + 1, rest)]
+        yield [NumberedLine(number + 1, rest)]
 
 
-def report_of(line: Line) -> ReportedCompletion:
-    """The completion that a line holds.
+def report_of(line: NumberedLine) -> ReportedCompletion:
+    """Decode the completion of a line.
 
     Raises:
         InvalidLineError: the line is not a completion.

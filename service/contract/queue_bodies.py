@@ -10,8 +10,8 @@ from predictors.jobs import DEFAULT_CLUSTER, LONGEST, MOST_MEMORY, Submission
 from service.contract.bodies import JobBody, RequestBody
 from service.contract.fields import (
     LIVE_POLICIES,
-    Complaint,
     Duration,
+    ErrorSentence,
     JobId,
     Kibibytes,
     Method,
@@ -192,7 +192,7 @@ class NodesBody(RequestBody):
 
 
 MachineBody = Annotated[
-    PoolBody | NodesBody, Complaint("Input should be a number of processors or a list of nodes")
+    PoolBody | NodesBody, ErrorSentence("Input should be a number of processors or a list of nodes")
 ]
 
 

@@ -10,13 +10,13 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 
 from predictors.jobs import LATEST_TIME
 from service.contract.bodies import ClusterQuery
-from service.contract.fields import Complaint, Text
+from service.contract.fields import ErrorSentence, Text
 
 MOST_ROWS = 10_000
 
 
 def no_number(text: Any) -> Any:
-    """A text that is no number: pydantic reads numbers as dates, in seconds or milliseconds.
+    """Return a text that is no number: pydantic reads numbers as dates, in seconds or milliseconds.
 
     Raises:
         ValueError: it is a number.
@@ -31,13 +31,13 @@ def no_number(text: Any) -> Any:
 QueryTime = Annotated[
     Annotated[float, Field(ge=0, le=LATEST_TIME, allow_inf_nan=False, strict=False)]
     | Annotated[AwareDatetime, Field(strict=False), BeforeValidator(no_number)],
-    Complaint("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
+    ErrorSentence("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 """A time where all values are texts."""
 
 
 class UsersQuery(ClusterQuery):
-    """Which runs a report is about."""
+    """The runs of a report, and the number of its rows."""
 
     account: Text | None = Field(None, description="Only runs of this account or project.")
     since: QueryTime | None = Field(
@@ -53,7 +53,7 @@ class UsersQuery(ClusterQuery):
 
 
 class RequestsQuery(UsersQuery):
-    """Which runs a report by job name is about."""
+    """The runs of a report by job name, and the number of its rows."""
 
     user: Text | None = Field(None, description="Only runs of this user.")
 
@@ -104,7 +104,7 @@ class ApplicationReportAnswer(RequestSumsAnswer):
 
 @dataclass(slots=True)
 class RequestsReportAnswer:
-    """How requests compared with runtimes, by job name, those with most to gain first."""
+    """Requests compared with runtimes, by job name, those with most to gain first."""
 
     cluster: str
     since: float

@@ -1,4 +1,4 @@
-"""What fields mean, by name: a word means the same in every body and every answer.
+"""Meanings of fields by name: a name has one meaning in all bodies and answers.
 
 A field may have a description of its own where it is declared; these are for all others. A name
 that means two things is listed with its body or answer before it.
@@ -19,7 +19,7 @@ WORDS: Mapping[str, str] = {
     "PriorityAnswer.group": "Accuracy group of the job's user, g1 to g10.",
     "PriorityAnswer.priority": "Priority now: it grows while the job waits.",
     "PriorityRequest.jobs": "The waiting jobs.",
-    "PromiseAnswer.jobs": "Number of jobs for which it was asked.",
+    "ObservedShareAnswer.jobs": "Number of jobs for which it was asked.",
     "RecentScoreAnswer.jobs": "Number of jobs that the method was asked about.",
     "ScoreAnswer.jobs": "Number of jobs that have ended and were scored.",
     "UserAnswer.accuracy": "Mean share of their requests that the user's last ten jobs used.",
@@ -131,5 +131,5 @@ WORDS: Mapping[str, str] = {
 
 
 def meaning(name: str, owner: str = "") -> str | None:
-    """What a field of the body or answer ``owner`` means; None if nobody has said."""
+    """Return the meaning of a field of the body or answer ``owner``; None if it has none here."""
     return WORDS.get(f"{owner}.{name}") or WORDS.get(name)

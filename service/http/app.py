@@ -1,4 +1,4 @@
-"""The application: settings in, ASGI out."""
+"""The ASGI application of the service, built from its settings."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -38,14 +38,14 @@ from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.settings import Settings
 from service.web.frame import Assets
-from service.web.site import PageProcess, Site
+from service.web.site import PageProcess, Website
 from service.worker.worker import Worker
 
 SECONDS_PER_HOUR = 3600.0
 
 
-class Application(FastAPI):
-    """FastAPI, and a gate that requests meet before anything of FastAPI's own.
+class GatedFastAPI(FastAPI):
+    """FastAPI behind the gate, which receives every request first.
 
     Attributes:
         gate: serves every request.
@@ -61,7 +61,7 @@ class Application(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def create_app(settings: Settings, *, owns_process: bool = False) -> Application:
+def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAPI:
     """Build the service. The store is opened when the application starts up.
 
     Args:
@@ -81,7 +81,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> Application
         finally:
             await worker.stop()
 
-    app = Application(
+    app = GatedFastAPI(
         title="walltimed",
         version=version("walltimed"),
         description=openapi.DESCRIPTION,
@@ -143,15 +143,15 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
 
 
 def reporting_requests_of(worker: Worker) -> ReportingRequests:
-    """The operation that compares requests with runtimes."""
+    """Build the operation that compares requests with runtimes."""
     return ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
 
 
-def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf) -> Site:
-    """The pages for people, and the process that makes them."""
+def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf) -> Website:
+    """Build the pages for people, and the process that makes them."""
     process = PageProcess(worker.settings)
     worker.keep(process)
-    return Site(
+    return Website(
         worker,
         process=process,
         queues=showing,
@@ -161,7 +161,7 @@ def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf) -> Site:
 
 
 def visitors_of(worker: Worker) -> Visitors:
-    """What knows the browsers of people."""
+    """Build the sessions of browsers."""
     return Visitors(
         worker.guard,
         worker.store,

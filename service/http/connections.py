@@ -1,4 +1,4 @@
-"""Connections within bounds: how many, how long a head may be, how long they may say nothing."""
+"""Bounds of connections: their number, the length of heads, and times without a byte."""
 
 import asyncio
 from collections.abc import Sequence
@@ -64,7 +64,8 @@ class BoundedProtocol(HttpToolsProtocol):
     Attributes:
         head_seconds: how long a head may take.
         silent_seconds: how long a body may bring nothing, or an answer not be read.
-        lingering_seconds: how long a refused caller is listened to, so that it comes to read why.
+        lingering_seconds: lingering close: seconds to drain input, so that the client receives
+            the error.
         lingering: connections that are refused and not closed yet.
     """
 
@@ -76,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection, if there is room for it."""
         super().connection_made(transport)
-        self._barren = 0  # bytes since the last that a request was made of
+        self._unparsed = 0  # bytes received since the last complete part of a request
         self._reads_body = False
         self._chunks: list[bytes] = []  # of the body, parsed and not handed on yet
         self._pieces = 0  # that the body has come in
@@ -87,33 +88,33 @@ class BoundedProtocol(HttpToolsProtocol):
         self._blocked_since: float | None = None
         self._heard_at = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        self._look_in(self.head_seconds)
+        self._set_timer(self.head_seconds)
         limit = self.limit_concurrency
         if limit is not None and len(self.connections) >= limit:
-            self._turn_away()
+            self._refuse_connection()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of the connection."""
-        self._look_in(None)
+        self._set_timer(None)
         self.lingering.discard(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come, in pieces no longer than a head may be."""
+        """Parse received bytes, in pieces no longer than a head may be."""
         if self._is_refused:
             self._drop(data)
             return
-        if self._reads_body or not self._barren:
+        if self._reads_body or not self._unparsed:
             self._heard_at = self.loop.time()
         step = PARSED_AT_ONCE if self._reads_body else LONGEST_HEAD
         for start in range(0, len(data), step):
             if not self._is_refused:
                 self._feed(data[start : start + step])
         if len(data) > LONGEST_HEAD and self._reads_body and not self._is_refused:
-            self._let_others_read()
+            self._yield_reading()
 
-    def _let_others_read(self) -> None:
-        """Read on in the next turn of the loop: libuv reads up to 8 MB of one socket in a turn."""
+    def _yield_reading(self) -> None:
+        """Pause until the next turn of the loop: libuv reads up to 8 MB of one socket in a turn."""
         self.flow.pause_reading()
         self.loop.call_soon(self._read_on)
 
@@ -123,10 +124,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _feed(self, data: bytes) -> None:
-        self._barren += len(data)
+        self._unparsed += len(data)
         super().data_received(data)
-        self._hand_on_body()
-        if self._barren > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADER_LINES:
+        self._deliver_body()
+        if self._unparsed > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADER_LINES:
             self._refuse(too_large())
         elif not self._reads_body or self._is_refused:
             return
@@ -138,33 +139,33 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin to serve a request, unless its head is too large."""
         if len(self.headers) > MOST_HEADER_LINES or (
-            self._barren > LONGEST_HEAD and length_of(self.url, self.headers) > LONGEST_HEAD
+            self._unparsed > LONGEST_HEAD and length_of(self.url, self.headers) > LONGEST_HEAD
         ):
             self._refusal = too_large()
             raise self._refusal
         super().on_headers_complete()
         self.headers = []  # trailers are none of the head's
-        self._barren = self._pieces = self._content = 0
+        self._unparsed = self._pieces = self._content = 0
         self._reads_body = True
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body.
+        """Collect a chunk of a body.
 
         uvicorn would append each chunk to the whole body, which takes time in proportion to both.
         """
-        self._barren = 0
+        self._unparsed = 0
         self._pieces += 1
         self._content += len(body)
         self._chunks.append(body)
 
     def on_message_complete(self) -> None:
         """Expect another head."""
-        self._hand_on_body()
-        self._barren = 0
+        self._deliver_body()
+        self._unparsed = 0
         self._reads_body = False
         super().on_message_complete()
 
-    def _hand_on_body(self) -> None:
+    def _deliver_body(self) -> None:
         """Hand the chunks that were parsed to the application, as one."""
         if self._chunks:
             body = b"".join(self._chunks)
@@ -172,57 +173,57 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_body(body)
 
     def pause_writing(self) -> None:
-        """Note since when the caller does not read its answer."""
+        """Note when the client stopped reading its answer."""
         self._blocked_since = self.loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the caller reads its answer again."""
+        """Note that the client reads its answer again."""
         self._blocked_since = None
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser does not take; uvicorn calls this."""
+        """Refuse a request that the parser rejects; uvicorn calls this."""
         self._refuse(self._refusal or MalformedRequestError(msg))
 
     def shutdown(self) -> None:
-        """End where nothing is on its way; be less patient where something should be."""
+        """Close idle connections; give requests and answers on their way `lingering_seconds`."""
         super().shutdown()
         self.silent_seconds = self.lingering_seconds
-        self._look_in(self.lingering_seconds)
+        self._set_timer(self.lingering_seconds)
 
-    def _look(self) -> None:
-        """Close the connection if something is overdue; else look again when it may be."""
+    def _check_deadline(self) -> None:
+        """Close the connection if its deadline has passed; else look again at the deadline."""
         if self._is_refused or self.transport.is_closing():
             self.transport.abort()
             return
         now = self.loop.time()
         wait = self._due(now) - now
         if wait > 0:
-            self._look_in(wait)
+            self._set_timer(wait)
             return
         self.report_silence(now - self._heard_at)
         self._refuse(RequestTimeoutError("The request did not come in time."))
 
     def report_silence(self, seconds: float) -> None:
-        """Let the log know."""
+        """Log that a request did not arrive in time."""
         silent.warn(seconds=round(seconds, 1))
 
     def _due(self, now: float) -> float:
-        """When something will be overdue, if nothing happens before."""
+        """Return the connection's deadline on the loop's clock, if nothing is received before."""
         if self._blocked_since is not None:
             return self._blocked_since + self.silent_seconds
         if self._reads_body:
             if self.flow.read_paused:  # it is us who do not read
                 self._heard_at = now
             return self._heard_at + self.silent_seconds
-        if self._barren or self.cycle is None:
+        if self._unparsed or self.cycle is None:
             return self._heard_at + self.head_seconds
         # It is being answered, or idle, of which uvicorn takes care.
         return now + min(self.head_seconds, self.silent_seconds)
 
-    def _turn_away(self) -> None:
-        """Say that there are too many connections, as long as not too many are told so."""
+    def _refuse_connection(self) -> None:
+        """Refuse a connection beyond the limit, with an answer unless too many linger already."""
         self.connections.discard(self)
         full.warn(connections=len(self.connections))
         if len(self.lingering) >= MOST_LINGERING:
@@ -234,12 +235,12 @@ class BoundedProtocol(HttpToolsProtocol):
             )
 
     def _refuse(self, error: Exception) -> None:
-        """Answer an error where no answer has begun, and close once the caller can have read it."""
+        """Answer an error if no answer has begun, and close once the client can have read it."""
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
         self._count(type(error))
-        self._look_in(self.lingering_seconds)
+        self._set_timer(self.lingering_seconds)
         if not self._can_answer(error):
             self.transport.close()
             return
@@ -250,19 +251,19 @@ class BoundedProtocol(HttpToolsProtocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Drop what a caller goes on to send, so that it comes to read its answer, and close."""
+        """Close lingering: drop further input for a while, so that the client reads its answer."""
         self._is_refused = True
-        self._look_in(self.lingering_seconds)
+        self._set_timer(self.lingering_seconds)
         self.lingering.add(self)
         self.transport.write_eof()
 
     def _can_answer(self, error: Exception) -> bool:
-        """Whether the caller expects an answer now, and none of it has been sent."""
+        """Return whether the client expects an answer now, and none of it has been sent."""
         if self.pipeline:
             return False
         if self._reads_body:
             return not self.cycle.response_started
-        if isinstance(error, RequestTimeoutError) and not self._barren:
+        if isinstance(error, RequestTimeoutError) and not self._unparsed:
             return False
         return self.cycle is None or self.cycle.response_complete
 
@@ -279,7 +280,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return b"".join([STATUS_LINE[status_of(error)], *lines, b"\r\n", body])
 
     def _drop(self, data: bytes) -> None:
-        """Let a refused caller send a little more, so that it comes to read its answer."""
+        """Drop input of a refused client, up to `LINGERING_BYTES`."""
         self._dropped += len(data)
         if self._dropped > LINGERING_BYTES:
             self.transport.abort()
@@ -289,20 +290,22 @@ class BoundedProtocol(HttpToolsProtocol):
         if count is not None:
             count(error.__name__)
 
-    def _look_in(self, seconds: float | None) -> None:
-        """Set the timer anew; None stops it."""
+    def _set_timer(self, seconds: float | None) -> None:
+        """Set the timer to ``seconds`` from now; None stops it."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None if seconds is None else self.loop.call_later(seconds, self._look)
+        self._timer = (
+            None if seconds is None else self.loop.call_later(seconds, self._check_deadline)
+        )
 
 
 def length_of(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:
-    """Bytes of a head, without its method and version."""
+    """Return the length of a head in bytes, without its method and version."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def too_large() -> HeadTooLargeError:
-    """The error for a head with too many bytes or lines."""
+    """Return the error for a head with too many bytes or lines."""
     return HeadTooLargeError(
         f"A head has at most {LONGEST_HEAD} bytes and {MOST_HEADER_LINES} lines."
     )

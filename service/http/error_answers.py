@@ -1,4 +1,4 @@
-"""Turning errors into answers, in one shape."""
+"""Answers to errors, in one shape."""
 
 from http import HTTPStatus
 
@@ -34,7 +34,7 @@ async def send_error(send: Send, error: Exception) -> None:
 
 
 def error_response(error: Exception) -> Response:
-    """The answer to an error of the table."""
+    """Return the answer to an error of the table."""
     return Response(
         to_json(body_of(error)),
         status_code=status_of(error),
@@ -44,7 +44,7 @@ def error_response(error: Exception) -> Response:
 
 
 def from_framework(request: Request, error: HTTPException) -> RequestError:
-    """Starlette's own complaint in our words: it knows of paths and methods only."""
+    """Convert an error of Starlette, which is about paths and methods only."""
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allow = ", ".join(sorted(methods_of(request)))
         return MethodNotAllowedError(f"This path takes {allow}.", allow)
@@ -52,7 +52,7 @@ def from_framework(request: Request, error: HTTPException) -> RequestError:
 
 
 def methods_of(request: Request) -> set[str]:
-    """The methods that the path takes; Starlette would name those of its first route only."""
+    """Return the methods that the path takes; Starlette names those of its first route only."""
     methods = {
         method
         for route in request.app.routes
@@ -63,13 +63,13 @@ def methods_of(request: Request) -> set[str]:
 
 
 def from_parameters(error: RequestValidationError) -> InvalidFieldError:
-    """A bad query or path parameter in our words."""
+    """Convert FastAPI's error of a query or path parameter."""
     first = error.errors()[0]
     return invalid_field(first["type"], first["msg"], first["loc"][1:])
 
 
 def failure(path: str, bug: Exception) -> InternalError:
-    """The answer to a bug: callers get one sentence, the log gets the traceback."""
+    """Log a bug and return its answer, one sentence; the server logs the traceback."""
     log.error("a request failed", path=path, kind=type(bug).__name__)
     return InternalError("The service failed; its log says why.")
 

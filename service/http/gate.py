@@ -1,4 +1,4 @@
-"""Before everything else: lets a request in by its token, and counts and times its answer."""
+"""The gate: admits requests by their tokens, and counts and times their answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ NO_ENCODING = frozenset({b"", b"identity"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """What it takes to reach one route.
+    """One route: the application behind it, and who may call it.
 
     Attributes:
         app: the application behind it.
@@ -62,14 +62,14 @@ class Endpoint:
 
 
 def open_to_all() -> dict[str, Any]:
-    """Declares, for ``openapi_extra``, a route that needs no token."""
+    """Declare, for ``openapi_extra``, a route that needs no token."""
     return {"security": []}
 
 
 def needs(*scopes: Scope) -> dict[str, Any]:
-    """Declares, for ``openapi_extra``, scopes of which a route needs one; none: any valid token.
+    """Declare, for ``openapi_extra``, scopes of which a route needs one; none: any valid token.
 
-    That is both what the OpenAPI document says and what the gate holds to.
+    Both the OpenAPI document and the gate read this declaration.
     """
     return {"security": [{SCHEME: [scope.value]} for scope in scopes] or [{SCHEME: []}]}
 
@@ -80,7 +80,7 @@ async def caller_of(request: Request) -> Caller:
     return caller
 
 
-Asking = Annotated[Caller, Depends(caller_of)]
+CurrentCaller = Annotated[Caller, Depends(caller_of)]
 """The type of an endpoint's argument that gets the caller."""
 
 
@@ -155,7 +155,7 @@ class Gate:
         return self._elsewhere
 
     def _check_head(self, connection: Connection, endpoint: Endpoint) -> None:
-        """Let the request pass by what its head says, before anything of its body is read.
+        """Check the head of a request, before any of its body is read.
 
         Raises:
             MalformedRequestError: it does not name its host, as HTTP/1.1 has it, or has an address
@@ -207,7 +207,7 @@ class Gate:
 
 
 def headers_of_interest(connection: Connection) -> dict[bytes, bytes]:
-    """Those of the headers that the gate looks at.
+    """Return the headers that the gate reads, by name.
 
     Raises:
         MalformedRequestError: there are two hosts.
@@ -236,7 +236,7 @@ def check_is_text(address: bytes) -> None:
 
 
 def without_body(send: Send) -> Send:
-    """Sends heads alone: an answer to HEAD has the head of the answer to GET, and no body."""
+    """Wrap ``send`` to drop bodies: the answer to HEAD is the head of the answer to GET."""
 
     async def sent(message: Message) -> None:
         await send({**message, "body": b""} if "body" in message else message)

@@ -12,7 +12,7 @@ OWN_NAMES = frozenset({"localhost", "walltimed"})
 
 
 class HostNames:
-    """Refuses requests under names of others, which only browsers that were deceived make.
+    """Refuses requests under foreign host names, which only deceived browsers make.
 
     A page of a stranger can let its own name point to this machine (DNS rebinding). The browser
     then takes the service for part of the page, and lets the page read and write; but it says
@@ -26,7 +26,7 @@ class HostNames:
         self._names = OWN_NAMES | {name.lower() for name in also}
 
     def check(self, host: bytes | None, origin: bytes | None) -> None:
-        """Let a request pass by these headers.
+        """Check the headers Host and Origin of a request.
 
         Raises:
             ForbiddenError: one of them names another machine.
@@ -42,7 +42,7 @@ class HostNames:
 
 @lru_cache(maxsize=1024)
 def is_ours(host: bytes, names: frozenset[str]) -> bool:
-    """Whether ``host``, with or without a port, is one of the names or an address of loopback."""
+    """Return whether ``host``, with or without a port, is in ``names`` or a loopback address."""
     try:
         name = urlsplit("//" + host.decode("ascii")).hostname or ""
     except ValueError:  # no ASCII, or brackets that do not match
@@ -51,7 +51,7 @@ def is_ours(host: bytes, names: frozenset[str]) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether it is an address, and one of loopback."""
+    """Return whether ``address`` is an IP address of loopback."""
     try:
         return ip_address(address).is_loopback
     except ValueError:

@@ -68,7 +68,7 @@ class JSONCall:
 
 
 def content_type(scope: Scope) -> bytes:
-    """The media type of the request's body in lower case, without parameters."""
+    """Return the media type of the request's body in lower case, without parameters."""
     for name, value in scope["headers"]:
         if name == b"content-type":
             kind: bytes = value
@@ -77,7 +77,11 @@ def content_type(scope: Scope) -> bytes:
 
 
 def check_is_json(scope: Scope) -> None:
-    """Refuse what does not say that it is JSON: a web page can send anything else unasked."""
+    """Refuse a body of another type than JSON: a web page can send other types unasked.
+
+    Raises:
+        UnsupportedMediaTypeError: its type is not JSON.
+    """
     kind = content_type(scope)
     if kind != b"application/json" and not (
         kind.startswith(b"application/") and kind.endswith(b"+json")
@@ -86,7 +90,7 @@ def check_is_json(scope: Scope) -> None:
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int | None) -> bytes | None:
-    """The whole body; None if the caller went away.
+    """Return the whole body; None if the client disconnected.
 
     Raises:
         BodyTooLargeError: it is longer than ``limit``, or says that it will be.
@@ -109,7 +113,11 @@ async def read_body(scope: Scope, receive: Receive, limit: int | None) -> bytes 
 
 
 def check_size(length: int, limit: int | None) -> None:
-    """Refuse a body of `length` bytes if that is more than ``limit``."""
+    """Refuse a body of ``length`` bytes if that is more than ``limit``.
+
+    Raises:
+        BodyTooLargeError: it is more.
+    """
     if limit is not None and length > limit:
         raise BodyTooLargeError(f"The body must not be longer than {limit} bytes.")
 
@@ -117,7 +125,7 @@ def check_size(length: int, limit: int | None) -> None:
 async def send_json(
     send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
 ) -> None:
-    """Answer JSON."""
+    """Send ``body`` as an answer of JSON."""
     fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if headers:
         fields += [(k.lower().encode(), v.encode("latin-1")) for k, v in headers.items()]

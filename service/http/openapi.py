@@ -1,4 +1,4 @@
-"""The parts of the OpenAPI document that FastAPI cannot find out by itself, words above all."""
+"""Parts of the OpenAPI document that FastAPI cannot derive, descriptions above all."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -37,7 +37,7 @@ _RETRY_AFTER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "i
 
 
 def refusals(*statuses: int) -> Responses:
-    """Documentation of the errors that a route can answer; every route can answer 401, 403, 500."""
+    """Return the documentation of a route's errors: ``statuses`` and 401, 403, 500."""
     documented: Responses = {}
     for status in map(HTTPStatus, sorted({401, 403, 500, *statuses})):
         documented[int(status)] = {
@@ -54,7 +54,7 @@ BODY_REFUSALS = refusals(400, 413, 415, 422)
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """The document, written once."""
+    """Return the OpenAPI document, built once."""
     if app.openapi_schema is None:
         document = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
@@ -75,8 +75,8 @@ def explain(document: dict[str, Any]) -> None:
     """Describe the groups of calls, and every call and field without a description of its own."""
     document["tags"] = [{"name": name, "description": about} for name, about in TAGS]
     for _, _, operation in operations(document):
-        told, _, _ = operation["description"].partition("\n\n")
-        operation["summary"] = " ".join(told.split()).removesuffix(".")
+        summary, _, _ = operation["description"].partition("\n\n")
+        operation["summary"] = " ".join(summary.split()).removesuffix(".")
         for parameter in operation.get("parameters", ()):
             parameter.setdefault("description", meaning(parameter["name"]))
     for owner, schema in document["components"]["schemas"].items():

@@ -1,4 +1,4 @@
-"""Serving HTTP: sockets, worker processes, shutdown."""
+"""HTTP server: sockets, worker processes, shutdown."""
 
 import errno
 import os
@@ -52,11 +52,11 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
 
     Args:
         settings: of the service.
-        announce: is told the address, once connections to it are accepted.
+        announce: called with a sentence that names the address, once it accepts connections.
 
     Raises:
-        NotProtectedError: it would listen beyond loopback, without a token, and without being
-            told that this is wanted.
+        NotProtectedError: it would listen beyond loopback without a token, and the setting
+            `insecure` does not allow that.
         OSError: the address cannot be listened on.
     """
     check_protected(settings)
@@ -142,14 +142,14 @@ class Workers(Multiprocess):
 
 
 def worker() -> FastAPI:
-    """The application of one of several processes; its settings come from the environment."""
+    """Build the application of one of several processes, with settings of the environment."""
     settings = Settings()
     logs.configure(settings)
     return create_app(settings, owns_process=True)
 
 
 def most_connections(settings: Settings) -> int:
-    """How many connections a process serves: what is set, or what open files leave room for."""
+    """Return the limit on connections of a process: the setting, or what open files allow."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return settings.max_connections
@@ -160,10 +160,10 @@ def most_connections(settings: Settings) -> int:
 
 
 def configuration(application: str | Callable[[], FastAPI], settings: Settings) -> uvicorn.Config:
-    """How uvicorn runs an application.
+    """Return the configuration of uvicorn for an application.
 
     Args:
-        application: what makes it, or where that is.
+        application: a factory, or its import string.
         settings: of the service.
     """
     return uvicorn.Config(
@@ -188,7 +188,7 @@ def configuration(application: str | Callable[[], FastAPI], settings: Settings) 
 
 @contextmanager
 def listening(settings: Settings) -> Iterator[tuple[socket.socket, str]]:
-    """A socket that accepts connections already, and its address as a URL."""
+    """Open a socket that accepts connections; yield it and its address as a URL."""
     if settings.unix_socket is not None:
         with unix_listener(settings.unix_socket) as listener:
             yield listener, f"unix:{settings.unix_socket}"
@@ -199,7 +199,7 @@ def listening(settings: Settings) -> Iterator[tuple[socket.socket, str]]:
 
 
 def tcp_listener(host: str, port: int) -> socket.socket:
-    """A socket that accepts connections already.
+    """Open a TCP socket that accepts connections.
 
     Raises:
         OSError: it cannot be made; of a port that is taken the error says what to do.
@@ -218,7 +218,7 @@ def tcp_listener(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def unix_listener(path: Path) -> Iterator[socket.socket]:
-    """A Unix socket in place of one that a killed service may have left behind.
+    """Open a Unix socket, in place of one that a killed service may have left behind.
 
     Raises:
         OSError: it cannot be made; the error names its place.

@@ -1,6 +1,6 @@
-"""Browsers: who is logged in, logging in and out, and which requests a strange page has made.
+"""Sessions of browsers: logging in and out, and the check that a form is of our own page.
 
-The cookie names a session and nothing else; the token itself is never kept by the browser.
+The cookie names a session and nothing else; the browser never stores the token.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ MOST_FIELDS = 8
 
 
 class Visitors:
-    """Knows browsers by their cookies.
+    """Finds the sessions of browsers by their cookies.
 
     Args:
         guard: knows the tokens.
@@ -50,7 +50,7 @@ class Visitors:
         self._recent = Recent()
 
     async def visitor(self, request: Request) -> Visitor | None:
-        """Who looks; None if a token is asked for and the browser has not logged in."""
+        """Return the visitor; None if a token is needed and the browser has not logged in."""
         if self._guard.is_open:
             return Visitor(EVERYBODY)
         text = session_in(request)
@@ -62,18 +62,21 @@ class Visitors:
             FRESH_SECONDS,
             lambda: self._store.sessions.token_of(text, self._clock()),
         )
-        found = None if token_id is None else self._guard.bearer_of(token_id)
-        return None if found is None else Visitor(found[1], found[0].name or found[0].token_id)
+        bearer = None if token_id is None else self._guard.bearer_of(token_id)
+        if bearer is None:
+            return None
+        token, caller = bearer
+        return Visitor(caller, token.name or token.token_id)
 
     async def log_in(self, request: Request, text: str, response: Response) -> str | None:
         """Open a session by a token and put its cookie into the response.
 
         Returns why not, in a sentence; None if it was opened.
         """
-        found = self._guard.find(text.strip())
-        if found is None:
+        bearer = self._guard.find(text.strip())
+        if bearer is None:
             return "This is no valid token."
-        token, caller = found
+        token, caller = bearer
         if not caller.has_scope(READERS):
             return "This token is for programs; to look at pages it needs scope read or self."
         session = await asyncio.to_thread(
@@ -98,20 +101,20 @@ class Visitors:
 
 
 def session_in(request: Request) -> str | None:
-    """The text of the session's cookie."""
+    """Return the text of the session's cookie; None without one of a plausible length."""
     text = request.cookies.get(COOKIE)
     return text if text and len(text) <= LONGEST_COOKIE else None
 
 
 def is_encrypted(request: Request) -> bool:
-    """Whether the browser came by https, maybe to a proxy, as the page that it came from says."""
+    """Return whether the browser uses https, maybe to a proxy, by the header Origin."""
     return request.headers.get("origin", "").startswith("https://")
 
 
 def check_own_page(request: Request) -> None:
-    """Refuse a form that a page of somebody else has sent.
+    """Refuse a form that a page of another site has sent.
 
-    Browsers say whose page a form is of: in Sec-Fetch-Site, the older ones in Origin.
+    Browsers name the site of the form in Sec-Fetch-Site, older ones in Origin.
 
     Raises:
         ForbiddenError: it is not of one of our pages.
@@ -124,7 +127,7 @@ def check_own_page(request: Request) -> None:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a small form, the first of each name.
+    """Return the fields of a small form, the first of each name.
 
     Raises:
         BodyTooLargeError: it is not small.
@@ -142,6 +145,6 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def own_path(to: str) -> str:
-    """Where to go after logging in: one of our pages, wherever the link wants to lead."""
+    """Return ``to`` if it is a path of this service, else the first page."""
     stays_here = to.startswith("/") and not to.startswith("//")
     return to if stays_here and "\\" not in to and to.isprintable() else "/"

@@ -9,7 +9,7 @@ from predictors.registry import AUTO
 from service.contract.answers import (
     MethodAnswer,
     MethodsAnswer,
-    PromiseAnswer,
+    ObservedShareAnswer,
     RecentScoreAnswer,
     ScoreAnswer,
 )
@@ -112,7 +112,7 @@ def _recent(recent: RecentScore) -> RecentScoreAnswer:
     )
 
 
-def _calibration(found: ObservedShare | None) -> PromiseAnswer | None:
+def _calibration(found: ObservedShare | None) -> ObservedShareAnswer | None:
     if found is None:
         return None
-    return PromiseAnswer(jobs=found.jobs, asked=found.nominal, got=found.observed)
+    return ObservedShareAnswer(jobs=found.jobs, asked=found.nominal, got=found.observed)

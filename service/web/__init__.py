@@ -1,1 +1,1 @@
-"""What people look at in a browser: pages rendered from what the operations answer."""
+"""Pages for people: views of the store and of the operations, rendered by templates."""

@@ -1,4 +1,4 @@
-"""The page Accuracy: how far off each method was, day by day, and for which jobs."""
+"""The page Accuracy: errors of each method by day and by kind of job."""
 
 from collections.abc import Sequence
 from math import fsum
@@ -11,9 +11,9 @@ from pydantic import Field
 from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.store import MethodScore, Side
-from service.web.charts import Chart, Line
+from service.web.charts import Chart, ChartLine
 from service.web.frame import Frame, PageQuery
-from service.web.sources import Sources
+from service.web.sources import PageSources
 from service.web.wording import DAY, duration, share
 
 FRESH_SECONDS = 20.0
@@ -70,7 +70,7 @@ class AccuracyQuery(PageQuery):
     by: str | None = Field(None, max_length=16)
 
 
-def view(sources: Sources, frame: Frame, query: AccuracyQuery, _facts: None) -> dict[str, Any]:
+def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None) -> dict[str, Any]:
     """Return the scores of a cluster over some days, grouped by one property of jobs."""
     sides = KINDS if frame.visitor.sees_everybody else NAMELESS_KINDS
     period = query.days if query.days in PERIODS else PERIODS[1]
@@ -107,31 +107,31 @@ def answering_of(methods: Sequence[MethodScore], method: str) -> str:
 
 
 def sentence(methods: Sequence[MethodScore], in_force: str, days: int) -> str:
-    """The page in a sentence or two."""
+    """Summarise the page in a sentence or two."""
     by_name = {score.method: score for score in methods}
-    ours, asked = by_name.get(in_force), by_name.get("requested")
+    ours, requests = by_name.get(in_force), by_name.get("requested")
     if ours is None:
         return ""
-    told = (
+    text = (
         f"In the last {days} days with jobs, predictions by {in_force} were off by "
         f"{duration(ours.mean_absolute_error)} a job"
     )
-    if asked is not None and asked is not ours:
-        told += f"; the users' requests by {duration(asked.mean_absolute_error)}"
-    return f"{told}. {share(ours.underestimation_rate)} of jobs ran longer than predicted."
+    if requests is not None and requests is not ours:
+        text += f"; the users' requests by {duration(requests.mean_absolute_error)}"
+    return f"{text}. {share(ours.underestimation_rate)} of jobs ran longer than predicted."
 
 
 def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) -> list[Chart]:
-    """Error, underestimation and coverage over time."""
+    """Return the charts: error, underestimation, coverage and scored jobs over time."""
     days = sorted({int(score.label) for score in daily})
     by_place = {(int(score.label), score.method): score for score in daily}
     smoothed = smooth(daily)
     methods = sorted({score.method for score in daily}, key=lambda name: (name == in_force, name))
     at = [day * DAY for day in days]
 
-    def lines(measure: str, of: Sequence[str]) -> list[Line]:
+    def lines(measure: str, of: Sequence[str]) -> list[ChartLine]:
         return [
-            Line(
+            ChartLine(
                 label=name,
                 values=[smoothed.get((day, name, measure)) for day in days],
                 colour=f"method-{name}",
@@ -174,13 +174,13 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
             "over the week up to each day.",
             x=at,
             series=[
-                Line(
+                ChartLine(
                     label="got",
                     values=[smoothed.get((day, in_force, "coverage")) for day in days],
                     colour=f"method-{in_force}",
                     heavy=True,
                 ),
-                Line(
+                ChartLine(
                     label="asked",
                     values=[smoothed.get((day, in_force, "asked_coverage")) for day in days],
                     colour="quiet",
@@ -199,7 +199,7 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
             says="How many jobs each day's figures rest on.",
             x=at,
             series=[
-                Line(
+                ChartLine(
                     label="jobs",
                     values=[each.jobs if each else None for each in answering],
                     colour="quiet",
@@ -214,8 +214,8 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
 
 
 def smooth(daily: Sequence[MethodScore]) -> dict[tuple[int, str, str], float]:
-    """The mean over the week up to each day, by day, method and measure; by their jobs."""
-    found: dict[tuple[int, str, str], float] = {}
+    """Return means over the week up to each day, weighted by jobs; by day, method and measure."""
+    means: dict[tuple[int, str, str], float] = {}
     for method in {score.method for score in daily}:
         scores = [score for score in daily if score.method == method]
         for place, score in enumerate(scores):
@@ -223,18 +223,18 @@ def smooth(daily: Sequence[MethodScore]) -> dict[tuple[int, str, str], float]:
             week = [s for s in scores[max(0, place - 6) : place + 1] if int(s.label) > day - 7]
             for measure in MEASURES:
                 if (value := mean(week, measure)) is not None:
-                    found[day, method, measure] = value
-    return found
+                    means[day, method, measure] = value
+    return means
 
 
 def kind_rows(scores: Sequence[MethodScore], in_force: str) -> list[KindRow]:
-    """The method that answers beside the requests, for each kind of jobs, most jobs first."""
-    asked = {score.label: score for score in scores if score.method == "requested"}
+    """Compare the answering method with the requests, by kind of jobs, most jobs first."""
+    requests = {score.label: score for score in scores if score.method == "requested"}
     rows = []
     for score in scores:
         if score.method != in_force:
             continue
-        request = asked.get(score.label)
+        request = requests.get(score.label)
         base = request.mean_absolute_error if request else None
         rows.append(
             KindRow(
@@ -250,7 +250,7 @@ def kind_rows(scores: Sequence[MethodScore], in_force: str) -> list[KindRow]:
 
 
 def rounds_in(daily: Sequence[MethodScore], rounds: Sequence[TuningAnswer]) -> list[RoundRow]:
-    """The adopted rounds of the days that are shown, with what knn did around each."""
+    """Return the adopted rounds of the days that are shown, with the errors of knn around each."""
     days = [int(score.label) for score in daily]
     if not days:
         return []
@@ -259,7 +259,7 @@ def rounds_in(daily: Sequence[MethodScore], rounds: Sequence[TuningAnswer]) -> l
 
 
 def around(daily: Sequence[MethodScore], at: float) -> RoundRow:
-    """What knn did in the days before and after a moment; the day itself belongs to neither."""
+    """Compare knn in the days before and after a time; the day itself belongs to neither."""
     day = int(at // DAY)
     tuned = [score for score in daily if score.method == "knn"]
     before = [s for s in tuned if day - AROUND_ROUND <= int(s.label) < day]
@@ -274,7 +274,7 @@ def around(daily: Sequence[MethodScore], at: float) -> RoundRow:
 
 
 def mean(scores: Sequence[MethodScore], measure: str) -> float | None:
-    """Over all jobs of these days, or over all their ranges."""
+    """Return the mean of a measure over all jobs of these days, or over all their ranges."""
     weights = [getattr(score, MEASURES[measure]) for score in scores]
     if not sum(weights):
         return None

@@ -1,4 +1,4 @@
-"""Pictures: charts as the script draws them, and the stripe in each row of the queue."""
+"""Charts as the script draws them, and the picture in each row of the queue."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -23,7 +23,7 @@ PAST = 0.25
 Unit = Literal["duration", "share", "count", "moment"]
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ChartLine(Struct, frozen=True, kw_only=True):
     """One line.
 
     Attributes:
@@ -63,7 +63,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     title: str
     says: str
     x: Sequence[float]
-    series: Sequence[Line]
+    series: Sequence[ChartLine]
     unit: Unit
     empty: str
     by: Literal["day", "moment"] = "moment"
@@ -72,24 +72,24 @@ class Chart(Struct, frozen=True, kw_only=True):
 
     @property
     def heading(self) -> str:
-        """Of the first column of the table."""
+        """Heading of the first column of the table."""
         return "Day" if self.by == "day" else "Time"
 
     @property
     def is_drawable(self) -> bool:
-        """Whether there are at least two points of one line."""
+        """Whether one line has at least two points."""
         return any(sum(value is not None for value in line.values) > 1 for line in self.series)
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the script needs."""
+        """The fields that the script needs."""
         needed: dict[str, Any] = msgspec.to_builtins(self)
         for name in ("name", "title", "says", "empty"):
             del needed[name]
         return needed
 
 
-class Window(Struct, frozen=True):
+class TimeWindow(Struct, frozen=True):
     """The time that the pictures show; in Unix seconds."""
 
     begin: float
@@ -97,13 +97,13 @@ class Window(Struct, frozen=True):
     end: float
 
     def place(self, at: float) -> float:
-        """Where a time is, from 0 to WIDTH; what is outside is at the edge."""
+        """Return the place of a time, from 0 to WIDTH; times outside are at the edge."""
         inside = min(max(at, self.begin), self.end)
         return round(WIDTH * (inside - self.begin) / (self.end - self.begin), 1)
 
     @property
     def now_place(self) -> float:
-        """Where the present is."""
+        """Place of the present."""
         return self.place(self.now)
 
 
@@ -121,26 +121,26 @@ class Stripe(Struct, frozen=True, kw_only=True):
     Attributes:
         blocks: what the job did and will do.
         range: from where to where the end, or the start of a waiting job, may be.
-        asked: where the requested end is; None outside the picture.
+        requested_end: place of the requested end; None outside the picture.
     """
 
     blocks: Sequence[Block]
     range: tuple[float, float] | None
-    asked: float | None
+    requested_end: float | None
 
 
-def window_of(jobs: Iterable[LiveJobAnswer], now: float) -> Window:
-    """The time in which most of the jobs end."""
+def window_of(jobs: Iterable[LiveJobAnswer], now: float) -> TimeWindow:
+    """Return the period in which most of the jobs end."""
     ends = sorted(job.end_time - now for job in jobs if job.end_time is not None)
-    wanted = ends[int(MOST_ENDS * (len(ends) - 1))] * 1.15 if ends else SHORTEST
-    ahead = min(max(wanted, SHORTEST), LONGEST)
-    return Window(now - PAST * ahead, now, now + ahead)
+    most = ends[int(MOST_ENDS * (len(ends) - 1))] * 1.15 if ends else SHORTEST
+    ahead = min(max(most, SHORTEST), LONGEST)
+    return TimeWindow(now - PAST * ahead, now, now + ahead)
 
 
-def stripe_of(job: LiveJobAnswer, window: Window) -> Stripe:
-    """The picture of a job."""
+def stripe_of(job: LiveJobAnswer, window: TimeWindow) -> Stripe:
+    """Return the picture of a job."""
     if job.start_time is None:
-        return Stripe(blocks=(), range=None, asked=None)
+        return Stripe(blocks=(), range=None, requested_end=None)
     end = job.end_time if job.end_time is not None else job.start_time + job.requested_walltime
     if job.state == "running":
         blocks = [
@@ -151,15 +151,15 @@ def stripe_of(job: LiveJobAnswer, window: Window) -> Stripe:
     else:
         blocks = [block("wait", job.start_time, end, window)]
         span = job.start_interval
-    asked = job.start_time + job.requested_walltime
+    requested_end = job.start_time + job.requested_walltime
     return Stripe(
         blocks=[each for each in blocks if each.width > 0],
         range=(window.place(span.lower), window.place(span.upper)) if span else None,
-        asked=window.place(asked) if asked < window.end else None,
+        requested_end=window.place(requested_end) if requested_end < window.end else None,
     )
 
 
-def block(kind: str, begin: float, end: float, window: Window) -> Block:
-    """A part of a row, as far as it is within the picture."""
+def block(kind: str, begin: float, end: float, window: TimeWindow) -> Block:
+    """Return a part of a row, as far as it is within the picture."""
     left = window.place(begin)
     return Block(kind, left, round(window.place(end) - left, 1))

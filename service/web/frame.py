@@ -1,4 +1,4 @@
-"""The frame around every page, its scripts and styles, and turning templates into HTML."""
+"""The frame around every page, its scripts and styles, and the rendering of templates."""
 
 from hashlib import sha256
 from importlib.metadata import version
@@ -23,11 +23,11 @@ READERS = (Scope.READ, Scope.SELF)
 
 
 class Visitor(Struct, frozen=True):
-    """Who looks at the pages.
+    """A person who looks at the pages.
 
     Attributes:
         caller: what may be seen.
-        name: of the token; empty where none is asked for.
+        name: of the token; empty where none is needed.
     """
 
     caller: Caller
@@ -35,7 +35,7 @@ class Visitor(Struct, frozen=True):
 
     @property
     def is_logged_in(self) -> bool:
-        """Whether there is a session that can be ended."""
+        """Whether the visitor has a session that can be ended."""
         return bool(self.name)
 
     @property
@@ -95,7 +95,7 @@ class Frame(Struct, frozen=True):
 
     @property
     def query(self) -> str:
-        """What the links to other pages end with, so that the cluster stays."""
+        """Query of the links to other pages, so that the cluster stays."""
         return "?" + urlencode({"cluster": self.cluster}) if len(self.clusters) > 1 else ""
 
 
@@ -112,20 +112,20 @@ class Assets:
 
     def __init__(self) -> None:
         folder = files("service.web") / "static"
-        found = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-        found["palette.css"] = palette.css().encode()
+        contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        contents["palette.css"] = palette.css().encode()
         self._assets = {
             name: Asset(content, f"{kind}; charset=utf-8", sha256(content).hexdigest()[:16])
-            for name, content in found.items()
+            for name, content in contents.items()
             if (kind := KINDS.get(name.rpartition(".")[2]))
         }
 
     def address(self, name: str) -> str:
-        """Where a browser finds an asset."""
+        """Return the path of an asset."""
         return f"{PLACE}/{self._assets[name].tag}/{name}"
 
     def find(self, tag: str, name: str) -> Asset | None:
-        """The asset at an address; None if there is none, or not any more."""
+        """Return the asset of this name and content tag; None if there is none."""
         asset = self._assets.get(name)
         return asset if asset is not None and asset.tag == tag else None
 
@@ -162,6 +162,6 @@ class Renderer:
             "refresh": None,
         }
 
-    def render(self, template: str, **shown: Any) -> str:
-        """A page; its template is compiled when it is asked for first."""
-        return self._environment.get_template(f"{template}.html").render(shown)
+    def render(self, template: str, **variables: Any) -> str:
+        """Return a page; its template is compiled at its first use."""
+        return self._environment.get_template(f"{template}.html").render(variables)

@@ -1,4 +1,4 @@
-"""The page Now: what the service knows and does at this moment, and what wants attention."""
+"""The page Now: state of the service and its clusters, and problems."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.store import ClusterHistory, MethodScore
 from service.web.frame import Frame, PageQuery
-from service.web.sources import Sources
+from service.web.sources import PageSources
 from service.web.wording import DAY, count, duration, share
 
 FRESH_SECONDS = 10.0
@@ -83,7 +83,7 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
 
 
 def view(
-    sources: Sources, _frame: Frame, _query: PageQuery, service: ServiceFacts
+    sources: PageSources, _frame: Frame, _query: PageQuery, service: ServiceFacts
 ) -> dict[str, Any]:
     """Return what the service knows at this moment, of all clusters."""
     queues = {queue.cluster: queue for queue in service.queues}
@@ -101,7 +101,9 @@ def view(
     }
 
 
-def row_of(sources: Sources, history: ClusterHistory, queue: QueueHeadAnswer | None) -> ClusterRow:
+def row_of(
+    sources: PageSources, history: ClusterHistory, queue: QueueHeadAnswer | None
+) -> ClusterRow:
     """Return the row of a cluster."""
     rounds = sources.rounds(history.cluster)
     return ClusterRow(
@@ -113,7 +115,7 @@ def row_of(sources: Sources, history: ClusterHistory, queue: QueueHeadAnswer | N
     )
 
 
-def score_of(sources: Sources, cluster: str) -> MethodScore | None:
+def score_of(sources: PageSources, cluster: str) -> MethodScore | None:
     """Return the score of the method that answers, over the last days together."""
     scores = sources.scores(cluster, "all", days=SCORED_DAYS, fresh=FRESH_SECONDS)
     method = sources.settings.method
@@ -136,7 +138,7 @@ def sentence(rows: Sequence[ClusterRow]) -> str:
 
 
 def clusters_in_words(number: int) -> str:
-    """How many clusters."""
+    """Return a number of clusters in words."""
     return "one cluster" if number == 1 else f"{count(number)} clusters"
 
 
@@ -151,11 +153,11 @@ def cards(rows: Sequence[ClusterRow], service: ServiceFacts) -> list[Card]:
 
 
 def notices(service: ServiceFacts, rows: Sequence[ClusterRow], now: float) -> list[Notice]:
-    """Return everything that wants attention, worst first."""
-    found = [*_of_service(service)]
+    """Return the problems of the service and its clusters, worst first."""
+    problems = [*_of_service(service)]
     for row in rows:
-        found += _of_cluster(row, now)
-    return sorted(found, key=lambda notice: notice.kind)
+        problems += _of_cluster(row, now)
+    return sorted(problems, key=lambda notice: notice.kind)
 
 
 def _of_service(facts: ServiceFacts) -> Iterator[Notice]:

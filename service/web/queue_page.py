@@ -15,9 +15,9 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownQueueError
-from service.web.charts import Chart, Line, Stripe, stripe_of, window_of
+from service.web.charts import Chart, ChartLine, Stripe, stripe_of, window_of
 from service.web.frame import Frame, Name, PageQuery
-from service.web.sources import Sources
+from service.web.sources import PageSources
 from service.web.wording import count, duration
 
 ROWS = 50
@@ -52,9 +52,9 @@ class JobQuery(PageQuery):
     id: Name
 
 
-def view(sources: Sources, frame: Frame, query: QueuePageQuery, _facts: None) -> dict[str, Any]:
+def view(sources: PageSources, frame: Frame, query: QueuePageQuery, _facts: None) -> dict[str, Any]:
     """Return a part of a cluster's queue; without a queue, ``queue`` is None."""
-    wanted = QueueQuery(
+    filters = QueueQuery(
         user=query.user or None,
         queue=query.queue or None,
         state=query.state or None,
@@ -62,7 +62,7 @@ def view(sources: Sources, frame: Frame, query: QueuePageQuery, _facts: None) ->
         offset=query.offset,
     )
     try:
-        queue = sources.queues.queue(frame.cluster, wanted, frame.visitor.caller)
+        queue = sources.queues.queue(frame.cluster, filters, frame.visitor.caller)
     except UnknownQueueError:
         return {"title": "Queue", "queue": None}
     now = sources.clock()
@@ -74,14 +74,14 @@ def view(sources: Sources, frame: Frame, query: QueuePageQuery, _facts: None) ->
         "queue": queue,
         "window": window,
         "rows": [JobRow(job, stripe_of(job, window)) for job in queue.jobs],
-        "query": wanted,
+        "query": filters,
         "age": now - queue.taken_at,
         "before": max(0, query.offset - ROWS) if query.offset else None,
         "after": next_offset if next_offset < queue.found else None,
     }
 
 
-def state_of(sources: Sources, cluster: str) -> tuple[float | str | None, ...]:
+def state_of(sources: PageSources, cluster: str) -> tuple[float | str | None, ...]:
     """Return what changes whenever the page of a queue does, but for the time that passes."""
     try:
         queue = sources.queues.live_queue(cluster)
@@ -91,7 +91,7 @@ def state_of(sources: Sources, cluster: str) -> tuple[float | str | None, ...]:
 
 
 def job_view(
-    _sources: Sources, _frame: Frame, query: JobQuery, detail: LiveJobDetailAnswer
+    _sources: PageSources, _frame: Frame, query: JobQuery, detail: LiveJobDetailAnswer
 ) -> dict[str, Any]:
     """Return one job with its forecasts and the runs that its prediction rests on."""
     runs = detail.explanation or []
@@ -106,47 +106,47 @@ def job_view(
 
 
 def sentence(queue: QueueAnswer) -> str:
-    """The page in a sentence."""
+    """Summarise the page in a sentence."""
     running, waiting = queue.totals.running, queue.totals.waiting
     machine = sum(pool.processors for pool in queue.pools)
-    told = (
+    text = (
         f"{jobs(running.jobs)} {'runs' if running.jobs == 1 else 'run'} on "
         f"{count(running.processors)} of {count(machine)} processors, "
         f"{jobs(waiting.jobs)} {'waits' if waiting.jobs == 1 else 'wait'}"
     )
     if queue.totals.held.jobs:
         held = queue.totals.held.jobs
-        told += f", {count(held)} {'is' if held == 1 else 'are'} held"
-    return told + "."
+        text += f", {count(held)} {'is' if held == 1 else 'are'} held"
+    return text + "."
 
 
 def jobs(number: int) -> str:
-    """How many jobs."""
+    """Return a number of jobs in words."""
     return "1 job" if number == 1 else f"{count(number)} jobs"
 
 
 def why(detail: LiveJobDetailAnswer) -> str:
-    """The prediction in a sentence."""
+    """Summarise the prediction in a sentence."""
     job, span = detail.job, detail.walltime_interval
     predicted = job.predicted_walltime
     if predicted is None:
         return "It has not been predicted yet."
     # Where an underestimate is dear, a prediction may lie beyond its range: not what is likely.
     is_likely = span is None or span.lower <= predicted <= span.upper
-    told = (
+    text = (
         f"{'Likely to run' if is_likely else 'Planned with'} {duration(predicted)} of the "
         f"{duration(job.requested_walltime)} asked for"
     )
     if span is not None:
-        told += (
+        text += (
             f"; between {duration(span.lower)} and {duration(span.upper)} in "
             f"{round(100 * span.coverage)} of 100 such jobs"
         )
-    return told + "."
+    return text + "."
 
 
 def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: FBT001 - of the job
-    """How the forecast of a job moved."""
+    """Return the chart of a job's forecasts over time."""
     start = [] if runs else _lines("start", "method-least-cost", points)
     return Chart(
         name="moves",
@@ -160,11 +160,11 @@ def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: 
     )  # fmt: skip
 
 
-def _lines(what: str, colour: str, points: Sequence[ForecastPointAnswer]) -> list[Line]:
+def _lines(what: str, colour: str, points: Sequence[ForecastPointAnswer]) -> list[ChartLine]:
     spans = [getattr(point, f"{what}_interval") for point in points]
     times = [getattr(point, f"{what}_time") for point in points]
     bounds = [
-        Line(
+        ChartLine(
             label=f"{what}, {name}",
             values=[getattr(span, bound) if span else None for span in spans],
             colour=colour,
@@ -172,4 +172,4 @@ def _lines(what: str, colour: str, points: Sequence[ForecastPointAnswer]) -> lis
         )
         for name, bound in (("earliest", "lower"), ("latest", "upper"))
     ]
-    return [Line(label=what, values=times, colour=colour, heavy=True), *bounds]
+    return [ChartLine(label=what, values=times, colour=colour, heavy=True), *bounds]

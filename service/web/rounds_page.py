@@ -1,4 +1,4 @@
-"""The page Rounds: what background rounds proposed, adopted and dropped, with their figures."""
+"""The page Rounds: proposals of background rounds, and which of them were adopted."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from service.contract.answers import ChangeAnswer, TuningAnswer, VerdictAnswer
 from service.web.frame import Frame, PageQuery
-from service.web.sources import Sources
+from service.web.sources import PageSources
 from service.web.wording import in_words
 
 ORIGINS = {
@@ -22,24 +22,24 @@ SUBJECTS = {
     "auto": "who answers for auto",
 }
 
-Kind = Literal["good", "careful", "bad", ""]
+Colour = Literal["good", "careful", "bad", ""]
 """The colour of a verdict."""
 
-KINDS: dict[str, Kind] = {"adopted": "good", "kept": "", "dropped": "careful"}
+KINDS: dict[str, Colour] = {"adopted": "good", "kept": "", "dropped": "careful"}
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):
-    """What a round did about one thing that is learned of the cluster."""
+    """Outcome of a round for one thing that is learned of the cluster."""
 
     subject: str
     action: str
-    kind: Kind
+    kind: Colour
     before: str
     after: str
     gain: str
 
 
-class RoundShown(Struct, frozen=True, kw_only=True):
+class TuningRow(Struct, frozen=True, kw_only=True):
     """One round.
 
     Attributes:
@@ -51,25 +51,25 @@ class RoundShown(Struct, frozen=True, kw_only=True):
     """
 
     answer: TuningAnswer
-    kind: Kind
+    kind: Colour
     verdict: str
     origin: str
     changes: Sequence[ChangeRow]
 
     @property
     def seconds(self) -> float | None:
-        """How long the round took."""
+        """Duration of the round in seconds; None before its end."""
         began, ended = self.answer.started_at, self.answer.finished_at
         return ended - began if ended is not None and began is not None else None
 
 
-def view(sources: Sources, frame: Frame, _query: PageQuery, _facts: None) -> dict[str, Any]:
+def view(sources: PageSources, frame: Frame, _query: PageQuery, _facts: None) -> dict[str, Any]:
     """Return the latest rounds of a cluster."""
     found = sources.rounds(frame.cluster)
     return {
         "title": "Rounds",
         "sentence": sentence(found),
-        "rounds": [shown(each) for each in found],
+        "rounds": [row_of(each) for each in found],
     }
 
 
@@ -89,10 +89,10 @@ def has_adopted(each: TuningAnswer) -> bool:
     return bool(each.adopted) or any(change.action == "adopted" for change in each.changes)
 
 
-def shown(each: TuningAnswer) -> RoundShown:
+def row_of(each: TuningAnswer) -> TuningRow:
     """Return a round as the page shows it."""
     kind, verdict = verdict_of(each)
-    return RoundShown(
+    return TuningRow(
         answer=each,
         kind=kind,
         verdict=verdict,
@@ -101,7 +101,7 @@ def shown(each: TuningAnswer) -> RoundShown:
     )
 
 
-def verdict_of(each: TuningAnswer) -> tuple[Kind, str]:
+def verdict_of(each: TuningAnswer) -> tuple[Colour, str]:
     """Return how a round ended, and the colour of that."""
     if each.state == "failed":
         return "bad", "failed"

@@ -1,4 +1,4 @@
-"""All pages: one table of them, the process that makes them, and what it is told of the service.
+"""The table of all pages, the process that makes them, and the facts that it needs.
 
 A page is made in a process of its own, so that no prediction waits for one; and it serves one page
 after the other. A view reads the store there. What only the serving process knows comes along.
@@ -28,11 +28,11 @@ from service.web import (
     what_if_page,
 )
 from service.web.frame import Assets, Frame, PageQuery, Renderer, Visitor
-from service.web.sources import Recent, Sources
+from service.web.sources import PageSources, Recent
 from service.worker.processes import ChildProcess, come_second
 from service.worker.worker import Worker
 
-View = Callable[[Sources, Frame, Any, Any], Mapping[str, Any]]
+View = Callable[[PageSources, Frame, Any, Any], Mapping[str, Any]]
 """Returns what the template shows, from the sources, the query and facts of the service."""
 
 LIMIT_SECONDS = 30.0
@@ -62,7 +62,7 @@ class Page(Struct, frozen=True, kw_only=True):
     view: View
     query: type[PageQuery] = PageQuery
     refresh: int | None = None
-    state: Callable[[Sources, str], Hashable] | None = None
+    state: Callable[[PageSources, str], Hashable] | None = None
 
 
 PAGES = {
@@ -98,9 +98,9 @@ PAGES = {
 
 
 class PageMaker:
-    """Makes every page, from its sources and what is told with each question."""
+    """Makes every page, from its sources and from facts of the serving process."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: PageSources) -> None:
         self._sources = sources
         self._renderer = Renderer(Assets())
         self._rendered = Recent(most=MOST_RENDERED)
@@ -169,7 +169,7 @@ def prepare(settings: Settings) -> None:
     store = open_store(
         settings.database_url.get_secret_value(), sqlite_synchronous=settings.sqlite_synchronous
     )
-    makers.append(PageMaker(Sources(settings, store)))
+    makers.append(PageMaker(PageSources(settings, store)))
 
 
 def made(name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
@@ -177,7 +177,7 @@ def made(name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
     return makers[-1].make(name, frame, query, facts)
 
 
-class Site:
+class Website:
     """The pages, as the serving process has them made.
 
     Args:
@@ -251,8 +251,8 @@ class Site:
         """Return a page in the place of one that cannot be shown."""
         return await self._rendered("problem", title=title, detail=detail)
 
-    async def _rendered(self, template: str, **shown: Any) -> bytes:
-        text = await asyncio.to_thread(self._renderer.render, template, **shown)
+    async def _rendered(self, template: str, **variables: Any) -> bytes:
+        text = await asyncio.to_thread(self._renderer.render, template, **variables)
         return text.encode()
 
     def _frame(self, visitor: Visitor, path: str, cluster: str | None, url: str) -> Frame:

@@ -1,4 +1,4 @@
-"""The sources of pages, in the process that makes them: the store, and what was read lately."""
+"""Sources of pages, in the process that makes them: the store and a cache of its answers."""
 
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -20,31 +20,31 @@ MOST = 1000
 
 
 class Recent:
-    """Answers that are kept for some seconds: ten open pages cost as much as one."""
+    """A cache of answers for some seconds: ten open pages cost as much as one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
         self._clock = clock
         self._most = most
-        self._kept: dict[Hashable, tuple[float, Any]] = {}
+        self._entries: dict[Hashable, tuple[float, Any]] = {}
 
     def get(self, key: Hashable, seconds: float, read: Callable[[], T]) -> T:
         """Return what ``read`` returned, not older than ``seconds``."""
-        kept = self._kept.get(key)
-        if kept is None or self._clock() - kept[0] >= seconds:
+        entry = self._entries.get(key)
+        if entry is None or self._clock() - entry[0] >= seconds:
             value = read()
-            if len(self._kept) >= self._most:
-                self._kept.clear()
-            self._kept[key] = kept = (self._clock(), value)
-        found: T = kept[1]
-        return found
+            if len(self._entries) >= self._most:
+                self._entries.clear()
+            self._entries[key] = entry = (self._clock(), value)
+        answer: T = entry[1]
+        return answer
 
     def forget(self, key: Hashable) -> None:
-        """Read it again at the next time."""
-        self._kept.pop(key, None)
+        """Drop the answer of ``key``."""
+        self._entries.pop(key, None)
 
 
-class Sources:
-    """What the views of pages read.
+class PageSources:
+    """Store and operations that the views of pages read.
 
     Args:
         settings: of the service.

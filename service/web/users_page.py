@@ -1,4 +1,4 @@
-"""The page Users, and one user's page: whose requests are far off, and what would do."""
+"""The page Users, and one user's page: requests compared with runtimes, and suggestions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.web.frame import Frame, Name, PageQuery
-from service.web.sources import Sources
+from service.web.sources import PageSources
 from service.web.wording import count, duration, share
 
 FRESH_SECONDS = 300.0
@@ -29,7 +29,7 @@ class UserQuery(PageQuery):
 
 
 def view(
-    sources: Sources, frame: Frame, _query: PageQuery, groups: Sequence[GroupAnswer]
+    sources: PageSources, frame: Frame, _query: PageQuery, groups: Sequence[GroupAnswer]
 ) -> dict[str, Any]:
     """Return all users of a cluster and their accuracy groups, to visitors who see their names."""
     query = UsersQuery(cluster=frame.cluster, limit=MOST_ROWS)
@@ -49,7 +49,7 @@ def view(
 
 
 def user_view(
-    sources: Sources, frame: Frame, query: UserQuery, accuracy: UserAccuracy | None
+    sources: PageSources, frame: Frame, query: UserQuery, accuracy: UserAccuracy | None
 ) -> dict[str, Any]:
     """Return how the requests of one user compared with runtimes.
 
@@ -57,11 +57,11 @@ def user_view(
     """
     caller = frame.visitor.caller
     name = caller.restricted_to or query.name
-    wanted = RequestsQuery(cluster=frame.cluster, user=name)
+    period = RequestsQuery(cluster=frame.cluster, user=name)
     report = sources.recent.get(
         ("user", frame.cluster, name, caller.restricted_to),
         FRESH_SECONDS / 5,
-        lambda: sources.reports.by_job(wanted, caller),
+        lambda: sources.reports.by_job(period, caller),
     )
     return {
         "title": name,
@@ -74,7 +74,7 @@ def user_view(
 
 
 def sentence(groups: Sequence[GroupAnswer], report: UsersReportAnswer) -> str:
-    """The page in a sentence."""
+    """Summarise the page in a sentence."""
     users = sum(group.users for group in groups)
     everybody = report.everybody
     if everybody is None or not everybody.requested_hours:
@@ -89,19 +89,19 @@ def sentence(groups: Sequence[GroupAnswer], report: UsersReportAnswer) -> str:
 
 
 def of_one(report: RequestsReportAnswer, accuracy: UserAccuracy | None) -> str:
-    """The page of one user in a sentence."""
+    """Summarise the page of one user in a sentence."""
     own = report.own
     if not own.runs:
         return "No job of this user has ended in the last 30 days."
     used = own.used_hours / own.requested_hours if own.requested_hours else 0.0
-    told = (
+    text = (
         f"{count(own.runs)} jobs in the last 30 days used {share(used)} of the processor hours "
         "they asked for"
     )
     if own.excess_wait_hours and own.excess_wait_hours > 0:
-        told += (
+        text += (
             f", and waited {duration(own.excess_wait_hours * 3600)} longer than tighter requests"
         )
     if accuracy is not None:
-        told += f". Accuracy group {accuracy.group}"
-    return told + "."
+        text += f". Accuracy group {accuracy.group}"
+    return text + "."

@@ -1,4 +1,4 @@
-"""The form that asks when a job would start, and its answer."""
+"""The page What if: a form that asks when a job would start, and its answer."""
 
 import re
 from typing import Any
@@ -13,7 +13,7 @@ from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
 from service.operations.live_queue.what_if import WhatIf
 from service.web.frame import Frame, Name, PageQuery
-from service.web.sources import Sources
+from service.web.sources import PageSources
 from service.web.wording import duration, share
 
 OBSTACLES = {
@@ -35,46 +35,50 @@ class WhatIfForm(PageQuery):
 
 
 class RequestRow(Struct, frozen=True):
-    """What would come of one request."""
+    """Forecast of one request."""
 
     name: str
     variant: WhatIfVariantAnswer
     obstacle: str | None
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class WhatIfOutcome(Struct, frozen=True, kw_only=True):
     """An answer, or why there is none; neither before the form is filled in."""
 
     trouble: str | None = None
     answer: WhatIfAnswer | None = None
 
 
-async def ask(what_if: WhatIf, frame: Frame, form: WhatIfForm) -> Asked:
+async def ask(what_if: WhatIf, frame: Frame, form: WhatIfForm) -> WhatIfOutcome:
     """Ask the operation for the visitor; this is for the process that serves."""
     if not form.walltime.strip():
-        return Asked()
+        return WhatIfOutcome()
     caller = frame.visitor.caller
     try:
-        return Asked(answer=await what_if.ask(frame.cluster, request_of(form, frame), caller))
+        return WhatIfOutcome(
+            answer=await what_if.ask(frame.cluster, request_of(form, frame), caller)
+        )
     except ValidationError as error:
-        return Asked(trouble=str(refusal(error)))
+        return WhatIfOutcome(trouble=str(refusal(error)))
     except (RequestError, ValueError) as error:
-        return Asked(trouble=str(error))
+        return WhatIfOutcome(trouble=str(error))
 
 
-def view(_sources: Sources, _frame: Frame, form: WhatIfForm, asked: Asked) -> dict[str, Any]:
+def view(
+    _sources: PageSources, _frame: Frame, form: WhatIfForm, outcome: WhatIfOutcome
+) -> dict[str, Any]:
     """Return the form and its answer."""
     return {
         "title": "What if",
         "form": form,
-        "trouble": asked.trouble,
-        "answer": asked.answer,
-        "rows": rows(asked.answer) if asked.answer else [],
+        "trouble": outcome.trouble,
+        "answer": outcome.answer,
+        "rows": rows(outcome.answer) if outcome.answer else [],
     }
 
 
 def request_of(form: WhatIfForm, frame: Frame) -> WhatIfRequest:
-    """The form as the API takes it.
+    """Convert the form to a request of the API.
 
     Raises:
         ValueError: a walltime cannot be read.
@@ -117,7 +121,7 @@ def seconds_of(text: str) -> float:
 
 
 def rows(answer: WhatIfAnswer) -> list[RequestRow]:
-    """All requests that were played."""
+    """Return a row for each request that was played."""
     named = [("as written", answer.as_written)]
     if answer.suggested is not None:
         named.append((f"suggested: holds {share(answer.share)} of like runs", answer.suggested))

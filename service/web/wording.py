@@ -20,7 +20,7 @@ walltime: Callable[[float | None], str] = partial(words.walltime, unknown=NOTHIN
 
 
 def share(value: float | None) -> str:
-    """A share as a percentage, with a digit more where it is small."""
+    """Return a share as a percentage, with a digit more where it is small."""
     if value is None:
         return NOTHING
     percent = 100.0 * value
@@ -28,14 +28,14 @@ def share(value: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """A number with its thousands apart."""
+    """Return a number with its thousands apart."""
     if value is None:
         return NOTHING
     return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.1f}"
 
 
 def moment(at: float | None, kind: str = "moment") -> str | Markup:
-    """A time that the page's script shows in the viewer's zone; UTC without it."""
+    """Return a time that the page's script shows in the viewer's zone; UTC without it."""
     if at is None:
         return NOTHING
     try:
@@ -49,12 +49,12 @@ def moment(at: float | None, kind: str = "moment") -> str | Markup:
 
 
 def date(at: float) -> str:
-    """A day in UTC."""
+    """Return a day in UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def measured(value: float | None, unit: str) -> str | Markup:
-    """A figure of a chart in the chart's unit."""
+    """Return a figure of a chart in the chart's unit."""
     if unit == "moment":
         return moment(value)
     return {"duration": duration, "share": share, "count": count}[unit](value)

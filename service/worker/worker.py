@@ -9,7 +9,7 @@ from contextlib import suppress
 import structlog
 
 from service.auth import Guard
-from service.contract.answers import HealthAnswer, Status
+from service.contract.answers import HealthAnswer, HealthStatus
 from service.logs import is_for_people
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
@@ -221,7 +221,7 @@ class Worker:
             return "The history store cannot be written to; the log says why."
         return None
 
-    def _status(self) -> Status:
+    def _status(self) -> HealthStatus:
         if self._failure:
             return "failed"
         if not self.follower.started:

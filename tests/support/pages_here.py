@@ -5,7 +5,7 @@ import pickle
 
 from service.store import open_store
 from service.web.site import PageMaker, PageProcess
-from service.web.sources import Sources
+from service.web.sources import PageSources
 
 
 class PagesHere(PageProcess):
@@ -14,7 +14,7 @@ class PagesHere(PageProcess):
     def __init__(self, settings):
         super().__init__(settings)
         self._store = open_store(settings.database_url.get_secret_value())
-        self._maker = PageMaker(Sources(settings, self._store))
+        self._maker = PageMaker(PageSources(settings, self._store))
 
     async def run(self, _function, *arguments):
         async with self._turn:

@@ -1,1 +1,1 @@
-"""The calls over HTTP: each module adds its own to a router. JSON and statuses, nothing else."""
+"""Calls of the API: each module adds its own to a router."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 
 from service.auth import Scope
 from service.contract.answers import RecordsAnswer
-from service.contract.fields import Complaint, Text
+from service.contract.fields import ErrorSentence, Text
 from service.errors import UnsupportedMediaTypeError
 from service.http.gate import needs
 from service.http.hot_calls import check_is_json, content_type
@@ -17,14 +17,16 @@ from service.operations.adapting import Adapting
 ACCOUNTING = "text/x-pbs-accounting"
 """The media type of accounting records. A web page could send text/plain here unasked."""
 
-Cluster = Annotated[Text | None, Query(description="Cluster of the runs; overrides the record's.")]
+ClusterParameter = Annotated[
+    Text | None, Query(description="Cluster of the runs; overrides the record's.")
+]
 Offset = Annotated[
     str,
     Query(
         pattern=r"^[+-]([01]\d|2[0-3])[0-5]\d$",
         description="UTC offset of the server's clock, such as +0200, for the dates of R records.",
     ),
-    Complaint("Input should be an offset such as +0200"),
+    ErrorSentence("Input should be an offset such as +0200"),
 ]
 
 
@@ -38,7 +40,7 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         responses=responses,
         openapi_extra=needs(Scope.INGEST) | body("application/json", {"type": "object"}),
     )
-    async def jobcomp(request: Request, cluster: Cluster = None) -> RecordsAnswer:
+    async def jobcomp(request: Request, cluster: ClusterParameter = None) -> RecordsAnswer:
         """Report a run as Slurm's jobcomp/elasticsearch plugin sends it.
 
         Every document is answered 200 as soon as its run is stored durably, also a document
@@ -55,7 +57,7 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         openapi_extra=needs(Scope.INGEST) | body(ACCOUNTING, {"type": "string"}),
     )
     async def accounting(
-        request: Request, cluster: Cluster = None, utc_offset: Offset = "+0000"
+        request: Request, cluster: ClusterParameter = None, utc_offset: Offset = "+0000"
     ) -> RecordsAnswer:
         """Report runs as lines of the accounting log of PBS or Torque.
 
@@ -67,12 +69,12 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
 
 
 def body(media_type: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Describes, for ``openapi_extra``, a body that is read as bytes."""
+    """Describe, for ``openapi_extra``, a body that is read as bytes."""
     return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}
 
 
 def zone_of(offset: str) -> timezone:
-    """The zone of ``+0200``."""
+    """Return the time zone of an offset such as ``+0200``."""
     ahead = timedelta(hours=int(offset[1:3]), minutes=int(offset[3:5]))
     return timezone(-ahead if offset[0] == "-" else ahead)
 

@@ -112,20 +112,22 @@ async def take_stream(
 
 
 def query_of(connection: Connection) -> OnErrorQuery:
-    """The query of the request.
+    """Return the validated query of the request.
 
     Raises:
         InvalidFieldError: a parameter or its value is unknown.
     """
-    given = parse_qs(connection["query_string"].decode("latin-1"), keep_blank_values=True)
+    parameters = parse_qs(connection["query_string"].decode("latin-1"), keep_blank_values=True)
     try:
-        return OnErrorQuery.model_validate({name: values[-1] for name, values in given.items()})
+        return OnErrorQuery.model_validate(
+            {name: values[-1] for name, values in parameters.items()}
+        )
     except ValidationError as error:
         raise refusal(error) from error
 
 
 async def chunks_of(receive: Receive) -> AsyncIterator[bytes]:
-    """The body as it arrives.
+    """Yield the chunks of the body as they arrive.
 
     Raises:
         ClientDisconnect: the caller went away before its end.

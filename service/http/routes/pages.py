@@ -16,7 +16,7 @@ from service.errors import STATUSES, NotFoundError, status_of
 from service.http.gate import needs, open_to_all
 from service.http.visitors import Visitors, check_own_page, own_path, read_form
 from service.web.frame import PLACE, Assets, PageQuery, Renderer
-from service.web.site import PAGES, Site
+from service.web.site import PAGES, Website
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -55,29 +55,30 @@ HIDDEN: dict[str, Any] = {"include_in_schema": False, "openapi_extra": open_to_a
 class Pages:
     """Answers pages to browsers: each to whom may see it, and errors as pages too."""
 
-    def __init__(self, site: Site, visitors: Visitors) -> None:
+    def __init__(self, site: Website, visitors: Visitors) -> None:
         self.site = site
         self.visitors = visitors
 
     def endpoint(self, name: str, query: type[PageQuery]) -> Callable[[Request], Any]:
         """Return the endpoint of a page: the page, if the visitor may see any; else the login."""
 
-        async def shown(request: Request) -> Response:
+        async def page(request: Request) -> Response:
             try:
                 visitor = await self.visitors.visitor(request)
                 if visitor is None:
                     return RedirectResponse(login_address(request), HTTPStatus.SEE_OTHER, HEADERS)
-                wanted = query.model_validate(dict(request.query_params))
-                return html(await self.site.page(name, visitor, own_address(request), wanted))
+                parameters = query.model_validate(dict(request.query_params))
+                content = await self.site.page(name, visitor, own_address(request), parameters)
+                return html(content)
             except ValidationError as error:
                 return await self.problem(refusal(error))
             except tuple(STATUSES) as error:
                 return await self.problem(error)
 
-        return shown
+        return page
 
     async def log_in(self, request: Request) -> Response:
-        """The page that was wanted, or the form again."""
+        """Return a redirect to the wanted page, or the form with the reason of refusal."""
         try:
             check_own_page(request)
             form = await read_form(request)
@@ -91,7 +92,7 @@ class Pages:
         return html(await self.site.login(to=to, refused=refused), HTTPStatus.UNAUTHORIZED)
 
     async def log_out(self, request: Request) -> Response:
-        """The form that asks for a token."""
+        """End the session, and return a redirect to the form that asks for a token."""
         response = RedirectResponse("/login", HTTPStatus.SEE_OTHER, HEADERS)
         try:
             check_own_page(request)
@@ -101,12 +102,12 @@ class Pages:
         return response
 
     async def problem(self, error: Exception) -> Response:
-        """A page that says what is wrong."""
+        """Return a page that explains an error."""
         status = status_of(error)
         return html(await self.site.problem(status.phrase, str(error)), status)
 
 
-def add(router: APIRouter, site: Site, visitors: Visitors) -> None:
+def add(router: APIRouter, site: Website, visitors: Visitors) -> None:
     """Add the pages, logging in and out, and what the pages link to."""
     pages = Pages(site, visitors)
     for name, page in PAGES.items():
@@ -125,10 +126,10 @@ def add_assets(router: APIRouter, assets: Assets) -> None:
 
     @router.get(PLACE + "/{tag}/{name}", **HIDDEN)
     async def asset(tag: str, name: str) -> Response:
-        found = assets.find(tag, name)
-        if found is None:
+        content = assets.find(tag, name)
+        if content is None:
             raise NotFoundError("There is nothing at this path.")
-        return Response(found.content, media_type=found.kind, headers=FOR_EVER)
+        return Response(content.content, media_type=content.kind, headers=FOR_EVER)
 
 
 def add_api(
@@ -166,16 +167,16 @@ def add_api(
 
 
 def html(page: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """A page with the headers of all pages."""
+    """Return the response of a page, with the headers of all pages."""
     return HTMLResponse(page, status, HEADERS)
 
 
 def own_address(request: Request) -> str:
-    """The service as the visitor reaches it, for examples."""
+    """Return the address by which the visitor reaches the service, for examples."""
     return f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
 
 
 def login_address(request: Request) -> str:
-    """The form that leads back to this page."""
+    """Return the address of the form that leads back to this page."""
     query = f"?{request.url.query}" if request.url.query else ""
     return f"/login?to={quote(request.url.path + query, safe='')}"

@@ -22,7 +22,7 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import ForecastRequest, QueueBody, QueueQuery, WhatIfRequest
 from service.errors import InvalidFieldError
-from service.http.gate import CALLER, Asking, needs
+from service.http.gate import CALLER, CurrentCaller, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import refusals
 from service.operations.live_queue.posting import PostingQueues
@@ -33,7 +33,7 @@ from service.operations.live_queue.what_if import WhatIf
 LARGEST_QUEUE = 64 << 20
 """Bytes; 100,000 jobs of 600 bytes each."""
 
-Cluster = Annotated[Text, Path(description="Cluster of the queue.")]
+ClusterParameter = Annotated[Text, Path(description="Cluster of the queue.")]
 
 SEEN = (Scope.READ, Scope.SELF)
 
@@ -97,7 +97,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         responses=refusals(400, 413, 415, 422, 503),
         openapi_extra=needs(Scope.INGEST),
     )
-    async def put(cluster: Cluster, body: QueueBody) -> QueueTakenAnswer:
+    async def put(cluster: ClusterParameter, body: QueueBody) -> QueueTakenAnswer:
         """Hand over the queue and the machine of a cluster; they replace the ones before.
 
         The forecast is made afterwards: within a second for 2,000 jobs.
@@ -124,7 +124,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         openapi_extra=needs(*SEEN),
     )
     async def job(
-        cluster: Cluster, job_id: Annotated[Text, Path()], caller: Asking
+        cluster: ClusterParameter, job_id: Annotated[Text, Path()], caller: CurrentCaller
     ) -> LiveJobDetailAnswer:
         """Show one job, its forecasts, and the runs that its prediction rests on."""
         return showing.job(cluster, job_id, caller)
@@ -136,7 +136,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         openapi_extra=needs(*SEEN),
     )
     async def queue(
-        cluster: Cluster, query: Annotated[QueueQuery, Query()], caller: Asking
+        cluster: ClusterParameter, query: Annotated[QueueQuery, Query()], caller: CurrentCaller
     ) -> QueueAnswer:
         """Show a queue with the forecast starts and ends of its jobs.
 
@@ -150,7 +150,9 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         responses=refusals(400, 404, 413, 415, 422, 503),
         openapi_extra=needs(*SEEN),
     )
-    async def ask(cluster: Cluster, caller: Asking, body: WhatIfRequest) -> WhatIfAnswer:
+    async def ask(
+        cluster: ClusterParameter, caller: CurrentCaller, body: WhatIfRequest
+    ) -> WhatIfAnswer:
         """Forecast a job that is not in the queue, for several requests.
 
         The job is played at the end of the queue. Nothing is recorded or submitted.

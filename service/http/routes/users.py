@@ -15,7 +15,7 @@ from service.contract.reports import (
     UsersQuery,
     UsersReportAnswer,
 )
-from service.http.gate import Asking, needs
+from service.http.gate import CurrentCaller, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS, refusals
 from service.operations.ranking import Ranking
@@ -43,7 +43,7 @@ def add(
         responses=refusals(404, 422),
         openapi_extra=of_one,
     )
-    async def accuracy(user: Annotated[Text, Path()], of: Of, caller: Asking) -> UserAnswer:
+    async def accuracy(user: Annotated[Text, Path()], of: Of, caller: CurrentCaller) -> UserAnswer:
         """Show the accuracy of a user's requests: the share that the last ten jobs used.
 
         A caller with scope self may ask about no user but their own.
@@ -78,7 +78,7 @@ def add_reports(router: APIRouter, reporting: ReportingRequests) -> None:
 
     @router.get("/v1/reports/requests", tags=["reports"], responses=responses, openapi_extra=extra)
     async def requests(
-        query: Annotated[RequestsQuery, Query()], caller: Asking
+        query: Annotated[RequestsQuery, Query()], caller: CurrentCaller
     ) -> RequestsReportAnswer:
         """Show how requests compared with runtimes, by job name, those with most to gain first.
 
@@ -87,7 +87,9 @@ def add_reports(router: APIRouter, reporting: ReportingRequests) -> None:
         return await asyncio.to_thread(reporting.by_job, query, caller)
 
     @router.get("/v1/reports/users", tags=["reports"], responses=responses, openapi_extra=extra)
-    async def users(query: Annotated[UsersQuery, Query()], caller: Asking) -> UsersReportAnswer:
+    async def users(
+        query: Annotated[UsersQuery, Query()], caller: CurrentCaller
+    ) -> UsersReportAnswer:
         """Show users by what they have to gain.
 
         A caller with scope self is told of their own runs only.

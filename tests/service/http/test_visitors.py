@@ -70,14 +70,14 @@ def test_unknown_cookies_take_no_memory_while_the_store_is_away(house):
     for number in range(5):
         with pytest.raises(StoreUnavailableError):
             house.look(f"stranger{number}")
-    assert vars(house.visitors._recent)["_kept"] == {}
+    assert vars(house.visitors._recent)["_entries"] == {}
 
 
 def test_what_is_kept_of_cookies_has_a_bound():
     recent = Recent(most=10)
     for number in range(1000):
         recent.get(number, 60.0, lambda: None)
-    assert len(recent._kept) <= 10
+    assert len(recent._entries) <= 10
 
 
 def read(*pieces):
