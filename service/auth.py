@@ -25,15 +25,15 @@ class Scope(StrEnum):
 
 
 MOST_CACHED_HEADERS = 1_000
-"""Headers with a valid token that are remembered; who may say one may spell it in many ways."""
+"""Size of the cache of valid Authorization headers; one token can be spelled in many ways."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, as far as it decides what may be done and seen.
+    """The rights of a caller: permitted operations and visible jobs.
 
     Attributes:
-        scopes: what the caller may do.
+        scopes: permitted operations.
         restricted_to: name in the history of the one user whose jobs the caller may see; None if
             the caller may see all jobs.
     """
@@ -42,30 +42,34 @@ class Caller:
     restricted_to: str | None = None
 
     def has_scope(self, wanted: Collection[str]) -> bool:
-        """Whether one of the ``wanted`` scopes is the caller's; without any, everybody may."""
+        """Return whether the caller has one of the ``wanted`` scopes, or none is wanted."""
         return not wanted or not self.scopes.isdisjoint({*wanted, Scope.ADMIN})
 
     def can_see(self, user: str | None) -> bool:
-        """Whether the caller may see the jobs of ``user``."""
+        """Return whether the caller may see the jobs of ``user``."""
         return self.restricted_to is None or self.restricted_to == user
 
 
 EVERYBODY = Caller(frozenset(Scope))
-"""Whoever calls a service that asks for no tokens."""
+"""The caller of a service that needs no tokens."""
 
 
 class Guard:
     """Admits requests by the tokens that the store holds.
 
-    Until the first token is issued the service is open, unless it was told to be ``always`` closed,
-    as it is beyond loopback. From then on every call needs one, also when all are revoked: who
-    revokes a token that leaked wants the door closed.
+    Until the first token is issued the service is open, unless ``always`` closes it, as beyond
+    loopback. From then on every call needs a token, even if all tokens are revoked: revoking a
+    leaked token must not open the service.
 
-    A header that was good is remembered until the tokens are read again, which is seconds. It is
-    found by its hash, of a key that the process draws: how long that takes tells nothing of it.
+    A valid header is cached until the tokens are read again, some seconds later. The cache is a
+    dictionary, whose hash key is random in each process, so that the time of a look-up tells
+    nothing about valid headers.
+
+    Args:
+        always: whether calls need a token also before the first one is issued.
 
     Attributes:
-        is_open: no call needs a token.
+        is_open: whether no call needs a token.
     """
 
     def __init__(self, *, always: bool) -> None:
@@ -75,7 +79,7 @@ class Guard:
         self._callers: dict[bytes | None, Caller] = {}
 
     def update(self, tokens: Iterable[Token]) -> None:
-        """Know these tokens from now on, revoked ones among them, and no others."""
+        """Replace all tokens by these; revoked ones count as issued."""
         ever_issued = list(tokens)
         self._callers.clear()
         self.is_open = not (ever_issued or self._always)
@@ -86,7 +90,7 @@ class Guard:
         }
 
     def admit(self, authorization: bytes | None, scopes: Collection[str]) -> Caller:
-        """Let the request pass, and say whose it is; without ``scopes`` any valid token will do.
+        """Return the caller of a request; without ``scopes`` any valid token suffices.
 
         Raises:
             MissingTokenError: there is no valid token in the header.
@@ -103,17 +107,17 @@ class Guard:
         return allowed(caller, scopes)
 
     def find(self, text: str) -> tuple[Token, Caller] | None:
-        """The valid token of this text, and who bears it; None if there is none."""
+        """Return the valid token of a text, and its bearer; None if there is none."""
         token_id, secret = parse_token(text) or ("", "")
         found = self._tokens.get(token_id)
         return found if found and found[0].matches(secret) else None
 
     def bearer_of(self, token_id: str) -> tuple[Token, Caller] | None:
-        """The valid token of this id, and who bears it: for whoever has shown it before."""
+        """Return the valid token of an id, and its bearer, for sessions that a token opened."""
         return self._tokens.get(token_id)
 
     def _bearer(self, authorization: bytes | None) -> Caller:
-        """Who bears the valid token that the header names.
+        """Return the bearer of the valid token in the header.
 
         A token reads ``wt_<id>_<secret>``: the id finds the hash that the secret must match.
         """
@@ -126,7 +130,7 @@ class Guard:
 
 
 class NotProtectedError(OSError):
-    """The service would listen beyond this machine without a token."""
+    """Raised when the service would listen beyond this machine without a token."""
 
 
 def check_protected(settings: Settings, tokens: Callable[[], Iterable[Token]]) -> None:
@@ -134,7 +138,7 @@ def check_protected(settings: Settings, tokens: Callable[[], Iterable[Token]]) -
 
     Args:
         settings: of the service.
-        tokens: reads all tokens, where they matter.
+        tokens: reads all tokens; called only if the service listens beyond loopback.
 
     Raises:
         NotProtectedError: the message says what to do.
@@ -149,10 +153,10 @@ def check_protected(settings: Settings, tokens: Callable[[], Iterable[Token]]) -
 
 
 def allowed(caller: Caller, scopes: Collection[str]) -> Caller:
-    """The caller, if one of ``scopes`` is theirs.
+    """Return the caller, if the caller has one of ``scopes``.
 
     Raises:
-        ForbiddenError: none is.
+        ForbiddenError: the caller has none of them.
     """
     if not caller.has_scope(scopes):
         raise ForbiddenError(f"This call needs a token with scope {' or '.join(scopes)}.")
@@ -160,7 +164,7 @@ def allowed(caller: Caller, scopes: Collection[str]) -> Caller:
 
 
 def token_text(authorization: bytes) -> str:
-    """The token of a header: as it is, or as the password of any user.
+    """Return the token in a header: a bearer token, or the password of any user.
 
     Slurm's jobcomp plugin can send no header but the one of ``http://user:password@host/``.
     """

@@ -24,7 +24,7 @@ class RequestError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the answer."""
+        """Return the headers of the answer."""
         return {}
 
 
@@ -53,7 +53,7 @@ class MissingTokenError(RequestError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """How to authenticate (RFC 6750)."""
+        """Return the header that names the authentication scheme (RFC 6750)."""
         return {"WWW-Authenticate": "Bearer"}
 
 
@@ -86,7 +86,7 @@ class MethodNotAllowedError(RequestError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The methods that there are."""
+        """Return the header that lists the methods of the path."""
         return {"Allow": self.allow}
 
 
@@ -123,7 +123,7 @@ class EncodedBodyError(UnsupportedMediaTypeError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The accepted media types (RFC 9110, section 15.5.16)."""
+        """Return the header that lists accepted encodings (RFC 9110, section 15.5.16)."""
         return {"Accept-Encoding": "identity"}
 
 
@@ -139,7 +139,7 @@ class InvalidFieldError(RequestError):
         self.field = field
 
     def within(self, prefix: str) -> "InvalidFieldError":
-        """The same error with the field's path from an enclosing object."""
+        """Return the error with the field's path from an enclosing object."""
         return InvalidFieldError(str(self), f"{prefix}.{self.field}")
 
 
@@ -227,7 +227,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
 
 
 def status_of(error: Exception) -> HTTPStatus:
-    """The status of an error in the table, or of its nearest base class in the table."""
+    """Return the status of an error's class, or of its nearest base class in the table."""
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
@@ -274,7 +274,7 @@ class LineErrorBody(FieldErrorBody):
 
 
 def body_of(error: Exception) -> ErrorBody:
-    """The body of the answer, with the field and the line if the error has them."""
+    """Return the body of the answer, with the field and the line if the error has them."""
     name, detail = type(error).__name__, str(error)
     if isinstance(error, InvalidLineError):
         return LineErrorBody(name, detail, error.field, error.line)
@@ -284,12 +284,12 @@ def body_of(error: Exception) -> ErrorBody:
 
 
 def documented_body(status: HTTPStatus) -> type[ErrorBody]:
-    """The shape of the answers of a status, for the OpenAPI document."""
+    """Return the class of the answers of a status, for the OpenAPI document."""
     return FieldErrorBody if STATUSES[InvalidFieldError] is status else ErrorBody
 
 
 def headers_of(error: Exception) -> dict[str, str]:
-    """The headers that belong to the error's status."""
+    """Return the headers that belong to the error's status."""
     if isinstance(error, RequestError):
         return error.headers
     if status_of(error) is HTTPStatus.SERVICE_UNAVAILABLE:

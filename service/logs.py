@@ -92,13 +92,13 @@ class JournalFormatter(structlog.stdlib.ProcessorFormatter):
     """Puts the severity before each line as ``<4>``, which the journal takes off and sorts by."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line of a record."""
         priority = next(number for level, number in _PRIORITIES if record.levelno >= level)
         return f"<{priority}>{super().format(record)}"
 
 
 def is_journal() -> bool:
-    """Whether standard error goes to systemd's journal (systemd.exec(5), JOURNAL_STREAM)."""
+    """Return whether standard error is systemd's journal (systemd.exec(5), JOURNAL_STREAM)."""
     device, _, inode = os.environ.get("JOURNAL_STREAM", "").partition(":")
     try:
         there = os.fstat(sys.stderr.fileno())
@@ -108,7 +108,7 @@ def is_journal() -> bool:
 
 
 def is_for_people(settings: Settings) -> bool:
-    """Whether a person reads the log: the setting says so, or it goes to a terminal."""
+    """Return whether the log is for people: by the setting, or because it goes to a terminal."""
     if settings.log_format == "auto":
         return sys.stderr.isatty()
     return settings.log_format == "console"
@@ -130,7 +130,9 @@ def configure(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells how, which is our affair
+    logging.getLogger("alembic").setLevel(
+        logging.WARNING
+    )  # its records tell the steps of a migration
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

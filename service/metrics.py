@@ -31,13 +31,13 @@ FILTER = re.compile(
     rb"(walltimed\.lua|cli_filter\.lua|walltimed_hook\.py|torque_submitfilter\.py)"
     rb"/([0-9A-Za-z.+-]{1,32})(?: \(([a-z-]{1,16})\))?"
 )
-"""Name, release and, in newer ones, mode of a submit filter, as it says them."""
+"""User-Agent of a submit filter: name, release and, in newer releases, mode."""
 
 UNNAMED = (b"unnamed", b"", b"")
-"""A submit filter from before there were such names."""
+"""Labels of a submit filter of an early release, which has no User-Agent."""
 
 MOST_FILTERS = 32
-"""Different names; each makes a time series."""
+"""Largest number of different filters; each makes a time series."""
 
 SCORES = {
     "jobs": ("scored_jobs", "Jobs that ended and were scored."),
@@ -78,7 +78,7 @@ WAIT_SCORES = {
 """Name and description of the metric for each field of the score of waits."""
 
 MethodScores = tuple[MethodScore, RecentScore | None]
-"""Of one method: over all jobs that were scored, and over the last ones."""
+"""Scores of one method: over all scored jobs, and over the last ones."""
 
 
 class Metrics:
@@ -139,11 +139,11 @@ class Metrics:
         )
 
     def counter(self, name: str, description: str, labels: str = "") -> Counter:
-        """Return a new number that only grows; ``labels`` are names apart by spaces."""
+        """Return a new counter; ``labels`` are names separated by spaces."""
         return Counter(f"{PREFIX}_{name}", description, labels.split(), registry=self.registry)
 
     def gauge(self, name: str, description: str, labels: str = "", mode: str = "livemax") -> Gauge:
-        """Return a new number that is set; ``mode`` combines the numbers of several workers."""
+        """Return a new gauge; ``mode`` combines the numbers of several workers."""
         return Gauge(
             f"{PREFIX}_{name}",
             description,
@@ -155,7 +155,7 @@ class Metrics:
     def histogram(
         self, name: str, description: str, labels: str, buckets: Sequence[float]
     ) -> Histogram:
-        """Return new counts of observations, by upper bounds."""
+        """Return a new histogram; ``buckets`` are upper bounds."""
         return Histogram(
             f"{PREFIX}_{name}", description, labels.split(), buckets=buckets, registry=self.registry
         )
@@ -175,7 +175,7 @@ class Metrics:
 
 
 class RouteMetrics:
-    """The metrics of one route. Resolves each label once, because that is most of the cost."""
+    """Metrics of one route. Each label is resolved once, because that is most of the cost."""
 
     def __init__(self, route: str, requests: Counter, seconds: Histogram) -> None:
         self._route = route
@@ -234,17 +234,17 @@ class RequestMetrics:
         if 0.0 <= now - noted < 1.0:
             return
         if gauge is None:
-            known = FILTER.fullmatch(agent)
-            if (agent and not known) or len(self._by_filter) == MOST_FILTERS:
+            parts = FILTER.fullmatch(agent)
+            if (agent and not parts) or len(self._by_filter) == MOST_FILTERS:
                 return
-            labels = known.groups(b"") if known else UNNAMED
+            labels = parts.groups(b"") if parts else UNNAMED
             gauge = self._last_asked.labels(*map(bytes.decode, labels))
         gauge.set(now)
         self._by_filter[agent] = gauge, now
 
 
 class ScoreMetrics:
-    """Metrics of how far off predictions were, by cluster and method."""
+    """Metrics of the errors of predictions, by cluster and method."""
 
     def __init__(self, metrics: Metrics) -> None:
         mode = "livemostrecent"
@@ -283,7 +283,7 @@ class ScoreMetrics:
 
 
 class QueueMetrics:
-    """Metrics of live queues, and of how far off their forecasts were, by cluster."""
+    """Metrics of live queues and of the errors of their forecasts, by cluster."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._waits = metrics.histogram(
@@ -310,17 +310,17 @@ class QueueMetrics:
         }
 
     def waited(self, cluster: str, queue: str | None, *, come: float, forecast: float) -> None:
-        """Note the wait of a job that has started, and the one that was forecast at its arrival."""
+        """Count the wait of a started job, and its forecast at arrival, in seconds."""
         self._waits.labels(cluster, queue or "", "come").observe(max(0.0, come))
         self._waits.labels(cluster, queue or "", "forecast").observe(max(0.0, forecast))
 
     def counted(self, cluster: str, states: Mapping[str, int]) -> None:
-        """Set how many jobs a live queue has in each state."""
+        """Set the number of jobs of a live queue in each state."""
         for state, jobs in states.items():
             self._jobs.labels(cluster, state).set(jobs)
 
     def scored(self, cluster: str, made: str, values: Mapping[str, float | None]) -> None:
-        """Set how far off the forecast waits of a cluster were."""
+        """Set the errors of the forecast waits of a cluster."""
         for name, gauge in self._scores.items():
             value = values[name]
             if value is not None:

@@ -9,13 +9,15 @@ HISTORY = "walltimed.sqlite3"
 
 
 class NotYoursError(PermissionError):
-    """What belongs to the service of this machine cannot be used by this user."""
+    """Raised when a user may not use the files of this machine's service."""
 
 
 def data_directory() -> Path:
-    """Where the history is: what systemd says, the system's place for root and the service's own
-    user, else the user's own data directory (XDG Base Directory Specification).
-    """  # noqa: D205 - it is one sentence
+    """Return the directory of the history.
+
+    It is systemd's state directory if set, the system's directory for root and the service's own
+    user, else the user's data directory (XDG Base Directory Specification).
+    """
     if given := os.environ.get("STATE_DIRECTORY"):
         return Path(given.split(":", maxsplit=1)[0])
     if os.geteuid() == 0 or owns(SYSTEM_DIRECTORY):
@@ -25,7 +27,7 @@ def data_directory() -> Path:
 
 
 def history_url() -> str:
-    """The history in that directory."""
+    """Return the URL of the history in the default directory."""
     return f"sqlite:///{data_directory() / HISTORY}"
 
 
@@ -33,7 +35,7 @@ def check_own_history() -> None:
     """Refuse a second history beside that of the machine's service.
 
     Raises:
-        NotYoursError: there is a service here, and this user is not the one it runs as.
+        NotYoursError: this machine has a service, which runs as another user.
     """
     if data_directory() != SYSTEM_DIRECTORY and SYSTEM_DIRECTORY.is_dir():
         raise NotYoursError(
@@ -44,10 +46,10 @@ def check_own_history() -> None:
 
 
 def settings_file() -> Path | None:
-    """The system's settings file, if there is one.
+    """Return the system's settings file; None if there is none.
 
     Raises:
-        NotYoursError: there is one that this user may not read.
+        NotYoursError: the file exists and this user may not read it.
     """
     try:
         if not SYSTEM_SETTINGS.is_file():
@@ -64,7 +66,7 @@ def settings_file() -> Path | None:
 
 
 def owns(directory: Path) -> bool:
-    """Whether a directory is there and belongs to this user."""
+    """Return whether a directory exists and belongs to this user."""
     try:
         return directory.stat().st_uid == os.geteuid()
     except OSError:

@@ -1,8 +1,8 @@
-"""Pseudonyms for people: keyed hashes that stand for names in the history, in logs and in memory.
+"""Pseudonyms: keyed hashes in place of names of people, in the history, in logs and in memory.
 
-Names come in clear with every request and record, and are replaced where they enter. Equal names
-have equal pseudonyms, and names of jobs that differ in digits alone have pseudonyms that do, so
-that every answer is the one that the names themselves would get.
+Requests and records have names in clear, which are replaced on receipt. Equal names have equal
+pseudonyms. Pseudonyms of job names that differ only in digits differ only in digits too. So every
+prediction is the same as for the names themselves.
 """
 
 import hashlib
@@ -18,35 +18,34 @@ from predictors.names import without_digits
 from service.store import ReportedCompletion
 
 Pseudonym = Callable[[str | None], str | None]
-"""From a name to what stands for it; unknown stays unknown."""
+"""Function from a name to its pseudonym; None stays None."""
 
 SHORTEST_KEY = 32
-"""Fewest bytes of a key: a short key could be guessed, and names be tried with it."""
+"""Smallest number of bytes of a key: a short key could be guessed, and names tried with it."""
 
 LENGTH = 16
-"""Bytes of a pseudonym; with 128 bits no two of a site's names meet."""
+"""Bytes of a pseudonym: with 128 bits no two names of a site collide."""
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 REMEMBERED = 65_536
-"""Names of each kind whose pseudonyms are kept; each of the others costs 3 microseconds."""
+"""Cached pseudonyms of each kind of name; computing one takes 3 microseconds."""
 
 READABLE_BY_OTHERS = 0o007
 
 
 class PseudonymKeyError(ValueError):
-    """The file holds no key that can be used."""
+    """Raised when a file holds no usable key."""
 
 
 class Pseudonyms:
     """Replaces the names of users, groups, projects and jobs.
 
-    A project or a job is often called after its person. The kinds are hashed apart: that a group
-    is called like a user cannot be seen. Clusters and queues keep their names.
+    Projects and jobs often have a person's name. Each kind of name is hashed with another key, so
+    that a group and a user of one name have different pseudonyms. Clusters and queues keep theirs.
 
     Args:
-        key: secret, and the same for ever: with another one history is nobody's. Without one
-            names stay as they are.
+        key: secret. With another key, the history belongs to no current user. None keeps names.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -54,14 +53,14 @@ class Pseudonyms:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of the names that were met, which are only remembered for their speed."""
+        """Empty the caches of pseudonyms."""
         self.user: Pseudonym = self._of_kind("user")
         self._group = self._of_kind("group")
         self.project: Pseudonym = self._of_kind("project")
         self._application = _alike_but_for_digits(self._of_kind("application"))
 
     def submission(self, job: Submission) -> Submission:
-        """The job with pseudonyms in place of names."""
+        """Return the job with pseudonyms in place of names."""
         if self._key is None:
             return job
         return replace(
@@ -73,13 +72,13 @@ class Pseudonyms:
         )
 
     def completion(self, run: Completion) -> Completion:
-        """The run with pseudonyms in place of names."""
+        """Return the run with pseudonyms in place of names."""
         if self._key is None:
             return run
         return replace(run, submission=self.submission(run.submission))
 
     def reports(self, runs: list[ReportedCompletion]) -> list[ReportedCompletion]:
-        """The runs with pseudonyms in place of names."""
+        """Return the runs with pseudonyms in place of names."""
         if self._key is None:
             return runs
         return [replace(run, completion=self.completion(run.completion)) for run in runs]
@@ -101,9 +100,9 @@ class Pseudonyms:
 
 
 def _alike_but_for_digits(pseudonym: Pseudonym) -> Pseudonym:
-    """Pseudonyms that differ in digits alone where names do, as attention leaves digits out.
+    """Return pseudonyms that differ only in digits where names do: attention ignores digits.
 
-    Letters stand for the name without its digits, and a number behind them for all of it.
+    The letters are the hash of the name without digits, the number behind them that of the name.
     """
     if pseudonym is _itself:
         return _itself
@@ -123,10 +122,10 @@ def _itself(name: str | None) -> str | None:
 
 
 def read_pseudonyms(file: Path | None) -> Pseudonyms:
-    """The pseudonyms of the key in this file; without a file names stay as they are.
+    """Return the pseudonyms of the key in a file; without a file names stay as they are.
 
     Raises:
-        PseudonymKeyError: it cannot be read, is open to everybody, or is too short.
+        PseudonymKeyError: the key cannot be read, is readable by all users, or is too short.
     """
     if file is None:
         return Pseudonyms()

@@ -195,12 +195,12 @@ class Settings(BaseSettings):
 
     @property
     def is_default_history(self) -> bool:
-        """Whether nobody has said where the history is."""
+        """Return whether no setting names the history."""
         return "database_url" not in self.model_fields_set
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the service."""
+        """Return whether only this machine can reach the service."""
         return self.unix_socket is not None or self.host in LOOPBACK
 
     def environment(self) -> dict[str, str]:
@@ -225,7 +225,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then the environment, then the TOML file: the one named, else the system's."""
+        """Return the sources by priority: arguments, the environment, the TOML file."""
         del dotenv_settings, file_secret_settings
         named = init_settings().get("config") or env_settings().get("config")
         if named is None:
@@ -255,7 +255,7 @@ class Settings(BaseSettings):
     @field_validator("config", "unix_socket", "pseudonym_key_file", mode="before")
     @classmethod
     def no_file(cls, value: object) -> object:
-        """An empty name says that there is to be no such file, also not the system's settings."""
+        """Return None for an empty name: no such file, and no settings file of the system."""
         return None if value == "" else value
 
 

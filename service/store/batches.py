@@ -1,7 +1,7 @@
 """SQL statements over batches of rows.
 
-Python's database drivers let go of the interpreter lock once per call. Their ``executemany`` does
-so for every row and has to win the lock back from a busy event loop each time: 2,000 rows a second
+Python's database drivers release the interpreter lock once per call. Their ``executemany`` does so
+for every row, and has to win the lock back from a busy event loop each time: 2,000 rows a second
 instead of 40,000, measured with SQLite. A statement here takes some hundred rows per call.
 """
 
@@ -46,11 +46,11 @@ class BatchStatement:
         self._texts: dict[tuple[str, int], str] = {}
 
     def execute(self, connection: Connection, rows: RowBatch) -> int:
-        """Run it over ``rows`` and say how many rows it changed."""
+        """Run the statement over ``rows``; return the number of changed rows."""
         return sum(result.rowcount for result in self._run(connection, rows))
 
     def fetch(self, connection: Connection, rows: RowBatch) -> list[tuple[Any, ...]]:
-        """Run it over ``rows`` and return the rows that it yields."""
+        """Run the statement over ``rows``; return the rows of its result."""
         results = self._run(connection, rows)
         return [tuple(row) for result in results for row in result.fetchall()]
 
@@ -81,13 +81,13 @@ def adding(table: Table) -> BatchStatement:
 
 
 class _Form(Struct, frozen=True):
-    """How a database is given rows.
+    """Conversion of rows to the parameters of a database.
 
     Attributes:
         slices: cuts a batch into the parts of one call each.
-        width: what the text of the statement depends on.
-        table: the table expression over a number of rows.
-        parameters: one part as the parameters of that expression.
+        width: number of rows in the text of the statement; 0 if the text fits any number.
+        table: returns the table expression over a number of rows.
+        parameters: returns one part as the parameters of that expression.
     """
 
     slices: Callable[[RowBatch], Iterator[RowBatch]]

@@ -1,4 +1,4 @@
-"""What a database offers to the store: connections, and a reader of the log of completions."""
+"""Interface of a database to the store: connections, errors and the log of completions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
@@ -15,7 +15,7 @@ from predictors.jobs import Completion
 
 
 class StoreError(Exception):
-    """The history store could not do what it was asked."""
+    """Raised when the history store cannot do an operation."""
 
 
 class StoreUnavailableError(StoreError):
@@ -57,37 +57,37 @@ class RefusedRecordError(StoreError):
 class LogReader(Protocol):
     """One worker's place in the log of completions.
 
-    Nothing here raises when the database is away: there is no news then, and ``error`` says why.
-    Everything but ``refresh`` returns without waiting for a network.
+    No method raises when the database is away: there is no news then, and ``error`` is set. All
+    methods but ``refresh`` return without waiting for a network.
 
     Attributes:
-        error: why the log cannot be followed at the moment; None while it can.
+        error: the reason if the log cannot be followed now; else None.
     """
 
     error: StoreError | None
 
     def has_news(self) -> bool:
-        """Whether ``read`` would return something; costs microseconds."""
+        """Return whether ``read`` would return something; costs microseconds."""
         ...
 
     def read(self, limit: int) -> Sequence[Completion]:
-        """The next completions in log order, at most ``limit``; moves the place behind them."""
+        """Return the next completions in log order, at most ``limit``, and move past them."""
         ...
 
     def lag(self) -> int:
-        """How many durable completions are still to be read; large numbers are estimates."""
+        """Return the number of durable completions still to be read, counted up to 10,000."""
         ...
 
     def refresh(self) -> None:
-        """Wait until what was durable at the time of this call is there to be read.
+        """Wait until completions that are durable at the time of this call can be read.
 
-        The writer calls this between commit and acknowledgement. So this worker's next prediction
-        already uses a completion that has been acknowledged.
+        The writer calls this between commit and acknowledgement, so that this worker's next
+        prediction already uses a completion that has been acknowledged.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
@@ -95,12 +95,12 @@ class Database(ABC):
     """One database, reached through its engine's connection pool.
 
     Attributes:
-        name: what people call it by; it has no password in it.
+        name: for people; without a password.
         engine: hands out connections.
         log_order: columns that sort completions as they are read from the log.
-        settled: condition on completions: is the row behind ``:horizon``, where nothing appears
-            any more?
-        is_shared: whether other programs may have tables in it too.
+        settled: SQL condition on completions: the row is before ``:horizon``, where no further
+            rows appear.
+        is_shared: whether the database may have tables of other programs.
     """
 
     name: str
@@ -111,14 +111,14 @@ class Database(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes; durable when the block has been left without an error."""
+        """Open a transaction that writes; it is durable when the block ends without an error."""
         with self.errors(), self.engine.begin() as connection:
             self.start_writing(connection)
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read through."""
+        """Open a connection to read through."""
         with self.errors(), self.engine.connect() as connection:
             yield connection
 
@@ -137,7 +137,7 @@ class Database(ABC):
     def close(self) -> None:
         """Close all connections: those in use once they are given back.
 
-        The pool forgets what is in use while it is disposed of, and nobody would ever close that.
+        A pool that is disposed of forgets connections in use, which would stay open.
         """
         event.listen(self.engine, "checkin", _close)
         self.engine.dispose()
@@ -168,9 +168,9 @@ class Database(ABC):
 
     @abstractmethod
     def tuning_lock(self) -> AbstractContextManager[bool]:
-        """Take the lock of those who run rounds of tuning, if it is free; it ends with the process.
+        """Take the lock of rounds of tuning, if it is free; it is released with the process.
 
-        The context is whether this process holds the lock.
+        The value of the context is whether this process holds the lock.
         """
 
     @abstractmethod
@@ -202,10 +202,10 @@ HIDDEN = "***"
 
 
 def without_passwords(url: URL) -> str:
-    """A database's address as people may see it: also parameters may be passwords."""
+    """Return a database's address without passwords, which may stand in parameters too."""
     secret = [name for name in url.query if "password" in name.lower()]
-    shown = url.update_query_dict(dict.fromkeys(secret, HIDDEN)) if secret else url
-    return shown.render_as_string(hide_password=True)
+    public = url.update_query_dict(dict.fromkeys(secret, HIDDEN)) if secret else url
+    return public.render_as_string(hide_password=True)
 
 
 def _close(_: Any, pooled: ConnectionPoolEntry) -> None:

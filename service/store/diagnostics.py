@@ -1,4 +1,4 @@
-"""What predictions and runs in the history show of how a site is connected."""
+"""Counts in the history that show faults in the connection of a site."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,18 +7,18 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, text
 
 NEVER = 1e18
-"""Unix seconds after everything."""
+"""Unix seconds later than any event."""
 
 FEWEST_MOVED = 3
-"""Predictions that have to show a shift before it is more than chance."""
+"""Smallest number of predictions with a shift; fewer may be chance."""
 
 
 class Shift(Struct, frozen=True, kw_only=True):
-    """Times that differ by whole quarters of an hour, as those of two zones do.
+    """A difference of times by whole quarters of an hour, as between time zones.
 
     Attributes:
         seconds: from the first time to the second; negative if the second is earlier.
-        jobs: how many jobs show it.
+        jobs: number of jobs with this difference.
     """
 
     seconds: float
@@ -26,23 +26,22 @@ class Shift(Struct, frozen=True, kw_only=True):
 
 
 class ClusterDiagnostics(Struct, frozen=True, kw_only=True):
-    """What a stretch of days shows of one cluster; times are Unix seconds.
+    """Counts of one cluster over some days; times are Unix seconds.
 
     Attributes:
         cluster: its name.
-        predictions: how many were asked for.
-        scored: those among them whose run has come.
-        last_prediction: when a prediction was last asked for.
-        overdue: open predictions, asked for after the last run had ended, of jobs that have ended
-            since unless they waited for more than an hour.
-        last_run: when the last of all runs ended, but for those that lie ahead; None if there has
-            never been one.
-        runs: how many ended.
-        ahead: runs whose end lies ahead.
-        answerable: runs submitted after the first of the predictions.
-        unasked: runs submitted after the last of the predictions.
-        twice: runs that were stored a second time, moved by a zone.
-        moved: runs that look like those of open predictions, moved by a zone.
+        predictions: number of predictions.
+        scored: number of predictions with a run.
+        last_prediction: time of the last prediction.
+        overdue: open predictions, made after the last run ended, of jobs that must have ended
+            unless they waited for more than an hour.
+        last_run: end of the last run, without ends in the future; None without runs.
+        runs: number of ended runs.
+        ahead: number of runs with an end in the future.
+        answerable: number of runs submitted after the first of the predictions.
+        unasked: number of runs submitted after the last of the predictions.
+        twice: runs that were stored twice, shifted by a time zone.
+        moved: runs like those of open predictions, shifted by a time zone.
     """
 
     cluster: str
@@ -63,7 +62,7 @@ _CLUSTERS = text(
     "SELECT cluster FROM predictions WHERE recorded_at >= :since "
     "UNION SELECT cluster FROM completions"
 )
-_ASKED = text("""
+_PREDICTED = text("""
     SELECT count(*) AS predictions, count(*) FILTER (WHERE outcome = 'scored') AS scored,
         min(recorded_at) AS first, max(recorded_at) AS last
     FROM predictions WHERE cluster = :cluster AND recorded_at >= :since""")
@@ -106,7 +105,7 @@ _MOVED = text("""
 
 
 def read(connection: Connection, since: float, now: float) -> list[ClusterDiagnostics]:
-    """What happened from ``since`` to ``now``, by cluster, in the order of their names."""
+    """Return the counts from ``since`` to ``now``, by name of cluster."""
     names = connection.execute(_CLUSTERS, {"since": since}).scalars()
     return [_diagnostics_of(connection, name, since, now) for name in sorted(names)]
 
@@ -114,19 +113,19 @@ def read(connection: Connection, since: float, now: float) -> list[ClusterDiagno
 def _diagnostics_of(
     connection: Connection, cluster: str, since: float, now: float
 ) -> ClusterDiagnostics:
-    """Everything about one cluster."""
+    """Return the counts of one cluster."""
     about = {"cluster": cluster, "since": since}
     until = {**about, "now": now}
-    asked = connection.execute(_ASKED, about).one()
+    predicted = connection.execute(_PREDICTED, about).one()
     last_run = connection.execute(_LAST_RUN, {"cluster": cluster, "now": now}).scalar()
     overdue = connection.execute(_OVERDUE, {**until, "last_run": last_run or 0.0}).scalar_one()
-    bounds = {"first": asked.first or NEVER, "last": asked.last or NEVER}
+    bounds = {"first": predicted.first or NEVER, "last": predicted.last or NEVER}
     ended = connection.execute(_ENDED, {**until, **bounds}).one()
     return ClusterDiagnostics(
         cluster=cluster,
-        predictions=asked.predictions,
-        scored=asked.scored,
-        last_prediction=asked.last,
+        predictions=predicted.predictions,
+        scored=predicted.scored,
+        last_prediction=predicted.last,
         overdue=overdue,
         last_run=last_run,
         runs=ended.runs,
@@ -139,9 +138,13 @@ def _diagnostics_of(
 
 
 def _shift(differences: Iterable[Row[str, float]], *, fewest: int) -> Shift | None:
-    """The one shift by a zone that these differences show, if they show one and no other as well.
+    """Return the shift by a time zone that most differences show; None if there is no clear one.
 
-    A job that comes every quarter of an hour shows all of them.
+    A job that is submitted every quarter of an hour shows all shifts.
+
+    Args:
+        differences: job id and seconds.
+        fewest: smallest number of jobs of a shift.
     """
     jobs: defaultdict[float, set[str]] = defaultdict(set)
     for job, seconds in differences:

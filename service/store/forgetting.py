@@ -1,4 +1,4 @@
-"""Deleting what the history holds of a person, of a cluster, or of long ago."""
+"""Deletes the data of a person, of a cluster, or from before a time."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -21,15 +21,15 @@ from service.store.tables import (
 )
 
 ERASED = "(erased)"
-"""Stands in the place of a name in a token, which is revoked."""
+"""Replaces the name in a token of a deleted user, which is revoked."""
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
-    """What is to be deleted: exactly one of these.
+    """The rows to delete: exactly one attribute is set.
 
     Attributes:
-        users: the names that a person has in the history, on all clusters.
-        cluster: all that is known of it, its scores and tuned parameters too.
+        users: names of a person in the history, on all clusters.
+        cluster: name; its scores and tuned parameters are deleted too.
         before: Unix seconds; runs that ended, and predictions that were recorded, earlier.
     """
 
@@ -59,21 +59,21 @@ class Erasures:
                     table.name: connection.execute(
                         select(func.count()).select_from(table).where(condition)
                     ).scalar_one()
-                    for table, condition in _doomed(erasure)
+                    for table, condition in _rows_to_delete(erasure)
                 }
             )
 
     def erase(self, erasure: Erasure, now: float) -> Erased:
         """Delete a part of the history; running workers learn the rest of it anew.
 
-        A note says that something was deleted, though not what: workers follow the notes.
-        Predictions that were answered before and are still to be recorded are deleted too.
+        A row in ``erasures`` notes the time of the deletion and nothing else; workers follow these
+        rows. Predictions that were answered before and are still to be recorded are deleted too.
         """
         with self._database.writing() as connection:
             self._database.hold_back_predictions(connection)
             deleted = {
                 table.name: connection.execute(delete(table).where(condition)).rowcount
-                for table, condition in _doomed(erasure)
+                for table, condition in _rows_to_delete(erasure)
             }
             if erasure.users:
                 # Were the row deleted, the service could take it that no token was ever issued.
@@ -86,7 +86,7 @@ class Erasures:
         """Overwrite deleted rows, so that no file of the database holds ``names`` any more.
 
         Returns:
-            A sentence about what is left to be known or done; None if nothing is.
+            A sentence about remains, or work that is left; None if there is neither.
         """
         return self._database.scrub(names)
 
@@ -101,12 +101,12 @@ def _erased(rows: Mapping[str, int]) -> Erased:
     return Erased(runs=rows[completions.name], predictions=rows[predictions.name])
 
 
-def _doomed(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """The rows to delete, table by table."""
+def _rows_to_delete(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
+    """Yield the condition for rows to delete, table by table."""
     if erasure.users:
         for table in (predictions, completions):
             yield table, table.c.user_name.in_(erasure.users)
-        yield queues, true()  # whoever is in them is handed over again, if still there
+        yield queues, true()  # a queue is sent again within seconds
     elif erasure.cluster is not None:
         of_cluster = (
             predictions,

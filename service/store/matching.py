@@ -1,4 +1,4 @@
-"""Diagnosis the recorded prediction whose job a completion is the end of."""
+"""Finds the recorded prediction of a completion's job."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ _Index = defaultdict[tuple[str | None, ...], list[OpenPrediction]]
 
 
 class Match(Struct, frozen=True):
-    """A completion's prediction, and the ids of others that the job's end leaves pointless."""
+    """A completion's prediction, and the ids of the job's other predictions, which are closed."""
 
     prediction: OpenPrediction
     superseded: list[str]
@@ -80,11 +80,11 @@ _OLDEST = "SELECT min(submit_time) FROM predictions WHERE outcome IS NULL"
 def find_matches(
     connection: Connection, reported: Sequence[ReportedCompletion]
 ) -> list[Match | None]:
-    """The recorded prediction that each completion is the end of, where there is one.
+    """Return the recorded prediction of each completion's job, or None.
 
-    By the prediction id that it carries, else by job id, else by user, application, queue and
-    submit time; the oldest first, and none twice. Nothing that was submitted after the run had
-    ended can be meant: job ids come round again.
+    A completion is matched by its prediction id, else by job id, else by user, application, queue
+    and submit time; the oldest prediction first, and none twice. Predictions for jobs submitted
+    after the run ended are not considered: resource managers use job ids again.
     """
     oldest = connection.exec_driver_sql(_OLDEST).scalar()
     if oldest is None or all(_ended_before(oldest, item.completion) for item in reported):
@@ -124,7 +124,7 @@ class _Candidates:
                 self._by_job[p.cluster, p.job_id].append(p)
 
     def take(self, item: ReportedCompletion) -> Match | None:
-        """The prediction of this run; it and the job's other ones are gone from then on."""
+        """Remove and return the prediction of a run, with the job's other predictions."""
         run = item.completion
         fitting = (p for p in self._ranked(item) if not _ended_before(p.submit_time, run))
         chosen = next((p for p in fitting if p.prediction_id not in self._taken), None)
@@ -140,10 +140,10 @@ class _Candidates:
         return Match(chosen, superseded)
 
     def _others(self, item: ReportedCompletion, chosen: OpenPrediction) -> Iterator[OpenPrediction]:
-        """The job's other predictions: those by its id, and the one at its submission.
+        """Yield the job's other predictions: those by job id, and the one at submission.
 
-        A second look at the start knows the job's id, the first one did not. The completion names
-        it, or nobody's is named: then one that fits the submission is as good as another.
+        A second prediction, at the start, has the job's id; the first has none. The completion may
+        name the first; if it names none, any prediction that fits the submission is taken.
         """
         job = item.completion.submission
         yield from self._by_job[job.cluster, job.job_id]
@@ -155,7 +155,7 @@ class _Candidates:
             yield from islice(fitting, 1)
 
     def _ranked(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
-        """The open predictions that may belong to a run, best evidence first."""
+        """Yield the open predictions that may belong to a run, best evidence first."""
         job = item.completion.submission
         named = self._by_id.get(item.prediction_id or "")
         if named is not None and named.cluster == job.cluster:
@@ -164,7 +164,7 @@ class _Candidates:
         yield from self._at_submission(item)
 
     def _at_submission(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
-        """Predictions without a job id for a job of the same words and second of submission."""
+        """Yield predictions without job id whose names and submit time fit."""
         job = item.completion.submission
         if job.user is None:
             return

@@ -1,4 +1,4 @@
-"""Runs as they are read from the log: for a start, for reports and exports, and counted."""
+"""Reads runs from the log: for a start, for reports and exports."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -200,7 +200,7 @@ class _Log(Struct, frozen=True):
     parameters: Mapping[str, Any]
 
     def run(self, template: str, **parameters: Any) -> CursorResult[Any]:
-        """Run the query; rows come as they are asked for."""
+        """Run a query; rows are fetched while they are read."""
         query = text(template.format(**self.words))
         options = {"yield_per": _ROWS_AT_ONCE}
         return self.connection.execute(
@@ -208,7 +208,7 @@ class _Log(Struct, frozen=True):
         )
 
     def end_of_newest(self, newer: int) -> float | None:
-        """When the run ended that ``newer`` others ended after; None if there is none."""
+        """Return the end of the run that has ``newer`` later ones; None if there are too few."""
         return self.run(_END_OF_NEWEST, newer=newer).scalar()
 
 

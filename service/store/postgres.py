@@ -1,4 +1,4 @@
-"""PostgreSQL: several workers and machines on one history; and following the log in it."""
+"""PostgreSQL: one history for several workers and machines, and a reader of its log."""
 
 import threading
 from collections import deque
@@ -26,7 +26,7 @@ from service.store.database import (
 )
 from service.store.rows import COMPLETION, completion_of
 
-# A server that vanished without a word is noticed within seconds, not TCP's quarter of an hour.
+# A server that disappears is noticed within seconds, not after TCP's quarter of an hour.
 _CONNECTING: dict[str, Any] = {
     "connect_timeout": 3,
     "keepalives_idle": 5,
@@ -36,7 +36,7 @@ _CONNECTING: dict[str, Any] = {
     "application_name": "walltimed",
     "options": "-c lock_timeout=10s",
 }
-_SCHEMA_LOCK = 0x77616C6C  # any number that nobody else in this database uses
+_SCHEMA_LOCK = 0x77616C6C  # any number that no other program in this database uses
 _TUNING_LOCK = _SCHEMA_LOCK + 1
 # The server notices within a minute that a client's machine went down, not within two hours.
 _NOTICE_DEATH = (
@@ -58,7 +58,7 @@ _Driver = psycopg.Connection[tuple[Any, ...]]
 CHANNEL = "walltimed"
 _POLL_SECONDS = 1.0
 _SOON_SECONDS = 0.01  # when there is something to read that cannot be read yet
-_ROWS = 256  # decoded without letting go of the interpreter lock
+_ROWS = 256  # decoded without releasing the interpreter lock
 _ROOM = 4096
 _COUNTED = 10_000
 
@@ -89,7 +89,7 @@ class PostgresDatabase(Database):
         event.listen(self.engine, "do_connect", self._connect)
 
     def _connect(self, dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
-        """Connect, and look at the encoding before anything is read: names come as bytes else."""
+        """Connect and check the encoding first: in other encodings names arrive as bytes."""
         connection = dialect.connect(*arguments, **options)
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -101,14 +101,14 @@ class PostgresDatabase(Database):
         return connection
 
     def back_up(self, copy: Path) -> None:
-        """PostgreSQL does this by itself."""
+        """Refuse: PostgreSQL has its own tools."""
         raise NotOursError(
             f"A PostgreSQL history is backed up by its own tools: `pg_dump --format=custom "
             f"--file={copy} DATABASE`, or a base backup of the server."
         )
 
     def restore(self, copy: Path, *, aside: Path) -> None:
-        """The server has its own way."""
+        """Refuse: PostgreSQL has its own tools."""
         del aside
         raise NotOursError(
             f"A PostgreSQL history is restored by its own tools: `pg_restore --clean --if-exists "
@@ -116,12 +116,12 @@ class PostgresDatabase(Database):
         )
 
     def hold_back_predictions(self, connection: Connection) -> None:
-        """Wait for the transactions that record some, and let no other begin."""
+        """Wait for the transactions that record predictions, and block further ones."""
         connection.exec_driver_sql("LOCK TABLE predictions IN SHARE ROW EXCLUSIVE MODE")
 
     @contextmanager
     def tuning_lock(self) -> Iterator[bool]:
-        """Hold an advisory lock by a session that the server ends soon after its machine."""
+        """Hold an advisory lock in a session that ends soon after a failure of its machine."""
         with self.errors():
             connection = self.engine.connect()
         try:
@@ -132,13 +132,13 @@ class PostgresDatabase(Database):
                 is_held = connection.exec_driver_sql(lock, (_TUNING_LOCK,)).scalar_one()
             yield is_held
         finally:
-            with suppress(DBAPIError):  # a server that is away has ended the session itself
+            with suppress(DBAPIError):  # a server that is away has already ended the session
                 connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
-            connection.invalidate()  # its settings are no other session's
+            connection.invalidate()  # no other session may inherit its settings
             connection.close()
 
     def scrub(self, names: Collection[str]) -> str | None:
-        """The server's files are not ours to rewrite."""
+        """Return a sentence about the server's files, which only the server can rewrite."""
         del names
         return (
             "PostgreSQL keeps the deleted rows in its files until VACUUM has freed their space "
@@ -148,30 +148,30 @@ class PostgresDatabase(Database):
         )
 
     def keep_schema(self, connection: Connection) -> None:
-        """Hold a lock of our own until the transaction ends."""
+        """Hold an advisory lock until the transaction ends."""
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
 
     def forget_old_server(self, connection: Connection) -> None:
-        """Settle rows that a dump brought along from a server with higher transaction ids.
+        """Give rows from a dump of a server with higher transaction ids the id 0.
 
-        They would look like rows of transactions to come, and never be read.
+        They would look like rows of future transactions, and never be read.
         """
         connection.exec_driver_sql(
             "UPDATE completions SET xid = '0' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())"
         )
 
     def announce(self) -> None:
-        """Wake the workers that listen.
+        """Notify the listening workers.
 
-        After the commit, not within it: a transaction that notifies holds a lock over its commit
-        that lets no other such transaction of the database commit at the same time.
+        This comes after the commit, not within it: a transaction that notifies holds a lock during
+        its commit, so that no two such transactions of a database commit at the same time.
         """
         with self.errors(), self.engine.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             connection.exec_driver_sql(f"NOTIFY {CHANNEL}")
 
     def meaning(self, error: BaseException) -> StoreError:
-        """By SQLSTATE; errors without one are those of the connection."""
+        """Return the store's error by SQLSTATE; an error without one is the connection's."""
         state = getattr(error, "sqlstate", None) or ""
         sentence = str(error).strip().partition("\n")[0]
         if state == _FULL:
@@ -183,32 +183,32 @@ class PostgresDatabase(Database):
         return StoreUnavailableError(f"The database cannot be used now: {sentence}.")
 
     def prefer_indexes(self, connection: Connection) -> None:
-        """Rule out other plans: after an import statistics are missing or misleading."""
+        """Disable other plans: after an import statistics are missing or misleading."""
         for setting in _INDEXES_ONLY:
             connection.exec_driver_sql(f"SET LOCAL {setting}")
 
     def horizon(self) -> str:
-        """The oldest transaction that may still add rows."""
+        """Return the id of the oldest transaction that may still add rows."""
         with self.reading() as connection:
             oldest = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
             return str(connection.exec_driver_sql(oldest).scalar_one())
 
     def follow(self, horizon: str | None = None) -> LogReader:
-        """Read the rows of that transaction and of later ones."""
+        """Return a reader of the rows of a transaction and of later ones."""
         _, arguments = self.engine.dialect.create_connect_args(self._url)
         connect = {**arguments, **_CONNECTING, "autocommit": True}
         return PostgresLogReader(connect, self.meaning, horizon or "0")
 
 
 class PostgresLogReader:
-    """Reads ahead in a thread of its own, so that no prediction waits for the network.
+    """Reads ahead in its own thread, so that no prediction waits for the network.
 
-    The thread listens for notifications, which are a hint only, and looks every second without.
+    The thread listens for notifications, and reads every second without one.
 
     Args:
         connect: arguments of a connection in autocommit mode.
-        meaning: of the driver's errors.
-        first: the transaction whose rows, and all later ones, are to be read.
+        meaning: returns the store's error for an error of the driver.
+        first: id of the first transaction whose rows are read.
     """
 
     def __init__(
@@ -227,19 +227,19 @@ class PostgresLogReader:
         self._thread.start()
 
     def has_news(self) -> bool:
-        """Whether something was read ahead."""
+        """Return whether completions were read ahead."""
         return bool(self._ahead)
 
     def read(self, limit: int) -> Sequence[Completion]:
-        """The next completions."""
+        """Return the next completions."""
         return [self._ahead.popleft() for _ in range(min(limit, len(self._ahead)))]
 
     def lag(self) -> int:
-        """How many are still to be read; what is beyond 10,000 is not counted."""
+        """Return the number of completions still to be read; rows beyond 10,000 are not counted."""
         return len(self._ahead) + self._behind
 
     def refresh(self) -> None:
-        """Read ahead now, on the caller's time."""
+        """Read ahead now, in the calling thread."""
         with suppress(psycopg.Error):
             self._read_ahead()
 
@@ -261,9 +261,9 @@ class PostgresLogReader:
                 self._closed.wait(_POLL_SECONDS)
 
     def _listen(self) -> None:
-        """Read ahead whenever there may be something, until closed or disconnected."""
+        """Read ahead whenever there may be news, until closed or disconnected."""
         with psycopg.connect(**self._connect) as hints:
-            # Before the first look: whatever is committed after that look sends a hint.
+            # Before the first read: a commit after that read sends a notification.
             hints.execute(f"LISTEN {CHANNEL}")
             while not self._closed.is_set():
                 self._read_ahead()
@@ -272,7 +272,7 @@ class PostgresLogReader:
 
     def _read_ahead(self) -> None:
         with self._fetching:
-            if self._closed.is_set():  # or there would be a connection that nobody closes
+            if self._closed.is_set():  # or a connection would stay open
                 return
             try:
                 self._fetch(self._connected())
@@ -283,7 +283,7 @@ class PostgresLogReader:
             self.error = None
 
     def _fetch(self, connection: _Driver) -> None:
-        """Fill the room there is, and count what does not fit or is not settled yet."""
+        """Fill the buffer, and count rows that do not fit or may still be preceded by others."""
         while len(self._ahead) < _ROOM:
             rows = connection.execute(_READ, (*self._place, _ROWS)).fetchall()
             if rows:

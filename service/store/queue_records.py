@@ -1,4 +1,4 @@
-"""The latest queue of each cluster, and how far off the forecasts of waits were."""
+"""The latest queue of each cluster, and the errors of forecast waits."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -19,17 +19,17 @@ _ADD = adding(wait_scores)
 
 
 class WaitScore(Struct, frozen=True, kw_only=True):
-    """How far off forecast waits were; its fields are columns of the table in their order.
+    """Sums over forecast waits; the fields are columns of the table in their order.
 
     Attributes:
         queue: empty for jobs that name none.
         made: when the forecasts were made: ``arrival`` or ``since``.
-        jobs: how many started, in shares of a job where a part of its forecasts is meant.
-        wait: seconds, as they came.
+        jobs: number of started jobs, in fractions where a part of a job's forecasts counts.
+        wait: real waits, in seconds.
         absolute_error: seconds.
-        error: seconds, forecast less come.
-        intervals: how many had an interval.
-        covered: how many of these held the start.
+        error: forecast minus real wait, in seconds.
+        intervals: number of forecasts with an interval.
+        covered: number of these intervals that held the start.
     """
 
     queue: str
@@ -49,13 +49,13 @@ class Queues:
         self._database = database
 
     def versions(self) -> dict[str, int]:
-        """The version of the queue of each cluster."""
+        """Return the version of the queue of each cluster."""
         with self._database.reading() as connection:
             found = connection.execute(select(queues.c.cluster, queues.c.version))
             return {row.cluster: row.version for row in found}
 
     def read(self, cluster: str) -> tuple[int, bytes] | None:
-        """The version and the content of a queue, if there is one."""
+        """Return the version and the content of a queue; None if there is none."""
         wanted = select(queues.c.version, queues.c.content).where(queues.c.cluster == cluster)
         with self._database.reading() as connection:
             row = connection.execute(wanted).first()
@@ -70,9 +70,10 @@ class Queues:
         received_at: float,
         scores: Collection[WaitScore] = (),
     ) -> bool:
-        """Put a queue in the place of the one of the version before, and add scores.
+        """Replace the queue of the version before by a new one, and add scores.
 
-        Nothing is stored, and the answer is False, if another process has done so meanwhile.
+        Returns:
+            False, and nothing is stored, if another process has stored this version.
         """
         values = {"version": version, "received_at": received_at, "content": content}
         with self._database.writing() as connection:
@@ -82,7 +83,7 @@ class Queues:
             return True
 
     def scores(self, cluster: str) -> list[WaitScore]:
-        """The sums of a cluster, by queue and by when the forecasts were made."""
+        """Return the sums of a cluster, by queue and by the time of the forecasts."""
         wanted = (
             select(*(wait_scores.c[name] for name in WaitScore.__struct_fields__))
             .where(wait_scores.c.cluster == cluster)
@@ -92,11 +93,11 @@ class Queues:
             return [WaitScore(**row) for row in connection.execute(wanted).mappings()]
 
     def starts(self, cluster: str, submitted: Mapping[str, float]) -> dict[str, float]:
-        """When jobs started that have ended since, by job id.
+        """Return the start times of ended jobs, by job id.
 
         Args:
-            cluster: theirs.
-            submitted: submission times by job id: the first start after it is the one.
+            cluster: of the jobs.
+            submitted: submission times by job id; the first start after it counts.
         """
         found: dict[str, float] = {}
         ids = list(submitted)
@@ -107,7 +108,7 @@ class Queues:
                     completions.c.job_id.in_(ids[first : first + SOUGHT_AT_ONCE]),
                 )
                 for job_id, start in connection.execute(wanted):
-                    if start >= submitted[job_id]:  # job ids come round again
+                    if start >= submitted[job_id]:  # resource managers use job ids again
                         found[job_id] = min(start, found.get(job_id, start))
         return found
 

@@ -1,4 +1,4 @@
-"""Records that enter the store, and domain types as database rows and back."""
+"""Records of the store, and conversion between domain types and database rows."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         completion: the run; its job id must be known.
-        prediction_id: of the prediction that the site passed through the resource manager.
-        replaced_id: of the prediction that ``prediction_id`` has replaced when the job started.
+        prediction_id: id of the job's prediction, passed through the resource manager.
+        replaced_id: id of an earlier prediction, which a second one at the start replaced.
     """
 
     completion: Completion
@@ -32,21 +32,20 @@ class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
-    """What was predicted for one submission, kept until its job ends.
+    """The predictions for one submission, stored until its job ends.
 
     Attributes:
-        prediction_id: names the prediction for good.
-        submission: as it was when the prediction was asked for.
-        method: that answered.
+        prediction_id: unique id.
+        submission: at the time of the prediction.
+        method: method that answered.
         predicted_walltime: its answer in seconds.
-        estimates: seconds by method, of every method that was asked, the answering one included.
+        estimates: answers in seconds, by method, with that of ``method``.
         interval: of the answer, where the method gives one.
-        bounds: ends of the interval by method, of every method that was asked and gives one, the
-            answering one included.
-        coverage: that was asked of these intervals.
-        underestimation_rate: that was asked of the answering method; None for its own trade-off.
+        bounds: ends of intervals in seconds, by method, with that of ``method``.
+        coverage: nominal coverage of these intervals.
+        underestimation_rate: nominal rate of underestimates; None for the method's own trade-off.
         recorded_at: Unix seconds.
-        erasure: number of the last erasure that surely came before the answer; 0 for none.
+        erasure: number of the last erasure that certainly came before the answer; 0 for none.
     """
 
     prediction_id: str
@@ -63,20 +62,20 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ingested(Struct, frozen=True, kw_only=True):
-    """The number of reported completions that were new, and of those that the store had already."""
+    """Numbers of reported completions that are new, and that the store already has."""
 
     accepted: int
     duplicates: int
 
     def __add__(self, other: "Ingested") -> "Ingested":
-        """New and known completions together."""
+        """Return the sums of both numbers."""
         return Ingested(
             accepted=self.accepted + other.accepted, duplicates=self.duplicates + other.duplicates
         )
 
 
 def submission_row(job: Submission) -> tuple[Any, ...]:
-    """A submission as a row, in the order of the columns of completions and predictions."""
+    """Return a submission as a row, in the order of the columns."""
     return (
         job.cluster,
         job.job_id,
@@ -93,13 +92,13 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 
 
 def completion_row(run: Completion) -> tuple[Any, ...]:
-    """A completion as a row, in the column order COMPLETION."""
+    """Return a completion as a row, in the column order COMPLETION."""
     end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
     return submission_row(run.submission) + end
 
 
 def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
-    """A recorded prediction as a row, in the column order PREDICTION."""
+    """Return a recorded prediction as a row, in the column order PREDICTION."""
     interval = prediction.interval
     return (
         prediction.prediction_id,
@@ -117,17 +116,17 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
 
 
 def seconds_of(estimates: str) -> dict[str, float]:
-    """What each method predicted, from the column ``estimates``."""
+    """Return the estimates in seconds by method, from the column ``estimates``."""
     return msgspec.json.decode(estimates, type=dict[str, float])
 
 
 def bounds_of(bounds: str | None) -> dict[str, tuple[float, float]]:
-    """The ends of each method's interval, from the column ``bounds``."""
+    """Return the ends of intervals by method, from the column ``bounds``."""
     return msgspec.json.decode(bounds or "{}", type=dict[str, tuple[float, float]])
 
 
 def completion_of(row: tuple[Any, ...]) -> Completion:
-    """A completion from a row in the order of COMPLETION; later columns are ignored."""
+    """Return a completion from a row in the order COMPLETION; later columns are ignored."""
     return Completion(
         submission=Submission(
             cluster=row[0],

@@ -1,4 +1,4 @@
-"""The database's schema: what it is, whether this release can use it, and bringing it up."""
+"""Checks and upgrades the schema of a database."""
 
 import time
 from collections.abc import Collection
@@ -33,7 +33,7 @@ def upgrade(database: Database) -> bool:
         Whether the history is new.
 
     Raises:
-        NewerSchemaError: a newer release has been here.
+        NewerSchemaError: a newer release upgraded the database.
         ForeignDatabaseError: the database belongs to another program.
     """
     database.create()
@@ -52,7 +52,7 @@ def check(database: Database) -> None:
 
     Raises:
         SchemaOutdatedError: it is older, or there is none.
-        NewerSchemaError: a newer release has been here.
+        NewerSchemaError: a newer release upgraded the database.
         ForeignDatabaseError: the database belongs to another program.
     """
     with database.reading() as connection:
@@ -65,13 +65,13 @@ def check(database: Database) -> None:
 
 
 def fingerprint(connection: Connection) -> str:
-    """When the history was made, to the microsecond, as a hash."""
+    """Return a hash of the time at which the history was created."""
     made_at = connection.execute(select(func.min(releases.c.upgraded_at))).scalar()
     return sha256(repr(made_at).encode()).hexdigest()[:16]
 
 
 def _usable_revision(database: Database, connection: Connection) -> str | None:
-    """The revision of a history that this release can upgrade or use; None if there is none."""
+    """Return the revision of a usable history; None if there is no history."""
     tables = inspect(connection).get_table_names()
     if _ALEMBIC not in tables or completions.name not in tables:
         _refuse_foreign(database, tables)
@@ -83,9 +83,9 @@ def _usable_revision(database: Database, connection: Connection) -> str | None:
 
 
 def _refuse_foreign(database: Database, tables: Collection[str]) -> None:
-    """Refuse tables that another program made, and would lose if we added ours.
+    """Refuse a database with tables of another program.
 
-    After all of our migrations were taken back, Alembic's own table is left, empty.
+    After a downgrade of all migrations, Alembic's own table is left, empty.
     """
     in_the_way = set(tables) - {_ALEMBIC}
     if database.is_shared:
@@ -100,7 +100,7 @@ def _refuse_foreign(database: Database, tables: Collection[str]) -> None:
 def _newer(
     database: Database, connection: Connection, present: str, tables: Collection[str]
 ) -> str:
-    """Which release wrote the history, and what to do."""
+    """Return a sentence that names the release of a newer schema, and a remedy."""
     writer = None
     if releases.name in tables:
         wanted = select(releases.c.release).where(releases.c.revision == present)
@@ -114,7 +114,7 @@ def _newer(
 
 
 def _note_release(connection: Connection) -> None:
-    """Write down, for older releases, who brought the schema to its revision."""
+    """Store, for older releases, which release upgraded the schema."""
     connection.execute(releases.delete().where(releases.c.revision == NEWEST))
     connection.execute(
         releases.insert().values(

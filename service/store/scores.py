@@ -1,8 +1,8 @@
-"""Scores of the methods: running sums of how far predictions were from the runtimes.
+"""Scores of the methods: sums of the errors of their predictions.
 
-There are three views of them: over all jobs (table ``scores``), by the day on which jobs ended and
-by kind of job (table ``daily_scores``, which the page draws over time), and over the last jobs
-(from the scored predictions themselves).
+There are three kinds: over all jobs (table ``scores``), by the day on which jobs ended and by kind
+of job (table ``daily_scores``, which a page draws over time), and over the last jobs (from the
+scored predictions themselves).
 """
 
 from collections import defaultdict
@@ -54,19 +54,19 @@ _SIDES: Mapping[Side, ColumnElement[Any]] = {
 
 
 class MethodScore(Struct, frozen=True, kw_only=True):
-    """The scores of one method on the jobs that it was asked about and that ended.
+    """The scores of one method on ended jobs that it predicted.
 
     Attributes:
         method: its name.
         label: the part of the jobs: a day since 1970, or a queue, group or class of processors.
-        jobs: how many were scored.
+        jobs: number of scored jobs.
         mean_absolute_error: seconds.
         underestimation_rate: share of jobs that ran longer than predicted.
         accuracy: mean of min(p, r) / max(p, r) over predictions p and runtimes r (Tang et al.
             2013, Eq 3).
-        intervals: how many intervals were given.
+        intervals: number of intervals.
         coverage: share of intervals that held the runtime; None if there were none.
-        asked_coverage: mean of the coverages that were asked of them.
+        asked_coverage: mean of their nominal coverages.
     """
 
     method: str
@@ -81,11 +81,11 @@ class MethodScore(Struct, frozen=True, kw_only=True):
 
 
 class ObservedShare(Struct, frozen=True, kw_only=True):
-    """A share of jobs that was asked for, and the share observed.
+    """A nominal share of jobs, and the share observed.
 
     Attributes:
         jobs: number of jobs.
-        nominal: mean of the shares that were asked for.
+        nominal: mean of the shares that callers requested.
         observed: share of the jobs for which the statement held.
     """
 
@@ -99,10 +99,10 @@ class RecentScore(Struct, frozen=True, kw_only=True):
 
     Attributes:
         method: its name.
-        jobs: number of jobs that the method was asked about.
+        jobs: number of jobs that the method predicted.
         underestimation_rate: share of them that ran longer than predicted.
         intervals: shares of runtimes within the method's intervals.
-        rates: shares of underestimates, of jobs for which a rate was asked for.
+        rates: shares of underestimates, of jobs for which a rate was requested.
     """
 
     method: str
@@ -200,16 +200,15 @@ class Scores:
             return [_score(row) for row in connection.execute(wanted)]
 
     def recent(self, cluster: str) -> list[RecentScore]:
-        """Return the scores over the last scored jobs of a cluster, by method.
+        """Return the scores over the scored jobs of a cluster that ended last, by method.
 
-        The last are those that ended last: of the jobs that were submitted last, only the short
-        ones have ended.
+        The order is that of ends: of jobs submitted last, only the short ones have ended.
         """
         with self._database.reading() as connection:
             return _recent_scores(connection.execute(_LAST, {"cluster": cluster}))
 
     def daily(self, cluster: str, side: Side, *, days: int) -> list[MethodScore]:
-        """Return the scores over the jobs of the last ``days`` days, by one of their properties.
+        """Return the scores over the jobs of the last ``days`` days, by a property of jobs.
 
         Args:
             cluster: of the jobs.
@@ -282,15 +281,15 @@ def size_of(processors: int | None) -> str:
 
 
 def _compare(prediction: Any, runtime: float, sums: _ByMethod) -> None:
-    """Add a prediction to the sums of the methods that were asked.
+    """Add a prediction to the sums of its methods.
 
-    A run counts up to its request where it is compared with an interval, as in the ranks that
-    intervals come from.
+    A runtime is cut to the request before the comparison with an interval, as in the recalibration
+    of intervals.
 
     Args:
         prediction: an open prediction, or a row of a scored one.
         runtime: of its job, in seconds.
-        sums: what is added to.
+        sums: sums by method, which are changed.
     """
     for method, seconds in seconds_of(prediction.estimates).items():
         sums[method].add(seconds, runtime)

@@ -1,4 +1,4 @@
-"""SQLite: one file in WAL mode, one writer at a time; and following the log in it."""
+"""SQLite: one file in WAL mode with one writer at a time, and a reader of its log."""
 
 import fcntl
 import mmap
@@ -66,7 +66,7 @@ class SqliteDatabase(Database):
         event.listen(self.engine, "checkout", self._check_file)
 
     def _connect(self, busy_seconds: float = _BUSY_SECONDS) -> sqlite3.Connection:
-        """Open the file, which has to exist; transactions begin where we say so."""
+        """Open the file, which must exist; transactions begin explicitly."""
         connection = sqlite3.connect(
             f"file:{quote(str(self.file))}?mode=rw",
             uri=True,
@@ -80,8 +80,8 @@ class SqliteDatabase(Database):
         connection.execute("PRAGMA temp_store = memory")
         return connection
 
-    # A connection to a file that was removed or replaced goes on working, on a file that nobody
-    # will ever see again: better none.
+    # A connection to a removed or replaced file goes on working, on data that no program will see
+    # again: better none.
     def _remember_file(self, _: Any, record: Any) -> None:
         record.info["file"] = file_identity(self.file)
 
@@ -90,7 +90,7 @@ class SqliteDatabase(Database):
             raise DisconnectionError
 
     def create(self) -> None:
-        """Make the file, readable to its owner alone, unless it is there; and turn on WAL."""
+        """Create the file, readable only to its owner, unless it exists; and turn on WAL."""
         try:
             if not self.file.exists():
                 os.close(os.open(self.file, os.O_CREAT, 0o600))
@@ -101,13 +101,13 @@ class SqliteDatabase(Database):
             connection.exec_driver_sql("PRAGMA journal_mode = wal")
 
     def _give_away(self, file: Path) -> None:
-        """Let what root makes in the service's directory belong to the service."""
+        """Give a file that root creates in the service's directory to the service."""
         owner = self.file.parent.stat()
         if os.geteuid() == 0 and owner.st_uid:
             os.chown(file, owner.st_uid, owner.st_gid)
 
     def start_writing(self, connection: Connection) -> None:
-        """Take the write lock at once: a reader that turns writer could not be made to wait."""
+        """Take the write lock at once: a transaction that begins as reader cannot wait for it."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def back_up(self, copy: Path) -> None:
@@ -118,7 +118,7 @@ class SqliteDatabase(Database):
             raise self.meaning(error) from error
 
     def restore(self, copy: Path, *, aside: Path) -> None:
-        """Replace the database, which nobody may be using."""
+        """Replace the database, which no process may use."""
 
         def bring_up(unfinished: Path) -> None:
             self._bring_up(unfinished, copy)
@@ -129,7 +129,7 @@ class SqliteDatabase(Database):
             raise self.meaning(error) from error
 
     def _bring_up(self, file: Path, copy: Path) -> None:
-        """Bring a copy of a backup up to this release's schema; people know it as ``copy``."""
+        """Upgrade a copy of a backup to this release's schema; errors name it ``copy``."""
         database = SqliteDatabase(URL.create("sqlite", database=str(file)), self._synchronous)
         database.name = str(copy)
         try:
@@ -159,8 +159,8 @@ class SqliteDatabase(Database):
     def scrub(self, names: Collection[str]) -> str | None:
         """Empty the write-ahead log, and rewrite the file if a name is still found in it.
 
-        ``secure_delete`` overwrites what is deleted; but an older release, or a copy of a page
-        that was split, may have left something.
+        ``secure_delete`` overwrites deleted rows; but an older release, or the copy of a split
+        page, may have left bytes of them.
         """
         if not self._empty_log():
             return f"{self.file}-wal is being read and could not be emptied: run this again."
@@ -173,18 +173,18 @@ class SqliteDatabase(Database):
         return None
 
     def _empty_log(self) -> bool:
-        """Move all of the write-ahead log into the file and cut it to nothing; False if in use."""
+        """Move the write-ahead log into the file and truncate it; return False if it is in use."""
         with self.errors(), self.engine.connect() as connection:
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
         return not busy
 
     def _found(self, names: Collection[str]) -> bool:
-        """Whether the bytes of any of the names are in a file of the database."""
+        """Return whether a file of the database has the bytes of any of the names."""
         files = (self.file, self.file.with_name(f"{self.file.name}-wal"))
         return any(_holds(file, name.encode()) for file in files for name in names)
 
     def meaning(self, error: BaseException) -> StoreError:
-        """Translate the error by SQLite's error code."""
+        """Return the store's error by SQLite's error code."""
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if code == sqlite3.SQLITE_FULL:
             return StoreFullError(f"No room for the database {self.file}.")
@@ -204,12 +204,12 @@ class SqliteDatabase(Database):
         return StoreUnavailableError(f"The database {self.file} cannot be used now: {error}.")
 
     def horizon(self) -> int:
-        """The end of the log: with one writer at a time, nothing appears before it."""
+        """Return the end of the log: with one writer at a time, no row appears before it."""
         with self.reading() as connection:
             return int(connection.exec_driver_sql(_LAST).scalar_one())
 
     def follow(self, horizon: int | None = None) -> LogReader:
-        """Read on behind a place in the log."""
+        """Return a reader of the rows after a place in the log."""
         try:
             connect = partial(self._connect, busy_seconds=0.0)
             return SqliteLogReader(self.file, connect, self.meaning, after=horizon or 0)
@@ -218,7 +218,7 @@ class SqliteDatabase(Database):
 
 
 def _is_locked_now(descriptor: int) -> bool:
-    """Lock an open file for this process; False if another one has locked it."""
+    """Lock an open file for this process; return False if another process has locked it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -227,7 +227,7 @@ def _is_locked_now(descriptor: int) -> bool:
 
 
 def _holds(file: Path, wanted: bytes) -> bool:
-    """Whether a file has these bytes anywhere."""
+    """Return whether a file contains these bytes."""
     if not file.exists() or not file.stat().st_size:
         return False
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as all_:
@@ -235,7 +235,7 @@ def _holds(file: Path, wanted: bytes) -> bool:
 
 
 def file_identity(file: Path) -> tuple[int, int] | None:
-    """What tells a file from another one of the same name; None if there is no file."""
+    """Return device and inode of a file; None if there is no file."""
     try:
         status = file.stat()
     except OSError:
@@ -244,13 +244,13 @@ def file_identity(file: Path) -> tuple[int, int] | None:
 
 
 class SqliteLogReader:
-    """Asks SQLite before every read whether another connection has committed (`data_version`).
+    """Compares SQLite's `data_version` before every read: it changes with commits of others.
 
     Args:
         file: the database.
         connect: opens a connection to it that does not wait for locks.
-        meaning: of the driver's errors.
-        after: the last place in the log that is known already.
+        meaning: returns the store's error for an error of the driver.
+        after: place in the log; rows after it are read.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class SqliteLogReader:
         self._read_version: int | None = None
 
     def has_news(self) -> bool:
-        """Whether another connection has committed since the log was read to its end."""
+        """Return whether another connection has committed since the log was read to its end."""
         try:
             return self._version() != self._read_version
         except (OSError, sqlite3.Error) as error:
@@ -278,9 +278,9 @@ class SqliteLogReader:
             return False
 
     def read(self, limit: int) -> Sequence[Completion]:
-        """The next completions."""
+        """Return the next completions."""
         try:
-            # In this order: what is committed in between shows as a change the next time.
+            # In this order: a commit in between shows as a change the next time.
             version = self._version()
             rows = self._connection.execute(_READ, (self._seq, limit)).fetchall()
         except (OSError, sqlite3.Error) as error:
@@ -293,7 +293,7 @@ class SqliteLogReader:
         return [completion_of(row) for row in rows]
 
     def lag(self) -> int:
-        """How many completions are still to be read; 10,000 also stands for more."""
+        """Return the number of completions still to be read, counted up to 10,000."""
         try:
             counted = self._connection.execute(_LAG, (self._seq, _COUNTED)).fetchone()
         except sqlite3.Error as error:
@@ -302,7 +302,7 @@ class SqliteLogReader:
         return int(counted[0])
 
     def refresh(self) -> None:
-        """Nothing to wait for: `has_news` sees every commit at once."""
+        """Do nothing: `has_news` sees every commit at once."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -316,7 +316,7 @@ class SqliteLogReader:
         return int(version)
 
     def _check_file(self) -> None:
-        """Whether what is followed is still what the name stands for; no system call each time."""
+        """Raise FileNotFoundError if the file was replaced; checked ten times a second at most."""
         if file_identity(self._file) != self._identity:
             raise FileNotFoundError(f"{self._file} is gone, or another file now")
         self._check_at = monotonic() + _TRUST_SECONDS

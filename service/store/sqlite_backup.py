@@ -1,4 +1,4 @@
-"""Copies of a SQLite history: making one while it is in use, and putting one in its place."""
+"""Backup of a SQLite history in use, and restoring it."""
 
 import os
 import shutil
@@ -21,17 +21,17 @@ _ADD_LAST_PLACE = """
 
 
 class FileInTheWayError(StoreError):
-    """The file that was to be made is there already."""
+    """Raised when the file to create already exists."""
 
 
 def back_up(file: Path, copy: Path) -> None:
-    """Write what the history holds at this moment to ``copy``, readable to its owner alone.
+    """Write the present history to ``copy``, readable only to its owner.
 
-    The history may be in use: ``VACUUM INTO`` reads one state of it, and nobody waits. The copy has
-    its name only when it is complete and on the disk.
+    The history may be in use: ``VACUUM INTO`` reads one state of it, and no other process waits.
+    The copy gets its name when it is complete and on the disk.
 
     Raises:
-        FileInTheWayError: there is a file of that name.
+        FileInTheWayError: the file exists.
         StoreUnavailableError: the copy cannot be written.
     """
     if copy.exists():
@@ -42,7 +42,7 @@ def back_up(file: Path, copy: Path) -> None:
         with closing(connect(file)) as connection:
             connection.execute("VACUUM INTO ?", (str(unfinished),))
         write_through(unfinished)
-        os.link(unfinished, copy)  # unlike a renaming, it fails if somebody was faster
+        os.link(unfinished, copy)  # unlike renaming, this fails if the file exists by now
         write_through(copy.parent)
     except FileExistsError as error:
         raise FileInTheWayError(f"{copy} is there already: name another file.") from error
@@ -53,18 +53,17 @@ def back_up(file: Path, copy: Path) -> None:
 
 
 def restore(copy: Path, file: Path, *, aside: Path, bring_up: Callable[[Path], None]) -> None:
-    """Put the history of ``copy`` in the place of ``file``, which is kept as ``aside``.
+    """Replace the history ``file`` by ``copy``; the old one is renamed to ``aside``.
 
-    Before that ``bring_up`` makes what is to come a history of this release, or refuses it.
+    Before that ``bring_up`` upgrades the copy to this release's schema, or refuses it.
 
-    No place in the log is given out twice: the restored history goes on counting where the one
-    that it replaces had arrived, so that nobody who remembers a place misses a run. It keeps the
-    tokens of the one that it replaces: what was revoked stays revoked, and a door that was closed
-    stays closed.
+    No place in the log is used twice: the restored history goes on counting after the last place
+    of the old one, so that a reader at any place misses no run. The tokens of the old history are
+    kept: revoked tokens stay revoked, and a closed service stays closed.
 
     Raises:
         StoreDamagedError: the copy is no whole database.
-        StoreUnavailableError: somebody uses the history, or the disk cannot be written.
+        StoreUnavailableError: a process uses the history, or the disk cannot be written.
     """
     unfinished = file.with_name(f".{file.name}.unfinished")
     try:
@@ -77,7 +76,7 @@ def restore(copy: Path, file: Path, *, aside: Path, bring_up: Callable[[Path], N
             take_out_of_use(file)
             carry_over(file, unfinished)
         like(unfinished, file if file.exists() else file.parent)
-        put_aside(file, aside)  # also a log whose history is gone: it would be read as this one's
+        put_aside(file, aside)  # also a log without history: it would be read as the new one's
         write_through(unfinished)
         unfinished.replace(file)
         write_through(file.parent)
@@ -91,16 +90,16 @@ def restore(copy: Path, file: Path, *, aside: Path, bring_up: Callable[[Path], N
 
 
 def make_private(file: Path) -> None:
-    """Make an empty file that only its owner can read, also where one was left lying about."""
+    """Create an empty file that only its owner can read, in place of an existing one."""
     os.close(os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, OWNER_ONLY))
     file.chmod(OWNER_ONLY)
 
 
 def check_whole(file: Path, *, name: Path) -> None:
-    """Read every page of a database, which people call ``name``.
+    """Read every page of a database; errors name it ``name``.
 
     Raises:
-        StoreDamagedError: something is wrong with it.
+        StoreDamagedError: the database is damaged.
     """
     try:
         with closing(connect(file)) as connection:
@@ -112,9 +111,9 @@ def check_whole(file: Path, *, name: Path) -> None:
 
 
 def take_out_of_use(file: Path) -> None:
-    """Empty the write-ahead log of the history into it, which takes having it for oneself.
+    """Move the write-ahead log into the history, which needs exclusive access.
 
-    A damaged history is left as it is.
+    A damaged history is left unchanged.
 
     Raises:
         StoreUnavailableError: another process has the history open.
@@ -131,18 +130,18 @@ def take_out_of_use(file: Path) -> None:
 
 
 def carry_over(file: Path, restored: Path) -> None:
-    """Let ``restored`` have the tokens of ``file`` and go on counting from its last place.
+    """Copy the tokens of ``file`` to ``restored``, and let it count on from its last place.
 
-    Of tokens only the columns that both releases have are carried over.
+    Only columns of tokens that both schemas have are copied.
     """
     with closing(connect(restored)) as connection:
-        known = columns_of_tokens(connection)
+        columns = columns_of_tokens(connection)
     try:
         with closing(connect(file)) as connection:
             row = connection.execute(_LAST_PLACE).fetchone()
-            names = [name for name in columns_of_tokens(connection) if name in known]
+            names = [name for name in columns_of_tokens(connection) if name in columns]
             tokens = connection.execute(f"SELECT {', '.join(names)} FROM tokens").fetchall()  # noqa: S608 - of columns
-    except sqlite3.DatabaseError:  # it is damaged, or has no schema: there is nothing to keep
+    except sqlite3.DatabaseError:  # damaged, or without schema: there is nothing to copy
         return
     marks = ", ".join("?" * len(names))
     put = f"INSERT OR REPLACE INTO tokens ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - of columns
@@ -153,29 +152,29 @@ def carry_over(file: Path, restored: Path) -> None:
 
 
 def columns_of_tokens(connection: sqlite3.Connection) -> list[str]:
-    """The names of their columns in this database."""
+    """Return the names of the columns of tokens in this database."""
     return [row[1] for row in connection.execute("PRAGMA table_info(tokens)")]
 
 
 def put_aside(file: Path, aside: Path) -> None:
-    """Give a history and what belongs to it another name."""
-    for part, kept in zip((file, *companions(file)), (aside, *companions(aside)), strict=True):
+    """Rename a history with its companion files."""
+    for part, target in zip((file, *companions(file)), (aside, *companions(aside)), strict=True):
         if part.exists():
-            part.rename(kept)
+            part.rename(target)
 
 
 def companions(file: Path) -> tuple[Path, Path]:
-    """The files that SQLite keeps beside a database in use."""
+    """Return the files that SQLite keeps beside a database in use."""
     return file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")
 
 
 def connect(file: Path) -> sqlite3.Connection:
-    """Open a database that exists."""
+    """Open an existing database."""
     return sqlite3.connect(f"file:{quote(str(file))}?mode=rw", uri=True, timeout=1.0)
 
 
 def like(file: Path, other: Path) -> None:
-    """Give a file to the owner of another one, if we may."""
+    """Give a file to the owner of another one, if this user may."""
     owner = other.stat()
     with suppress(PermissionError):
         os.chown(file, owner.st_uid, owner.st_gid)

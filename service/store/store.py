@@ -1,4 +1,4 @@
-"""The history store: everything that outlives the process, behind domain types."""
+"""The history store: takes and returns domain types."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -26,18 +26,17 @@ from service.store.tuning_records import Tunings
 class Store:
     """History, recorded predictions, scores, rounds of tuning and tokens in one database.
 
-    The methods block: call them from a thread that may wait, which may be any. Each may raise
-    StoreUnavailableError, and SchemaOutdatedError before ``upgrade``; those that write also
-    StoreFullError.
+    The methods block, and may be called from any thread. Each may raise StoreUnavailableError, and
+    SchemaOutdatedError before ``upgrade``; methods that write also StoreFullError.
 
     Attributes:
-        tunings: rounds of tuning and the parameters they put in force.
-        queues: the live queues of clusters, and how far off their forecasts were.
+        tunings: tuning rounds and the parameters that they adopted.
+        queues: the live queues of clusters, and the errors of their forecasts.
         past_runs: the runs of all clusters.
         erasures: delete parts of the history.
-        scores: of the methods.
-        tokens: that callers present.
-        sessions: of browsers that a token let in.
+        scores: errors of the methods.
+        tokens: API tokens.
+        sessions: sessions of browsers.
     """
 
     def __init__(self, database: Database) -> None:
@@ -52,13 +51,14 @@ class Store:
 
     @property
     def name(self) -> str:
-        """What people call the database by: its file or its address, without a password."""
+        """Return the name of the database for people: file or address, without a password."""
         return self._database.name
 
     def upgrade(self) -> bool:
-        """Bring the schema up to this release's; safe from several processes at once.
+        """Upgrade the schema to this release's; several processes may call this at once.
 
-        Returns whether the history is new.
+        Returns:
+            Whether the history is new.
         """
         return schema.upgrade(self._database)
 
@@ -67,17 +67,17 @@ class Store:
         schema.check(self._database)
 
     def fingerprint(self) -> str:
-        """A short text that is another for every history; a copy of a history has the same."""
+        """Return a short text that identifies a history and its copies."""
         with self._database.reading() as connection:
             return schema.fingerprint(connection)
 
     def diagnostics(self, since: float, now: float) -> list[ClusterDiagnostics]:
-        """What predictions and runs since ``since`` show of how each cluster is connected."""
+        """Return counts of predictions and runs since ``since`` (Unix seconds), by cluster."""
         with self._database.reading() as connection:
             return diagnostics.read(connection, since, now)
 
     def close(self) -> None:
-        """Close all connections: those in use once they are given back."""
+        """Close all connections; connections in use are closed when they are returned."""
         self._database.close()
 
     def write(
@@ -85,10 +85,10 @@ class Store:
         groups: Sequence[Sequence[ReportedCompletion]],
         predictions: Sequence[RecordedPrediction] = (),
     ) -> list[Ingested]:
-        """Store predictions, then completions, in one transaction; return one count a group.
+        """Store predictions, then completions, in one transaction; return one count per group.
 
-        All of it is durable on return, or, after an error, none of it was acknowledged. Writing
-        the same again stores nothing twice and scores nothing twice.
+        Everything is durable on return; after an error nothing was acknowledged. Writing the same
+        again stores nothing twice and scores nothing twice.
 
         Raises:
             RefusedRecordError: the database cannot hold a value, so that nothing was stored.
@@ -96,53 +96,53 @@ class Store:
         with self._database.writing() as connection:
             counts = writing.write(connection, groups, predictions)
         if any(count.accepted for count in counts):
-            with suppress(StoreUnavailableError):  # it is durable, whoever hears of it
+            with suppress(StoreUnavailableError):  # it is durable also without notification
                 self._database.announce()
         return counts
 
     def import_completions(
         self, completions: Iterable[Completion], *, batch: int = 5000
     ) -> Iterator[Ingested]:
-        """Store a history in transactions of ``batch`` runs; yields after each durable one."""
+        """Store a history in transactions of ``batch`` runs; yield after each durable one."""
         remaining = iter(completions)
         while runs := [ReportedCompletion(completion=run) for run in islice(remaining, batch)]:
             yield self.write([runs])[0]
 
     def reader(self) -> LogReader:
-        """Follow the log from its beginning."""
+        """Return a reader of the log from its beginning."""
         return self._database.follow()
 
     def drop_stale_predictions(self, before: float) -> int:
-        """Forget predictions recorded earlier whose job never ended; returns how many."""
+        """Delete open predictions recorded before a time (Unix seconds); return their number."""
         stale = delete(predictions).where(OPEN, predictions.c.recorded_at < before)
         with self._database.writing() as connection:
             return connection.execute(stale).rowcount
 
     def back_up(self, copy: Path) -> None:
-        """Write the history as it is at this moment to a file, while it is in use.
+        """Write the present history to a file, while it is in use.
 
         Raises:
-            FileInTheWayError: there is such a file.
-            NotOursError: the database's own tools do it.
+            FileInTheWayError: the file exists.
+            NotOursError: the database has its own tools.
         """
         self._database.back_up(copy)
 
     def restore(self, copy: Path, *, aside: Path) -> None:
-        """Put the history of a file in the place of this one, which is kept as ``aside``.
+        """Replace this history by that of a file; the old one is renamed to ``aside``.
 
         Raises:
             StoreDamagedError: the file is no whole database.
-            StoreUnavailableError: somebody uses this history.
-            NotOursError: the database's own tools do it.
+            StoreUnavailableError: a process uses this history.
+            NotOursError: the database has its own tools.
         """
         self.close()
         self._database.restore(copy, aside=aside)
 
     def check_whole(self) -> None:
-        """Read all of the history's pages, where the database does not do it by itself.
+        """Read all pages of the history, if the database does not check them by itself.
 
         Raises:
-            StoreDamagedError: something is wrong with them.
+            StoreDamagedError: a page is damaged.
         """
         self._database.check_whole()
 
@@ -155,11 +155,11 @@ def open_store(url: str, *, sqlite_synchronous: Literal["full", "normal"] = "ful
         sqlite_synchronous: `full` survives power loss, `normal` the end of the process.
 
     Raises:
-        ValueError: the URL names no database that is known here.
+        ValueError: the URL names no database that the store supports.
     """
     try:
         parsed = make_url(url)
-    except ValueError:  # its words could be part of a password
+    except ValueError:  # the error's words could be part of a password
         raise ValueError(
             "the port is no number; @, : and % of a password are written %40, %3A and %25."
         ) from None

@@ -28,14 +28,14 @@ metadata = MetaData(
 )
 
 SEQ = Sequence("completions_seq", metadata=metadata)
-"""Where PostgreSQL's places in the log come from; SQLite counts on by itself."""
+"""Source of PostgreSQL's places in the log; SQLite numbers rows by itself."""
 
 OPEN = text("outcome IS NULL")
-"""Of a recorded prediction: its job has not ended yet, as far as we know."""
+"""Condition on predictions: no end of the job was reported."""
 
 
 SCORED = text("outcome = 'scored'")
-"""Of a recorded prediction: it was compared with the end of its job."""
+"""Condition on predictions: the prediction was compared with the end of its job."""
 
 
 class TransactionId(UserDefinedType[int]):
@@ -44,7 +44,7 @@ class TransactionId(UserDefinedType[int]):
     cache_ok = True
 
     def get_col_spec(self, **_: Any) -> str:
-        """Its name in SQL."""
+        """Return the name of the type in SQL."""
         return "XID8"
 
 
@@ -68,7 +68,7 @@ def _current_transaction_id(*_: Any, **__: Any) -> str:
 
 
 def _submission_columns(*, job_id_known: bool) -> list[Column[Any]]:
-    """What is known of a job at submission, in the units of the domain types."""
+    """Return the columns of a submission, in the units of the domain types."""
     return [
         Column("cluster", Text, nullable=False),
         Column("job_id", Text, nullable=not job_id_known),
@@ -106,11 +106,11 @@ completions = Table(
     Index("ix_completions_user_end", "cluster", "user_name", "end_time"),
     Index("ix_completions_end", "cluster", "end_time"),
     Index("ix_completions_log", "xid", "seq").ddl_if(dialect="postgresql"),
-    # No place is given out again after the newest runs were deleted: readers are past it.
+    # No place is used again after the newest runs were deleted: readers are past it.
     sqlite_autoincrement=True,
 )
 
-# What was answered, until it can be compared with the truth, and how it compared.
+# Predictions, from the answer to the comparison with the runtime and after it.
 predictions = Table(
     "predictions",
     metadata,
@@ -123,8 +123,8 @@ predictions = Table(
     Column("lower_bound", Double),
     Column("upper_bound", Double),
     Column("bounds", Text),  # JSON: lower and upper end by method, where it gives an interval
-    Column("coverage", Double),  # that was asked of them
-    Column("underestimation_rate", Double),  # that was asked of the method that answered
+    Column("coverage", Double),  # nominal coverage of the intervals
+    Column("underestimation_rate", Double),  # nominal rate of the answer
     Column("outcome", Text),  # NULL while open, then 'scored' or 'superseded'
     Column("runtime", Double),
     Column("ended_at", Double),  # end of the run that it was scored by
@@ -162,7 +162,7 @@ def _score_columns() -> list[Column[Any]]:
     ]
 
 
-# Running sums of how each method did, so that reading a score does not read its jobs.
+# Sums of the errors of each method, so that reading a score does not read its jobs.
 scores = Table(
     "scores",
     metadata,
@@ -172,7 +172,7 @@ scores = Table(
     PrimaryKeyConstraint("cluster", "method"),
 )
 
-# The same by the day on which jobs ended, and by what they were; unknown is the empty text.
+# These sums by the day on which jobs ended and by kind of job; unknown is the empty text.
 daily_scores = Table(
     "daily_scores",
     metadata,
@@ -195,11 +195,11 @@ tokens = Table(
     Column("secret_hash", LargeBinary, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
-    Column("user_name", Text),  # whose own jobs a token of scope self is about
+    Column("user_name", Text),  # user whose jobs a token of scope self may see
     PrimaryKeyConstraint("token_id"),
 )
 
-# Who is logged in to the page; the text that a browser presents is kept as its hash only.
+# Sessions of browsers; of the text that a browser presents only the hash is stored.
 sessions = Table(
     "sessions",
     metadata,
@@ -220,7 +220,7 @@ queues = Table(
     PrimaryKeyConstraint("cluster"),
 )
 
-# Running sums of how far off forecast waits were, of the jobs that have started.
+# Sums of the errors of forecast waits, of jobs that have started.
 wait_scores = Table(
     "wait_scores",
     metadata,
@@ -237,7 +237,7 @@ wait_scores = Table(
 )
 
 OPEN_ROUND = text("state IN ('waiting', 'running')")
-"""Of a round of tuning: it has not ended."""
+"""Condition on tuning rounds: the round has not ended."""
 
 tunings = Table(
     "tunings",
@@ -247,7 +247,9 @@ tunings = Table(
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
     Column("plan", Text, nullable=False),  # JSON, and so progress and outcome
-    Column("horizon", BigInteger, nullable=False),  # last place in the log when it was asked for
+    Column(
+        "horizon", BigInteger, nullable=False
+    ),  # last place in the log when the round was requested
     Column("asked_at", Double, nullable=False),
     Column("started_at", Double),
     Column("finished_at", Double),
@@ -256,7 +258,7 @@ tunings = Table(
     Column("error", Text),
     PrimaryKeyConstraint("tuning_id"),
     Index("ix_tunings_cluster", "cluster", "asked_at"),
-    # At most one round of a cluster is open, whoever asks.
+    # At most one round of a cluster is open.
     Index(
         "ix_tunings_open",
         "cluster",
@@ -266,7 +268,7 @@ tunings = Table(
     ),
 )
 
-# The release that brought the schema to a revision, for older ones that cannot read it.
+# The release that upgraded the schema to a revision, for older releases that cannot read it.
 releases = Table(
     "releases",
     metadata,
@@ -276,7 +278,7 @@ releases = Table(
     PrimaryKeyConstraint("revision"),
 )
 
-# When something was deleted from the history; what it was, and whose, is written nowhere.
+# Times of deletions from the history; the deleted data are noted nowhere.
 erasures = Table(
     "erasures",
     metadata,
@@ -285,18 +287,18 @@ erasures = Table(
     PrimaryKeyConstraint("erasure"),
 )
 
-# What rounds put in force: of each subject the latest version of a cluster counts.
+# Adoptions of rounds: of each cluster and subject the latest version is active.
 parameters = Table(
     "parameters",
     metadata,
     Column("version", BigInteger().with_variant(Integer, "sqlite"), Identity()),
     Column("cluster", Text, nullable=False),
     Column("tuning_id", Text, nullable=False),
-    Column("parameters", Text, nullable=False),  # JSON; null: what the settings say
+    Column("parameters", Text, nullable=False),  # JSON; null: the default of the settings
     Column("since", Double, nullable=False),
     Column("subject", Text, nullable=False),
-    Column("replaced", BigInteger),  # the version before it; NULL where it replaced the settings'
-    Column("made_until", Double),  # end of the last run it was made on; NULL: not to be reviewed
+    Column("replaced", BigInteger),  # the version before; NULL where that was the default
+    Column("made_until", Double),  # end of the last run used; NULL: not to be reviewed
     PrimaryKeyConstraint("version"),
     Index("ix_parameters_cluster", "cluster", "version"),
 )

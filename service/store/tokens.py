@@ -1,8 +1,8 @@
 """API tokens, `wt_<id>_<secret>`, and the browser sessions that they open.
 
-The store keeps a hash of every secret. Sessions are rows and not signed texts: so they end when a
-person logs out, hold in every worker and across restarts, and nobody who reads the database can
-make one.
+The store keeps a hash of every secret. Sessions are rows and not signed texts: they end with
+the log-out, are valid in every worker and across restarts, and cannot be forged by a reader of the
+database.
 """
 
 import hmac
@@ -28,9 +28,9 @@ class Token(Struct, frozen=True, kw_only=True):
 
     Attributes:
         token_id: public part, safe to log.
-        name: what it is for, in the administrator's words.
-        scopes: what it allows; ``admin`` allows everything.
-        user: whose own jobs a token of scope ``self`` is about, as the history calls the user.
+        name: purpose, in the administrator's words.
+        scopes: permitted operations; ``admin`` permits everything.
+        user: name in the history of the user whose jobs a token of scope ``self`` may see.
         secret_hash: SHA-256 of the secret part.
         created_at: Unix seconds.
         revoked_at: Unix seconds; None while it is valid.
@@ -45,11 +45,11 @@ class Token(Struct, frozen=True, kw_only=True):
     revoked_at: float | None = None
 
     def matches(self, secret: str) -> bool:
-        """Whether this is the token's secret; takes the same time for every wrong one."""
+        """Return whether this is the token's secret, in equal time for every wrong one."""
         return hmac.compare_digest(_hash(secret), self.secret_hash)
 
     def allows(self, scope: str) -> bool:
-        """Whether a bearer may use what needs ``scope``."""
+        """Return whether the token is valid for calls that need ``scope``."""
         return self.revoked_at is None and bool(self.scopes & {scope, "admin"})
 
 
@@ -62,11 +62,10 @@ class Tokens:
     def issue(
         self, name: str, scopes: Iterable[str], now: float, *, user: str | None = None
     ) -> tuple[Token, str]:
-        """Make a token; the text is what its bearer presents and cannot be shown again.
+        """Create a token; return it and the text that its bearer presents, which is not stored.
 
         Raises:
-            ValueError: there are no scopes, unknown ones, or such as do not go together, or with
-                ``user``, whose jobs the token is about.
+            ValueError: scopes are missing or unknown, or do not fit each other or ``user``.
         """
         wanted = frozenset(scopes)
         if not wanted or not wanted <= SCOPES:
@@ -97,7 +96,7 @@ class Tokens:
         return token, f"{_PREFIX}_{token.token_id}_{secret}"
 
     def revoke(self, token_id: str, now: float) -> bool:
-        """Make a token worthless; False if there is no valid token of that id."""
+        """Revoke a token; return False if there is no valid token of that id."""
         valid = (tokens.c.token_id == token_id) & tokens.c.revoked_at.is_(None)
         with self._database.writing() as connection:
             change = tokens.update().where(valid).values(revoked_at=now)
@@ -116,16 +115,16 @@ class Tokens:
 
 
 class Sessions:
-    """Browsers that a token let in, until they log out or the time is over."""
+    """Sessions of browsers that a token opened, until log-out or the end of their time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def open(self, token_id: str, now: float, *, seconds: float) -> str:
-        """Let a browser in by a token, and forget the sessions that are over.
+        """Open a session by a token, and delete sessions that are over.
 
         Returns:
-            The text that the browser presents; it cannot be shown again.
+            The text that the browser presents, which is not stored.
         """
         text = secrets.token_urlsafe(32)
         row = {"session_hash": _hash(text), "token_id": token_id, "expires_at": now + seconds}

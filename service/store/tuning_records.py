@@ -1,9 +1,9 @@
-"""Rounds of tuning and what they put in force.
+"""Tuning rounds and the parameters that they adopted.
 
-A round is asked for, runs, and ends. An index allows one open round per cluster, so it does not
-matter how many workers ask at once. Only the process that holds ``lock`` runs rounds, one after the
-other; the lock ends with the process. A round that is ``running`` while the lock is free was
-interrupted, and runs anew.
+A round is requested, runs, and ends. An index allows one open round per cluster, so that several
+workers may request one at once. Only the process that holds ``lock`` runs rounds, one after the
+other; the lock is released with the process. A round in state ``running`` while the lock is free
+was interrupted, and runs anew.
 """
 
 import secrets
@@ -23,17 +23,17 @@ from service.store.rows import COMPLETION, completion_of
 from service.store.tables import completions, parameters, tunings
 
 LISTED = 100
-"""Rounds in a list, the newest."""
+"""Largest number of rounds in a list."""
 
 
 class Adoption(Struct, frozen=True, kw_only=True):
-    """What a round puts in force.
+    """Parameters of one subject that a round puts in force.
 
     Attributes:
-        subject: what it is about: ``knn``, ``attention``, ``price`` or ``auto``.
-        parameters: as JSON; None: what the settings say.
-        made_until: when the last of the runs ended that it was made on; None where a later round
-            is not to ask whether it has lost.
+        subject: ``knn``, ``price`` or ``auto``.
+        parameters: JSON value; None for the default of the settings.
+        made_until: end of the last run that the round used, in Unix seconds; None if later rounds
+            do not review the adoption.
     """
 
     subject: str
@@ -47,7 +47,7 @@ class ActiveAdoption(Struct, frozen=True, kw_only=True):
     Attributes:
         parameters: as in ``Adoption``.
         made_until: as in ``Adoption``.
-        replaced: parameters of the adoption before; None: what the settings say.
+        replaced: parameters of the adoption before; None for the default of the settings.
     """
 
     parameters: Any
@@ -72,17 +72,17 @@ class Tuning(Struct, frozen=True, kw_only=True):
     """One round of tuning.
 
     Attributes:
-        tuning_id: names the round for good.
-        cluster: whose history is tuned on.
-        state: where it is.
-        origin: why the round was asked for: ``history``, ``request`` or ``command``.
-        plan: what it looks at, and what it wants.
-        asked_at: Unix seconds, and so the other times.
-        started_at: when it began to run, the last time.
-        finished_at: when it ended.
-        progress: how far it is, as the search says it.
-        outcome: what it found.
-        error: why it failed.
+        tuning_id: unique id.
+        cluster: cluster whose runs are used.
+        state: of the round.
+        origin: reason of the request: ``history``, ``request`` or ``command``.
+        plan: data and goal of the search.
+        asked_at: time of the request, in Unix seconds, as the other times.
+        started_at: time of the last start.
+        finished_at: time of the end.
+        progress: last report of the search.
+        outcome: result.
+        error: reason of a failure.
     """
 
     tuning_id: str
@@ -105,7 +105,7 @@ class Tunings:
         self._database = database
 
     def ask(self, cluster: str, plan: TuningPlan, origin: str, now: float) -> Tuning:
-        """Ask for a round; where one is open, that one is the answer.
+        """Request a round; return the cluster's open round if there is one.
 
         Raises:
             TooShortHistoryError: the cluster has too few completions.
@@ -119,7 +119,7 @@ class Tunings:
                     return _tuning(found)
 
     def lock(self) -> AbstractContextManager[bool]:
-        """Take the lock of those who run rounds; False, without waiting, if a process has it."""
+        """Take the lock of processes that run rounds; False, without waiting, if it is held."""
         return self._database.tuning_lock()
 
     def open(self) -> list[Tuning]:
@@ -130,11 +130,11 @@ class Tunings:
             return list(map(_tuning, found))
 
     def begin(self, tuning: Tuning, now: float) -> None:
-        """Note that an open round runs from now on."""
+        """Store that an open round runs from now on."""
         self._update(tuning, state=TuningState.RUNNING, started_at=now, progress=None, error=None)
 
     def report(self, tuning: Tuning, progress: Mapping[str, Any]) -> None:
-        """Note how far a round is."""
+        """Store a report of a round's progress."""
         self._update(tuning, progress=_json(progress))
 
     def finish(
@@ -144,7 +144,7 @@ class Tunings:
         adopted: Sequence[Adoption],
         now: float,
     ) -> None:
-        """End a round, and put what it adopted in force; both, or neither if it has ended."""
+        """End a round and put its adoptions in force; do nothing if the round has ended."""
         ended = {"state": TuningState.DONE, "finished_at": now, "outcome": _json(outcome)}
         with self._database.writing() as connection:
             if connection.execute(_change(tuning).values(ended)).rowcount:
@@ -152,7 +152,7 @@ class Tunings:
                     _adopt(connection, tuning, adoption, now)
 
     def fail(self, tuning: Tuning, error: str, now: float) -> None:
-        """End a round that cannot be brought to a good end."""
+        """End a round that failed."""
         self._update(tuning, state=TuningState.FAILED, finished_at=now, error=error)
 
     def _update(self, tuning: Tuning, **values: Any) -> None:
@@ -160,15 +160,15 @@ class Tunings:
             connection.execute(_change(tuning).values(values))
 
     def is_due(self, cluster: str, plan: TuningPlan) -> bool:
-        """Whether t2 completions have come since the last round was asked for."""
-        asked = select(func.max(tunings.c.horizon)).where(tunings.c.cluster == cluster)
+        """Return whether ``plan.test`` completions have come since the last request of a round."""
+        horizon = select(func.max(tunings.c.horizon)).where(tunings.c.cluster == cluster)
         with self._database.reading() as connection:
-            last = connection.execute(asked).scalar()
+            last = connection.execute(horizon).scalar()
             needed = plan.fewest_jobs if last is None else plan.test
             return _count(connection, cluster, after=last or 0, most=needed) >= needed
 
     def latest_completions(self, cluster: str, count: int) -> list[Completion]:
-        """The runs of a cluster that ended last, in log order."""
+        """Return the runs of a cluster that ended last, in log order."""
         columns = ", ".join(COMPLETION)
         order = self._database.log_order
         newest = text(
@@ -182,12 +182,12 @@ class Tunings:
             return [completion_of(tuple(row)) for row in rows]
 
     def version(self) -> int:
-        """A number that grows with everything that is put in force."""
+        """Return a number that grows with every adoption; 0 without adoptions."""
         with self._database.reading() as connection:
             return connection.execute(select(func.max(parameters.c.version))).scalar() or 0
 
     def active(self) -> dict[str, dict[str, ActiveAdoption]]:
-        """Return what rounds put in force last, by cluster and subject."""
+        """Return the last adoptions, by cluster and subject."""
         key = parameters.c.cluster, parameters.c.subject
         last = select(func.max(parameters.c.version)).group_by(*key)
         before = parameters.alias()
@@ -207,14 +207,14 @@ class Tunings:
         return found
 
     def of_cluster(self, cluster: str) -> list[Tuning]:
-        """The latest rounds, newest first."""
+        """Return the latest rounds of a cluster, newest first."""
         latest = select(tunings).where(tunings.c.cluster == cluster)
         newest_first = latest.order_by(tunings.c.asked_at.desc(), tunings.c.tuning_id)
         with self._database.reading() as connection:
             return list(map(_tuning, connection.execute(newest_first.limit(LISTED))))
 
     def find(self, tuning_id: str) -> Tuning | None:
-        """One round."""
+        """Return a round; None if there is none of this id."""
         wanted = select(tunings).where(tunings.c.tuning_id == tuning_id)
         with self._database.reading() as connection:
             row = connection.execute(wanted).first()
@@ -243,7 +243,7 @@ def _insert(
 
 
 def _adopt(connection: Connection, tuning: Tuning, adoption: Adoption, now: float) -> None:
-    """Put something in force that replaces what was adopted last about the same subject."""
+    """Store an adoption, which replaces the last one of the same subject."""
     last = select(func.max(parameters.c.version)).where(
         parameters.c.cluster == tuning.cluster, parameters.c.subject == adoption.subject
     )
@@ -272,7 +272,7 @@ def _change(tuning: Tuning) -> Update:
 
 
 def _count(connection: Connection, cluster: str, *, after: int, most: int) -> int:
-    """Completions behind a place in the log, counted up to ``most``."""
+    """Count completions after a place in the log, up to ``most``."""
     few = (
         select(literal(1))
         .select_from(completions)

@@ -1,4 +1,4 @@
-"""The write transaction: record, match, append, score."""
+"""The write transaction: record predictions, match, append and score completions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ _PRESENT = BatchStatement(
     {"seq": "int8"},
     "{incoming} SELECT c.seq FROM incoming AS i JOIN completions AS c ON c.seq = i.seq",
 )
-_KNOWN = BatchStatement(
+_STORED = BatchStatement(
     {"cluster": "text", "job_id": "text", "start_time": "float8"},
     """{incoming} SELECT c.cluster, c.job_id, c.start_time
     FROM incoming AS i CROSS JOIN completions AS c
@@ -49,8 +49,7 @@ _KNOWN = BatchStatement(
 )
 _RECORDED_AT_ONCE = 128
 ERASURE_SECONDS = 1.0
-"""How far the clocks of two machines may be apart, and how long a prediction waits for its record.
-"""
+"""Largest difference of two machines' clocks, and of a prediction's answer and record."""
 _LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'completions'"
 _NEXT_PLACES = "SELECT nextval('completions_seq') FROM generate_series(1, %s)"
 _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEND
@@ -59,14 +58,16 @@ _RUN = itemgetter(1, 2, 12)  # cluster, job id and start time in a row of _APPEN
 def write(
     connection: Connection, groups: Groups, predictions: Sequence[RecordedPrediction]
 ) -> list[Ingested]:
-    """Write predictions and completions within the transaction that ``connection`` is in."""
+    """Write predictions and completions within the transaction of ``connection``."""
     _record(connection, predictions)
     _drop_erased(connection, predictions)
     owners, reported = _first_reports(groups)
     if not reported:
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
     matches = _matches(connection, reported)
-    accepted = _append(connection, [_stated(*pair) for pair in zip(reported, matches, strict=True)])
+    accepted = _append(
+        connection, [_as_submitted(*pair) for pair in zip(reported, matches, strict=True)]
+    )
     ended = compress(zip(matches, reported, strict=True), accepted)
     score(connection, [(match, item.completion) for match, item in ended if match])
     new = Counter(compress(owners, accepted))
@@ -77,21 +78,22 @@ def write(
 
 
 def _record(connection: Connection, predictions: Sequence[RecordedPrediction]) -> None:
-    """Store predictions, some at a time: making rows of thousands would hold up the event loop."""
+    """Store predictions in parts: converting thousands at once would delay the event loop."""
     for start in range(0, len(predictions), _RECORDED_AT_ONCE):
         some = predictions[start : start + _RECORDED_AT_ONCE]
         _RECORD.execute(connection, [prediction_row(prediction) for prediction in some])
 
 
 def _drop_erased(connection: Connection, predictions: Sequence[RecordedPrediction]) -> None:
-    """Drop predictions that waited to be stored while somebody's history was erased.
+    """Delete predictions that waited to be stored while a part of the history was erased.
 
-    Whose it was is written nowhere, so everybody's go: those of a second at most. What was
-    answered after an erasure for sure is kept, also where a clock was set back since. This comes
-    after they were stored, so that an erasure of the same moment sees them or is seen here.
+    The erased user is noted nowhere, so the predictions of all users from one second are deleted.
+    Predictions that were certainly answered after an erasure are kept, even if a clock was set back
+    since. This step comes after storing, so that a concurrent erasure deletes the rows or is seen
+    here.
     """
-    known = {prediction.erasure for prediction in predictions}
-    erased = {number: _erased_after(connection, number) for number in known}
+    numbers = {prediction.erasure for prediction in predictions}
+    erased = {number: _erased_after(connection, number) for number in numbers}
     waited = [
         prediction.prediction_id
         for prediction in predictions
@@ -102,14 +104,14 @@ def _drop_erased(connection: Connection, predictions: Sequence[RecordedPredictio
 
 
 def _erased_after(connection: Connection, erasure: int) -> float:
-    """The latest time of the erasures after this one."""
+    """Return the latest time of the erasures after this one; -inf if there are none."""
     later = select(func.max(erasures.c.erased_at)).where(erasures.c.erasure > erasure)
     erased_at: float | None = connection.execute(later).scalar()
     return -inf if erased_at is None else erased_at
 
 
 def _first_reports(groups: Groups) -> tuple[list[int], list[ReportedCompletion]]:
-    """The first report of every run, in the order they came, and the index of its group."""
+    """Return the index of the group, and the report, of the first report of every run."""
     first: dict[tuple[str, str, float], tuple[int, ReportedCompletion]] = {}
     for index, group in enumerate(groups):
         for item in group:
@@ -120,16 +122,16 @@ def _first_reports(groups: Groups) -> tuple[list[int], list[ReportedCompletion]]
 def _matches(
     connection: Connection, reported: Sequence[ReportedCompletion]
 ) -> Sequence[Match | None]:
-    """The recorded prediction of each run.
+    """Return the recorded prediction of each run.
 
-    Of several runs of one job, those that are known already are left out: they would take the
-    prediction of the one that is new.
+    Of several runs of one job, stored ones are skipped: they would take the prediction of the new
+    one.
     """
     runs = [_run_of(item.completion) for item in reported]
     if len({run[:2] for run in runs}) == len(runs):
         return find_matches(connection, reported)
-    known = set(_KNOWN.fetch(connection, runs))
-    new = [place for place, run in enumerate(runs) if run not in known]
+    stored = set(_STORED.fetch(connection, runs))
+    new = [place for place, run in enumerate(runs) if run not in stored]
     found = find_matches(connection, [reported[place] for place in new])
     by_place = dict(zip(new, found, strict=True))
     return [by_place.get(place) for place in range(len(runs))]
@@ -142,26 +144,26 @@ def _run_of(run: Completion) -> tuple[str, str, float]:
     return job.cluster, job.job_id, run.start_time
 
 
-def _stated(item: ReportedCompletion, match: Match | None) -> Completion:
-    """The run with the walltime and memory requested at submission, where that was recorded.
+def _as_submitted(item: ReportedCompletion, match: Match | None) -> Completion:
+    """Return the run with the walltime and memory requested at submission, if recorded.
 
-    Resource managers report the limit as it was at the end, after extensions, and for a job that
-    asked for no memory the default of its queue or node.
+    Resource managers report the limit at the end, after extensions, and for a job without a request
+    for memory the default of its queue or node.
     """
     run = item.completion
     if match is None:
         return run
-    asked = match.prediction
+    recorded = match.prediction
     job = msgspec.structs.replace(
         run.submission,
-        requested_walltime=asked.requested_walltime,
-        requested_memory=asked.requested_memory,
+        requested_walltime=recorded.requested_walltime,
+        requested_memory=recorded.requested_memory,
     )
     return msgspec.structs.replace(run, submission=job)
 
 
 def _append(connection: Connection, runs: Sequence[Completion]) -> list[bool]:
-    """Add runs to the log and say of each whether it was new."""
+    """Add runs to the log; return for each whether it was new."""
     places = _places(connection, len(runs))
     rows: RowBatch = [(seq, *completion_row(run)) for seq, run in zip(places, runs, strict=True)]
     if _APPEND.execute(connection, _ordered(connection, rows)) == len(rows):
@@ -179,9 +181,9 @@ def _places(connection: Connection, count: int) -> Sequence[int]:
 
 
 def _ordered(connection: Connection, rows: RowBatch) -> RowBatch:
-    """The rows in an order that all workers share, or two of them could wait for each other.
+    """Return the rows in an order that all workers share, so that no two wait for each other.
 
-    SQLite has one writer at a time, and is faster in the order of the log.
+    SQLite has one writer at a time, and is faster in log order.
     """
     if connection.dialect.name == "sqlite":
         return rows
