@@ -18,6 +18,7 @@ def _names(package: str, file: str, value: str = "") -> list[str]:
 
 METHODS = (*_names("predictors", "registry.py"), "auto")
 POLICIES = tuple(_names("simulator", "engine/policies/__init__.py", "Policy"))
+TWINS = ("slurm",)
 ORDERS = ("fcfs", "sjf", "wfp", "psp", "psp-aging")
 EVENTS = ("batch", "sequential")
 COMPRESSIONS = ("start-order", "keep", "replan")

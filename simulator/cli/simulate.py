@@ -38,6 +38,7 @@ from simulator.cli.options import (
     OVERRUNS,
     PINNED,
     POLICIES,
+    TWINS,
     AsJson,
     CoresPerNode,
     Limit,
@@ -85,7 +86,7 @@ def acts(source: Source | None) -> bool | None:
 def simulate(
     trace: TraceFile,
     *,
-    policy: Annotated[list[str] | None, choice("Policy", POLICIES)] = None,
+    policy: Annotated[list[str] | None, choice("Policy", (*POLICIES, *TWINS))] = None,
     estimates: Annotated[
         list[str] | None,
         typer.Option(

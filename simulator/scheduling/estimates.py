@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from predictors.accuracy_groups import Accuracies
 from predictors.base import Question
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Prediction, Submission
+from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import State, whole_seconds
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
@@ -21,6 +22,8 @@ from simulator.scheduling.semantics import BOUND, Semantics
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import BLOCK, completions
 from simulator.traces.trace import Integers
+
+AnyState = State | SlurmState
 
 EXACT = "exact"
 REQUESTED = "requested"
@@ -144,7 +147,7 @@ class EstimateFeed:
 
     def __init__(
         self,
-        state: State,
+        state: AnyState,
         workload: Workload,
         estimates: Estimates,
         semantics: Semantics,

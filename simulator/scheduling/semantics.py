@@ -12,6 +12,8 @@ from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
 from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
+from simulator.scheduling.slurm_rules import MEANING as SLURM_MEANING
+from simulator.scheduling.slurm_rules import SlurmRules
 
 EVENT_ORDERS: Mapping[str, str] = {
     "batch": "of one second all ends, then estimates outlived, then submissions, then one pass",
@@ -19,6 +21,11 @@ EVENT_ORDERS: Mapping[str, str] = {
     "order of starts, each with its own pass; a running job whose expected end has come counts "
     "as free",
 }
+
+SLURM = "slurm"
+"""The twin of a real scheduler, which has rules, a state and a loop of its own."""
+
+SLURM_ORDERS = ("fcfs", "sjf")
 
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
@@ -52,7 +59,7 @@ class Semantics:
     """The rules of a simulation; the defaults are the usual EASY.
 
     Attributes:
-        policy: a name in ``POLICIES``.
+        policy: a name in ``POLICIES``, or ``SLURM``.
         order: order of the queue, a name in ``ORDERS``.
         events: order of the events of one second, a name in ``EVENT_ORDERS``.
         depth: how many blocked jobs have reservations under EASY and EASY-SJBF.
@@ -66,6 +73,7 @@ class Semantics:
         guarded: estimates of waiting jobs are medians where jobs are compared, and 90% bounds
             where they are admitted.
         keeps_reservations: under EASY and EASY-SJBF no reservation is moved later before it is due.
+        slurm: the rules of the policy ``SLURM``; None where there is another policy.
     """
 
     policy: str = "easy"
@@ -81,6 +89,7 @@ class Semantics:
     estimated_running: bool = True
     guarded: bool = False
     keeps_reservations: bool = False
+    slurm: SlurmRules | None = None
 
     def __post_init__(self) -> None:
         """Refuse unknown names and impossible numbers.
@@ -89,7 +98,7 @@ class Semantics:
             SemanticsError: the message lists the names there are.
         """
         names: tuple[tuple[str, str, Iterable[str]], ...] = (
-            ("policy", self.policy, POLICIES),
+            ("policy", self.policy, (*POLICIES, SLURM)),
             ("order", self.order, ORDERS),
             ("order of events", self.events, EVENT_ORDERS),
             ("compression", self.compression, COMPRESSIONS),
@@ -103,6 +112,21 @@ class Semantics:
             raise SemanticsError(f"depth must be between 1 and {WHOLE_QUEUE}, not {self.depth}.")
         if self.pinning < 0:
             raise SemanticsError(f"pinning must not be negative, as {self.pinning} is.")
+        if self.is_slurm:
+            self._check_slurm()
+
+    def _check_slurm(self) -> None:
+        """Take Slurm's default rules if none are given, and refuse what Slurm does not have."""
+        if self.slurm is None:
+            object.__setattr__(self, "slurm", SlurmRules())
+        if self.order not in SLURM_ORDERS:
+            raise SemanticsError(
+                f"Under slurm the order is {' or '.join(SLURM_ORDERS)}, not {self.order}."
+            )
+        if self.guarded or self.keeps_reservations:
+            raise SemanticsError("Slurm takes one estimate of a job: no guarded profile fits it.")
+        if self.events != "batch":
+            raise SemanticsError(f"Under slurm there are no {self.events} events.")
 
     @classmethod
     def adjusted(cls, adjustment: str, **others: Any) -> Self:
@@ -114,14 +138,19 @@ class Semantics:
         return cls(**{**PROFILES[adjustment], **others})
 
     @property
+    def is_slurm(self) -> bool:
+        """Whether the twin of Slurm's schedulers decides."""
+        return self.policy == SLURM
+
+    @property
     def names_nodes(self) -> bool:
         """Whether the policy plans on named nodes."""
-        return POLICIES[self.policy].names_nodes
+        return not self.is_slurm and POLICIES[self.policy].names_nodes
 
     @property
     def makes_promises(self) -> bool:
         """Whether the policy plans a start for every job that is submitted."""
-        return POLICIES[self.policy].plans_starts
+        return not self.is_slurm and POLICIES[self.policy].plans_starts
 
     @property
     def needs_priorities(self) -> bool:
@@ -149,6 +178,8 @@ class Semantics:
 
     def card(self) -> dict[str, str]:
         """The rules in words, as they stand in every result."""
+        if self.slurm is not None:
+            return self._slurm_card(self.slurm)
         policy = POLICIES[self.policy]
         card = {
             "Policy": f"{self.policy}: {policy.meaning}",
@@ -171,6 +202,20 @@ class Semantics:
         )
         card["Correction"] = self.correction
         return card
+
+    def _slurm_card(self, rules: SlurmRules) -> dict[str, str]:
+        """The rules of the twin in words."""
+        length = "estimate" if self.estimated_order else "TimeLimit"
+        waiting = self.estimated_backfilling or self.estimated_running
+        return {
+            "Policy": f"{SLURM}: {SLURM_MEANING}",
+            "Order": {
+                "fcfs": "fcfs: submission; ties by job number",
+                "sjf": f"sjf: the shortest {length} in minutes; ties by submission, job number",
+            }[self.order],
+            "Slurm": rules.card(),
+            "Estimates act on": f"TimeMin: {'estimate' if waiting else 'none'}",
+        }
 
     def _sources(self) -> Mapping[str, str]:
         """What each decision goes by."""

@@ -8,11 +8,20 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.engine import policies
 from simulator.engine.loop import DONE, ESTIMATES_WANTED
-from simulator.engine.policies import run
+from simulator.engine.slurm import slurm_loop as slurm
+from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import UNKNOWN, State, new_state
-from simulator.scheduling.estimates import EstimateFeed, Estimates, JobEstimates, store_estimates
+from simulator.scheduling.estimates import (
+    AnyState,
+    EstimateFeed,
+    Estimates,
+    JobEstimates,
+    store_estimates,
+)
 from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.slurm_cluster import empty_cluster
 from simulator.scheduling.workload import EMPTY, Workload, WorkloadError
 from simulator.traces.trace import Integers
 
@@ -103,7 +112,7 @@ def simulate(
     """
     warm_up(semantics)
     began = perf_counter()
-    state = empty_machine(workload, semantics)
+    state = initial_state(workload, semantics)
     known = estimates.beforehand(workload)
     feed: EstimateFeed | None = None
     if known is None or semantics.needs_priorities:
@@ -139,7 +148,7 @@ def simulate_together(
         return [simulate(each, semantics, estimates, progress=progress) for each in workloads]
     warm_up(semantics)
     began = perf_counter()
-    states = [empty_machine(workload, semantics) for workload in workloads]
+    states = [initial_state(workload, semantics) for workload in workloads]
     feeds: list[EstimateFeed] = []
     for state, workload in zip(states, workloads, strict=True):
         first = feeds[0] if feeds else None
@@ -153,7 +162,7 @@ def simulate_together(
 
 
 def _play_together(
-    states: Sequence[State],
+    states: Sequence[AnyState],
     feeds: Sequence[EstimateFeed],
     progress: Callable[[int], object] | None,
 ) -> None:
@@ -176,8 +185,20 @@ def _play_together(
         go_on(number)
 
 
+def run(state: AnyState) -> int:
+    """Run a simulation until it stops."""
+    return slurm.run(state) if isinstance(state, SlurmState) else policies.run(state)
+
+
+def initial_state(workload: Workload, semantics: Semantics) -> AnyState:
+    """The state of a simulation before the first submission, under any policy."""
+    if semantics.is_slurm:
+        return empty_cluster(workload, semantics)
+    return empty_machine(workload, semantics)
+
+
 def empty_machine(workload: Workload, semantics: Semantics) -> State:
-    """The state of a simulation before the first submission.
+    """The state of a simulation before the first submission, under a policy of the engine.
 
     Raises:
         WorkloadError: the machine has more nodes than can be named.
@@ -199,10 +220,10 @@ def empty_machine(workload: Workload, semantics: Semantics) -> State:
 
 def warm_up(semantics: Semantics = Semantics()) -> None:  # noqa: B008 - frozen
     """Compile the scheduling loop of a policy, or load it from the cache."""
-    run(empty_machine(EMPTY, semantics))
+    run(initial_state(EMPTY, semantics))
 
 
-def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[int]:
+def _stops(state: AnyState, progress: Callable[[int], object] | None) -> Iterator[int]:
     """Run to the end, stop where estimates are wanted, and report progress."""
     submitted = state.clock["submitted"]
     pause_at = state.clock["pause_at"]
@@ -220,7 +241,7 @@ def _stops(state: State, progress: Callable[[int], object] | None) -> Iterator[i
 
 
 def _schedule(
-    workload: Workload, semantics: Semantics, estimates: str, state: State, seconds: float
+    workload: Workload, semantics: Semantics, estimates: str, state: AnyState, seconds: float
 ) -> Schedule:
     jobs = state.jobs
     assert not (jobs["start"] == UNKNOWN).any(), "every job of a finished simulation has started"  # noqa: S101

@@ -17,7 +17,7 @@ from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.scheduling.semantics import EVENT_ORDERS, PROFILES
+from simulator.scheduling.semantics import EVENT_ORDERS, PROFILES, SLURM
 from simulator.scheduling.workload import OVERRUNS
 
 pytestmark = pytest.mark.cold
@@ -45,6 +45,7 @@ def offered(line: str) -> set[str]:
     [
         (values.METHODS, METHODS),
         (values.POLICIES, POLICIES),
+        (values.TWINS, [SLURM]),
         (values.ORDERS, ORDERS),
         (values.EVENTS, EVENT_ORDERS),
         (values.COMPRESSIONS, COMPRESSIONS),
@@ -64,7 +65,7 @@ def test_what_is_offered_is_what_there_is(named, owned):
 @pytest.mark.parametrize(
     ("line", "offers"),
     [
-        ("walltimed simulate --policy ", set(values.POLICIES)),
+        ("walltimed simulate --policy ", {*values.POLICIES, *values.TWINS}),
         ("walltimed simulate --policy easy,con", {"easy,conservative"}),
         ("walltimed replay -m l", {"last-two", "least-cost"}),
         ("walltimed import --format s", {"swf", "sacct"}),

@@ -1,0 +1,253 @@
+"""The backfill scheduler's cycle (``_attempt_backfill``).
+
+The waiting jobs are planned one after another in the order of the queue. A job that can start now
+without taking nodes from the plan of a job before it is started.
+"""
+
+from simulator.engine.compiled import inlined, kernel
+from simulator.engine.slurm import allocation
+from simulator.engine.slurm.node_sets import copy, count, keep_common, lies_in, meets
+from simulator.engine.slurm.node_space import clear_plan, is_taken, move_window, reserve
+from simulator.engine.slurm.slurm_state import (
+    CANDIDATES,
+    NOW,
+    PLAN,
+    USABLE,
+    SlurmState,
+)
+from simulator.engine.slurm.start_time import find_start, until
+from simulator.engine.state import NEVER
+
+NEXT_JOB, STARTED, END_CYCLE, TRY_LATER, PUT_OFF = range(5)
+
+
+@kernel
+def cycle(state: SlurmState) -> None:
+    """Plan the waiting jobs, and start those whose plan begins now.
+
+    Where nothing has changed since the last cycle but that jobs joined the end of the queue, its
+    plan is kept, and only those jobs are planned.
+    """
+    clock = state.clock[0]
+    clock.cycle_starts = 0
+    if clock.replan or not state.rules[0].skips or clock.now >= clock.horizon:
+        _begin(state)
+    else:
+        move_window(state)
+    place = clock.planned
+    while place < clock.waiting and not clock.stopped:
+        if clock.tested >= state.rules[0].bf_max_job_test:
+            clock.stopped = 1
+            break
+        outcome = _plan(state, place)
+        if outcome != STARTED:
+            place += 1
+        if outcome == END_CYCLE:
+            clock.stopped = 1
+    clock.planned = place
+
+
+@inlined
+def _begin(state: SlurmState) -> None:
+    """Begin a cycle with an empty plan."""
+    clock = state.clock[0]
+    clear_plan(state)
+    clock.horizon = NEVER
+    clock.tested = 0
+    clock.planned = 0
+    clock.stopped = 0
+    clock.replan = 0
+    clock.cycles += 1
+    for number in range(len(state.partitions)):
+        state.partitions[number].tested = 0
+    state.tested_of_user[:] = 0
+
+
+@inlined
+def _length(state: SlurmState, number: int) -> int:
+    """Return how long a job is tried with (``_set_backfill_timelimits``)."""
+    job = state.jobs[number]
+    if state.rules[0].soft and 0 < job.time_min < job.limit:
+        length: int = job.time_min
+        return length
+    limit: int = job.limit
+    return limit
+
+
+@kernel
+def _plan(state: SlurmState, place: int) -> int:
+    """Plan one job: start it, reserve nodes for it, or leave it out."""
+    clock = state.clock[0]
+    number = state.queue[place]
+    if _is_beyond_limits(state, number):
+        return NEXT_JOB
+    length = _length(state, number)
+    clock.tested_before = clock.tested
+    clock.later = clock.now
+    outcome = TRY_LATER
+    while outcome == TRY_LATER:
+        outcome = _plan_from(state, place, clock.later, length)
+    return outcome
+
+
+@kernel
+def _plan_from(state: SlurmState, place: int, begin: int, length: int) -> int:
+    """Plan a job that starts at ``begin`` or soon after it.
+
+    Where the plan of another job is in the way, the clock's ``later`` is the next begin to try.
+    """
+    clock = state.clock[0]
+    number = state.queue[place]
+    _watch_window(state, begin)
+    if clock.stop < begin:
+        return NEXT_JOB
+    clock.later = _free_during(state, number, begin, length)
+    if not _find_start(state, number, begin):
+        return TRY_LATER if clock.later else NEXT_JOB
+    start = max(clock.plan_start, begin)
+    if start <= clock.now:
+        outcome = _start(state, place, length)
+        if outcome != PUT_OFF:
+            return outcome
+        start = clock.plan_start
+    if _overlaps(state, start, length):
+        clock.later = start + state.rules[0].bf_resolution if begin == start else start
+        return TRY_LATER
+    until(state, start)
+    if clock.later and start > clock.later:
+        return TRY_LATER
+    return _reserve(state, start, length)
+
+
+@inlined
+def _find_start(state: SlurmState, number: int, begin: int) -> bool:
+    """Find a job's start on the usable nodes, if they are enough at all."""
+    clock = state.clock[0]
+    if count(state.sets, USABLE) < state.jobs[number].nodes:
+        return False
+    clock.tested += clock.tested == clock.tested_before
+    return find_start(state, number, begin, clock.later)
+
+
+@inlined
+def _is_beyond_limits(state: SlurmState, number: int) -> bool:
+    """Whether enough jobs of a partition or a user were planned (``bf_max_job_part, _user``)."""
+    rules, job = state.rules[0], state.jobs[number]
+    partition = state.partitions[job.partition]
+    if rules.bf_max_job_part and partition.tested >= rules.bf_max_job_part:
+        return True
+    if rules.bf_max_job_user and state.tested_of_user[job.user] >= rules.bf_max_job_user:
+        return True
+    partition.tested += 1
+    state.tested_of_user[job.user] += 1
+    return False
+
+
+@inlined
+def _watch_window(state: SlurmState, begin: int) -> None:
+    """Note when the end of the window will have moved past a start that is asked for."""
+    clock, rules = state.clock[0], state.rules[0]
+    if begin > clock.now:
+        until(state, begin)
+    if begin == clock.stop:
+        until(state, begin + rules.bf_resolution - rules.bf_window)
+    elif begin > clock.stop:
+        until(state, -(-begin // rules.bf_resolution) * rules.bf_resolution - rules.bf_window)
+
+
+@kernel
+def _free_during(state: SlurmState, number: int, begin: int, length: int) -> int:
+    """Find the nodes of a job's partition that no plan holds while the job would run.
+
+    They are the set ``USABLE``.
+
+    Returns:
+        The time from which more nodes could be usable, 0 if there is none.
+    """
+    end = length + begin
+    copy(state.sets, USABLE, state.partition_sets, state.jobs[number].partition)
+    copy(state.sets, CANDIDATES, state.partition_sets, state.jobs[number].partition)
+    slot, later = 0, 0
+    while True:
+        each = state.slots[slot]
+        if each.end > begin:
+            if each.next and later == 0 and _adds_nodes(state, slot, each.next):
+                later = each.end
+            if begin == state.clock[0].now:
+                until(state, each.end)
+            if each.begin > end:
+                if begin == state.clock[0].now:
+                    until(state, each.begin - length)
+                if later == 0 and each.next and state.slots[each.next].next:
+                    later = state.slots[each.next].end
+                return later
+            keep_common(state.sets, USABLE, state.slot_sets, slot)
+        slot = each.next
+        if slot == 0:
+            return later
+
+
+@inlined
+def _adds_nodes(state: SlurmState, slot: int, following: int) -> bool:
+    """Whether the next slot has nodes of the partition that are not usable up to this slot."""
+    for word in range(state.sets.shape[1]):
+        usable = state.sets[USABLE, word] & state.slot_sets[slot, word]
+        if state.sets[CANDIDATES, word] & state.slot_sets[following, word] & ~usable:
+            return True
+    return False
+
+
+@inlined
+def _slot_of(state: SlurmState, start: int, length: int) -> tuple[int, int]:
+    """Begin and end of a reservation: whole steps of ``bf_resolution`` (``_set_slot_time``)."""
+    step = state.rules[0].bf_resolution
+    return start // step * step, -(-(start + length) // step) * step
+
+
+@inlined
+def _overlaps(state: SlurmState, start: int, length: int) -> bool:
+    begin, end = _slot_of(state, start, length)
+    return is_taken(state, PLAN, begin, end)
+
+
+@inlined
+def _start(state: SlurmState, place: int, length: int) -> int:
+    """Start a job now, and enter it into the plan until its expected end.
+
+    If it cannot start after all, its nodes are to be reserved from the clock's ``plan_start`` on:
+    the next second where their epilogs still run.
+    """
+    clock, rules = state.clock[0], state.rules[0]
+    until(state, clock.now)
+    if meets(state.sets, PLAN, state.completing, 0):
+        clock.plan_start, clock.later = clock.now + 1, 0
+        return PUT_OFF
+    if not lies_in(state.sets, PLAN, state.sets, NOW):
+        clock.plan_start, clock.later = clock.now, 0
+        return PUT_OFF
+    allocation.start(state, place)
+    clock.cycle_starts += 1
+    if rules.bf_max_job_start and clock.cycle_starts >= rules.bf_max_job_start:
+        return END_CYCLE
+    if clock.slots < rules.bf_node_space_size:
+        end = -(-(clock.now + length) // rules.bf_resolution) * rules.bf_resolution
+        reserve(state, PLAN, 0, end)
+    return STARTED
+
+
+@inlined
+def _reserve(state: SlurmState, start: int, length: int) -> int:
+    """Reserve the nodes of ``PLAN`` for a job that starts later, but within the window."""
+    clock, rules = state.clock[0], state.rules[0]
+    if start > clock.now + rules.bf_window:
+        until(state, start - rules.bf_window)
+        return NEXT_JOB
+    if clock.slots >= rules.bf_node_space_size:
+        return END_CYCLE
+    begin, end = _slot_of(state, start, length)
+    if end >= clock.stop:
+        until(state, end + rules.bf_resolution - rules.bf_window)
+    if begin >= clock.stop:
+        until(state, begin + rules.bf_resolution - rules.bf_window)
+    reserve(state, PLAN, begin, end)
+    return NEXT_JOB

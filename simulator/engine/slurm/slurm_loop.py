@@ -1,0 +1,210 @@
+"""The loop goes from event to event and wakes the schedulers as slurmctld's threads do.
+
+Events of one second: jobs end, epilogs end, jobs are submitted, the main scheduler looks at the
+queue, the backfill agent begins a cycle.
+"""
+
+from predictors.compiled import compiled, of_same_types
+from simulator.engine import events
+from simulator.engine.compiled import inlined, kernel
+from simulator.engine.loop import DONE, ESTIMATES_WANTED, PAUSED
+from simulator.engine.machine import ImpossibleError
+from simulator.engine.slurm import allocation, backfill, main_scheduler, precedence
+from simulator.engine.slurm.slurm_state import SlurmState
+from simulator.engine.state import NEVER, UNKNOWN, whole_seconds
+
+BY_ESTIMATE, BY_LIMIT = 1, 2
+"""The lengths by which the shortest job is first in the queue; 0: the earliest is."""
+
+SECOND = 1000
+"""Milliseconds."""
+
+_whole_seconds = inlined(whole_seconds)
+
+
+@kernel
+def play(state: SlurmState) -> int:
+    """Run until all jobs have ended, until the pause, or until a submission has no estimate."""
+    clock = state.clock[0]
+    while True:
+        submission = _next_submission(state)
+        time = min(submission, _next_end(state))
+        if clock.waiting == 0 and time == NEVER:
+            return DONE
+        time = min(time, _next_look(state), _next_cycle(state) // SECOND)
+        if time >= NEVER // SECOND:
+            raise ImpossibleError("a job waits that no node is ever free for")
+        if submission == time and clock.submitted >= clock.pause_at:
+            return PAUSED
+        clock.now = max(clock.now, time)
+        if not _estimates_are_there(state):
+            return ESTIMATES_WANTED
+        _end_jobs(state)
+        _submit(state)
+        _look(state)
+        _run_cycle(state)
+
+
+@inlined
+def _next_submission(state: SlurmState) -> int:
+    submitted = state.clock[0].submitted
+    if submitted == len(state.jobs):
+        return NEVER
+    time: int = max(state.clock[0].now, state.jobs[submitted].submit)
+    return time
+
+
+@inlined
+def _next_end(state: SlurmState) -> int:
+    clock = state.clock[0]
+    time = NEVER
+    if clock.ends:
+        time = min(time, state.ends[0].time)
+    if clock.epilogs:
+        time = min(time, state.epilogs[0].time)
+    return time
+
+
+@inlined
+def _next_look(state: SlurmState) -> int:
+    """Return when the main scheduler is next woken by the clock, if there is anything to see."""
+    clock, rules = state.clock[0], state.rules[0]
+    if clock.waiting == 0:
+        return NEVER
+    due: int = clock.main_due
+    if clock.main_open:
+        due = min(due, -(-clock.now // rules.sched_interval) * rules.sched_interval)
+    return due
+
+
+@inlined
+def _on_grid(time: int, earliest: int, step: int) -> int:
+    """Return the first of ``time``, ``time + step``, … that is not before ``earliest``."""
+    return time if time >= earliest else time + -(-(earliest - time) // step) * step
+
+
+@inlined
+def _next_cycle(state: SlurmState) -> int:
+    """Return the millisecond in which the next cycle begins; NEVER if nothing calls for one.
+
+    The agent sleeps for ``bf_interval`` after a cycle. If jobs waited, their planned nodes were
+    marked, and the next cycle begins at once; else it looks once a second for a change.
+    """
+    clock, rules = state.clock[0], state.rules[0]
+    if clock.polling:
+        if not clock.changed:
+            return NEVER
+        return _on_grid(clock.cycle_due, SECOND * clock.now, SECOND)
+    earliest: int = clock.now
+    if not rules.skips:
+        due: int = clock.cycle_due
+        return due
+    if not clock.changed:
+        earliest = max(earliest, clock.horizon)
+    if earliest == NEVER:
+        return NEVER
+    period = SECOND * rules.bf_interval + clock.cycle_busy
+    return _on_grid(clock.cycle_due, SECOND * earliest, period)
+
+
+@inlined
+def _estimates_are_there(state: SlurmState) -> bool:
+    """Whether all jobs that are submitted this second have their estimates."""
+    clock = state.clock[0]
+    there = True
+    clock.wanted = clock.submitted
+    while clock.wanted < len(state.jobs) and state.jobs[clock.wanted].submit <= clock.now:
+        job = state.jobs[clock.wanted]
+        if job.estimate == UNKNOWN and job.predicted > 0:
+            job.estimate = _whole_seconds(job.predicted)
+        there &= job.estimate != UNKNOWN
+        clock.wanted += 1
+    return there
+
+
+@inlined
+def _end_jobs(state: SlurmState) -> None:
+    clock = state.clock[0]
+    ended = False
+    while clock.ends and state.ends[0].time <= clock.now:
+        allocation.finish(state, events.pop(state.ends, clock.ends))
+        clock.ends -= 1
+        ended |= state.rules[0].epilog == 0
+    while clock.epilogs and state.epilogs[0].time <= clock.now:
+        allocation.end_epilog(state, events.pop(state.epilogs, clock.epilogs))
+        clock.epilogs -= 1
+        ended = True
+    if ended and clock.waiting and not state.rules[0].defer:
+        main_scheduler.look(state, 0)
+    elif ended and clock.waiting:
+        _queue_look(state)
+
+
+@inlined
+def _queue_look(state: SlurmState) -> None:
+    """Let the main scheduler look at the queue soon (``queue_job_scheduler``)."""
+    clock, rules = state.clock[0], state.rules[0]
+    last = max(clock.main_last, clock.now // rules.sched_interval * rules.sched_interval)
+    due = max(clock.now + 1, last + rules.batch_sched_delay)
+    clock.main_due = min(clock.main_due, due) if clock.main_due >= clock.now else due
+
+
+@inlined
+def _submit(state: SlurmState) -> None:
+    clock = state.clock[0]
+    while clock.submitted < len(state.jobs) and state.jobs[clock.submitted].submit <= clock.now:
+        number = clock.submitted
+        clock.submitted += 1
+        _use_estimate(state, number)
+        main_scheduler.try_at_submission(state, precedence.join(state, number))
+        _queue_look(state)
+
+
+@inlined
+def _use_estimate(state: SlurmState, number: int) -> None:
+    """Make a job's estimate its TimeMin and its place in the queue, as the rules say.
+
+    TimeMin is whole minutes, and none where it would not be less than the limit.
+    """
+    rules, job = state.rules[0], state.jobs[number]
+    minutes = -(-job.estimate // 60)
+    if rules.time_min and 60 * minutes < job.limit:
+        job.time_min = 60 * minutes
+    if rules.shortest_first:
+        job.score = -minutes if rules.shortest_first == BY_ESTIMATE else -job.limit // 60
+
+
+@inlined
+def _look(state: SlurmState) -> None:
+    """Let the main scheduler look at the queue, if it is due (``_slurmctld_background``)."""
+    clock = state.clock[0]
+    whole_queue = clock.now % state.rules[0].sched_interval == 0
+    if not whole_queue and clock.main_due > clock.now:
+        return
+    if clock.main_open and clock.waiting:
+        main_scheduler.look(state, whole_queue)
+    clock.main_last = clock.now
+    clock.main_due = NEVER
+
+
+@inlined
+def _run_cycle(state: SlurmState) -> None:
+    """Let the backfill agent begin a cycle, if one is due."""
+    clock, rules = state.clock[0], state.rules[0]
+    begin = _next_cycle(state)
+    if begin >= SECOND * (clock.now + 1):
+        return
+    clock.changed = 0
+    clock.cycle_busy = 0
+    if clock.waiting:
+        backfill.cycle(state)
+        clock.cycle_busy = rules.cycle_time + clock.tested * rules.test_time // SECOND
+    clock.polling = clock.waiting == 0
+    clock.cycle_due = begin + clock.cycle_busy + SECOND * rules.bf_interval
+
+
+@of_same_types
+@compiled
+def run(state: SlurmState) -> int:
+    """Run a simulation of Slurm's schedulers until it stops."""
+    return play(state)

@@ -1,0 +1,222 @@
+"""The whole state of the twin in flat arrays, which machine code reads and writes.
+
+Times and durations are whole seconds, except those of the backfill agent, which are milliseconds.
+A job is its place in the order of submission; a node is its place in Slurm's list of nodes. A set
+of nodes is a row of words with ``BITS`` nodes each.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulator.engine.slurm.node_sets import BITS, set_of
+from simulator.engine.state import EVENT, NEVER, UNKNOWN, records_of
+
+NOW, FUTURE, USABLE, CANDIDATES, PLAN = range(5)
+"""Rows of ``sets``: nodes that are free now; those that are free in a plan; those that a job may
+use; those that its nodes are chosen from; those that were chosen."""
+
+
+def _record(**fields: type) -> "np.dtype[Any]":
+    return np.dtype(list(fields.items()))
+
+
+JOB = _record(
+    submit=np.int64,
+    processors=np.int64,
+    runtime=np.int64,  # what it will run: the scheduler never looks at it
+    request=np.int64,
+    estimate=np.int64,  # what was predicted of it when it was submitted
+    predicted=np.float64,  # given in place of the estimate, which it is cut to; 0: none
+    median=np.int64,
+    bound=np.int64,
+    priority=np.float64,  # its accuracy group's
+    start=np.int64,
+    corrections=np.int64,  # 1 if it outlived its TimeMin
+    backfilled=np.int64,  # it was started while a job ahead of it in the queue waited on
+    promise=np.int64,
+    in_gap=np.int64,
+    nodes_since=np.int64,
+    nodes=np.int64,  # whole nodes that it needs
+    limit=np.int64,  # TimeLimit in seconds, a whole number of minutes
+    time_min=np.int64,  # TimeMin in seconds, 0: none
+    partition=np.int64,
+    user=np.int64,
+    score=np.int64,  # its priority
+    place=np.int64,  # its place among the running jobs' sets of nodes
+)
+"""A job; the fields up to ``nodes_since`` are those of the other policies, too."""
+
+RUN = _record(
+    job=np.int64,
+    limit_end=np.int64,  # start + TimeLimit
+    soft_end=np.int64,  # start + TimeMin where that is a soft limit, else ``limit_end``
+)
+"""A running job and its expected ends."""
+
+SLOT = _record(
+    begin=np.int64,
+    end=np.int64,
+    next=np.int64,  # 0: none
+)
+"""A time in the plan of a cycle, from ``begin`` until ``end``; its set of free nodes is a row."""
+
+PARTITION = _record(
+    tier=np.int64,
+    failed=np.int64,  # a job of it could not start in this pass of the main scheduler
+    tested=np.int64,  # number of its jobs that were looked at in this cycle
+)
+
+CLOCK = _record(
+    now=np.int64,
+    pause_at=np.int64,  # stop before this submission
+    submitted=np.int64,
+    wanted=np.int64,  # the submissions up to this one want estimates
+    waiting=np.int64,
+    running=np.int64,
+    ends=np.int64,
+    epilogs=np.int64,
+    finished=np.int64,
+    started=np.int64,
+    places=np.int64,  # number of rows of running jobs' sets that were ever used
+    spare=np.int64,  # number of these rows that are free again
+    main_due=np.int64,  # when the main scheduler looks at the queue because of submissions
+    main_last=np.int64,  # when it last did so
+    main_open=np.int64,  # something has changed that it has not seen
+    changed=np.int64,  # the backfill agent has not seen the last change
+    cycle_due=np.int64,  # milliseconds: when the backfill agent looks for changes
+    polling=np.int64,  # nothing waited after the last cycle: the agent looks each second
+    cycle_busy=np.int64,  # milliseconds that the cycle has taken
+    replan=np.int64,  # more has changed since the last cycle than jobs that joined at the end
+    planned=np.int64,  # number of waiting jobs that the last cycle looked at
+    stopped=np.int64,  # the last cycle ended before the end of the queue
+    horizon=np.int64,  # until then a cycle would find what the last one found
+    tested=np.int64,  # number of jobs that this cycle tested
+    cycle_starts=np.int64,  # number of jobs that it started
+    slots=np.int64,
+    stop=np.int64,  # end of the plan
+    plan_start=np.int64,  # start of the last plan that was found
+    later=np.int64,  # the next start to ask for, 0: none
+    tested_before=np.int64,  # number of jobs tested before this one
+    left=np.int64,  # number of running jobs that a plan waits for, and how many were looked at
+    position=np.int64,
+    removed=np.int64,  # number of those that were taken away
+    aligned=np.int64,  # the end from which the window of ends counts
+    cycles=np.int64,  # number of cycles that were planned from an empty plan
+)
+"""The time, and how much of each array is in use."""
+
+RULES = _record(
+    bf_interval=np.int64,
+    bf_resolution=np.int64,
+    bf_window=np.int64,
+    bf_max_job_test=np.int64,
+    bf_max_job_part=np.int64,
+    bf_max_job_user=np.int64,
+    bf_max_job_start=np.int64,
+    bf_node_space_size=np.int64,
+    bf_window_linear=np.int64,
+    sched_interval=np.int64,
+    batch_sched_delay=np.int64,
+    default_queue_depth=np.int64,
+    defer=np.int64,
+    kill_wait=np.int64,
+    over_time_limit=np.int64,
+    soft=np.int64,
+    epilog=np.int64,
+    cycle_time=np.int64,  # milliseconds
+    test_time=np.int64,  # microseconds
+    time_min=np.int64,  # estimates are given as TimeMin
+    shortest_first=np.int64,  # by estimates or by limits
+    skips=np.int64,  # cycles that would change nothing are skipped
+    nodes=np.int64,
+)
+"""The rules as numbers; ``simulator.scheduling.slurm_rules`` explains them."""
+
+
+class SlurmState(NamedTuple):
+    """The arrays; ``clock`` and ``rules`` have one entry."""
+
+    jobs: Any
+    queue: Any
+    runs: Any
+    run_sets: Any
+    by_end: Any
+    remaining: Any
+    removed: Any
+    spare: Any
+    ends: Any
+    epilogs: Any
+    finished: Any
+    sets: Any
+    completing: Any
+    partitions: Any
+    partition_sets: Any
+    slots: Any
+    slot_sets: Any
+    stretches: Any
+    tested_of_user: Any
+    clock: Any
+    rules: Any
+
+
+def new_slurm_state(
+    columns: Mapping[str, Any],
+    *,
+    partitions: "list[tuple[int, list[int]]]",
+    rules: Mapping[str, int],
+) -> SlurmState:
+    """Return an empty cluster before the first submission.
+
+    Args:
+        columns: ``submit``, ``processors``, ``runtime``, ``request``, ``nodes``, ``limit``,
+            ``partition`` and ``user`` of the jobs, in the order of their submission.
+        partitions: the priority tier and the nodes of each partition.
+        rules: a number for each field of ``RULES``.
+    """
+    jobs = records_of(len(columns["submit"]), JOB)
+    for name, column in columns.items():
+        jobs[name] = column
+    for name in ("estimate", "start", "promise", "nodes_since", "place"):
+        jobs[name] = UNKNOWN
+    jobs["score"] = 0
+    size, nodes = len(jobs), rules["nodes"]
+    words = -(-nodes // BITS)
+    places = min(size, nodes)
+    slots = rules["bf_node_space_size"] + 3
+    state = SlurmState(
+        jobs=jobs,
+        queue=np.zeros(size, np.int64),
+        runs=records_of(places, RUN),
+        run_sets=np.zeros((places, words), np.int64),
+        by_end=np.zeros(places, np.int64),
+        remaining=np.zeros(places, np.int64),
+        removed=np.zeros(places, np.int64),
+        spare=np.zeros(places, np.int64),
+        ends=records_of(places, EVENT),
+        epilogs=records_of(places, EVENT),
+        finished=np.zeros(size, np.int64),
+        sets=np.zeros((5, words), np.int64),
+        completing=np.zeros((1, words), np.int64),
+        partitions=records_of(len(partitions), PARTITION),
+        partition_sets=np.stack([set_of(members, nodes) for _, members in partitions]),
+        slots=records_of(slots, SLOT),
+        slot_sets=np.zeros((slots, words), np.int64),
+        stretches=np.zeros((2, nodes), np.int64),
+        tested_of_user=np.zeros(int(jobs["user"].max(initial=0)) + 1, np.int64),
+        clock=records_of(1, CLOCK),
+        rules=records_of(1, RULES),
+    )
+    for name, number in rules.items():
+        state.rules[name] = number
+    for number, (tier, _) in enumerate(partitions):
+        state.partitions["tier"][number] = tier
+    state.sets[NOW] = set_of(range(nodes), nodes)
+    state.clock["pause_at"] = size
+    state.clock["main_due"] = NEVER
+    state.clock["main_last"] = -rules["batch_sched_delay"]
+    state.clock["cycle_due"] = 1000 * rules["bf_interval"]
+    state.clock["replan"] = 1
+    state.clock["polling"] = 1
+    return state
