@@ -115,7 +115,13 @@ def _is_same(point: ForecastPoint, next_point: ForecastPoint) -> bool:
 
 
 class LeftQueue(Struct, frozen=True, kw_only=True, gc=False):
-    """A job that has left the queue and was never seen running."""
+    """A job that has left the queue and was never seen running.
+
+    Attributes:
+        job: as it was seen last.
+        forecast: its forecasts.
+        seen_at: ``taken_at`` of the last snapshot that contained the job.
+    """
 
     job: LiveJob
     forecast: JobForecast
@@ -123,7 +129,7 @@ class LeftQueue(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StartedJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job that was forecast while it waited, and then started."""
+    """A job that was forecast while it waited, and then started; times are Unix seconds."""
 
     job: LiveJob
     forecast: JobForecast

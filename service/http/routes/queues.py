@@ -35,7 +35,7 @@ LARGEST_QUEUE = 64 << 20
 
 ClusterParameter = Annotated[Text, Path(description="Cluster of the queue.")]
 
-SEEN = (Scope.READ, Scope.SELF)
+READERS = (Scope.READ, Scope.SELF)
 
 
 class ClusterConvertor(StringConvertor):
@@ -58,7 +58,7 @@ def cluster_in(connection: Connection) -> tuple[str]:
     try:
         return (_cluster(connection["path_params"]["cluster"]),)
     except ValidationError as error:
-        raise InvalidFieldError("The name of the cluster is none.", "cluster") from error
+        raise InvalidFieldError("The cluster in the path has no valid name.", "cluster") from error
 
 
 def add(  # noqa: PLR0913 - the operations, named where they are handed over
@@ -112,7 +112,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         arguments=cluster_in,
     )
 
-    @router.get("/v1/queues", tags=["queues"], responses=refusals(), openapi_extra=needs(*SEEN))
+    @router.get("/v1/queues", tags=["queues"], responses=refusals(), openapi_extra=needs(*READERS))
     async def queues() -> QueuesAnswer:
         """List the queues that were handed over, without their jobs."""
         return showing.queues()
@@ -121,7 +121,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         "/v1/queues/{cluster:cluster}/jobs/{job_id}",
         tags=["queues"],
         responses=refusals(404, 422),
-        openapi_extra=needs(*SEEN),
+        openapi_extra=needs(*READERS),
     )
     async def job(
         cluster: ClusterParameter, job_id: Annotated[Text, Path()], caller: CurrentCaller
@@ -133,7 +133,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         "/v1/queues/{cluster:cluster}",
         tags=["queues"],
         responses=refusals(404, 422),
-        openapi_extra=needs(*SEEN),
+        openapi_extra=needs(*READERS),
     )
     async def queue(
         cluster: ClusterParameter, query: Annotated[QueueQuery, Query()], caller: CurrentCaller
@@ -148,7 +148,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         "/v1/queues/{cluster:cluster}/what-if",
         tags=["queues"],
         responses=refusals(400, 404, 413, 415, 422, 503),
-        openapi_extra=needs(*SEEN),
+        openapi_extra=needs(*READERS),
     )
     async def ask(
         cluster: ClusterParameter, caller: CurrentCaller, body: WhatIfRequest
@@ -167,7 +167,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     )
 
     @router.get(
-        "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*SEEN)
+        "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*READERS)
     )
     async def waits(of: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
         """Show the errors of forecast waits, of the jobs that have started."""

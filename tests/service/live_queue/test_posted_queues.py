@@ -204,7 +204,7 @@ def test_on_shared_nodes_predicted_runtimes_are_uncertain_and_known_ones_are_not
     assert z["start_interval"]["lower"] < z["start_interval"]["upper"]
     assert z["start_interval"]["lower"] <= z["start_time"] + 1e-6
     assert answer == forecast(service, samples=19, **predicted).json()
-    # How many futures there are does not change what is told.
+    # The number of futures does not change the expected times.
     certain = forecast(service, **predicted).json()["jobs"]
     assert [job["end_interval"] for job in certain] == [None] * 3
     assert [job["end_time"] for job in certain] == [job["end_time"] for job in answer["jobs"]]
@@ -380,18 +380,3 @@ def test_a_job_on_shared_nodes_says_how_long_it_runs_alone_and_what_of_a_cpu_it_
     assert starts(forecast(service, **queue)) == {"a": 0, "b": 900, "c": 1200}, "each wants a CPU"
     half = [job | {"cpu_share": 0.5, "execution_time": 400} for job in queue["waiting"]]
     assert starts(forecast(service, **queue | {"waiting": half})) == {"a": 0, "b": 0, "c": 400}
-
-
-def test_what_is_known_of_a_job_alone_makes_its_forecast_certain(service):
-    service.complete(
-        *(
-            run_of(f"{n}", runtime=1000 + 37 * n % 900, end_time=NOW - 9e5 + 3000 * n)
-            for n in range(100)
-        )
-    )
-    queue = {"machine": {"nodes": NODES[:1], "parallel_mpl": 2}, "policy": "normal", "samples": 19}
-    (job,) = forecast(service, **queue, waiting=[waiting("a", user="ada")]).json()["jobs"]
-    assert job["end_interval"]["lower"] < job["end_interval"]["upper"]
-    known = [waiting("a", user="ada", execution_time=1200)]
-    (job,) = forecast(service, **queue, waiting=known).json()["jobs"]
-    assert (job["predicted_walltime"], job["end_interval"]) == (1200, None)
