@@ -1,7 +1,7 @@
 """The JSON that the service accepts, defined once for validation, documentation and the domain."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
@@ -262,26 +262,18 @@ class TuningRequest(RequestBody):
     cluster: Text = DEFAULT_CLUSTER
 
 
-class NamesMethod(Protocol):
-    """A body that may name the method that is to answer."""
-
-    @property
-    def method(self) -> str | None:
-        """The name of the method; None for the service's default."""
-
-
-def method_of(body: NamesMethod, default: str) -> str:
-    """Return the name of the method that is to answer a body.
+def method_of(name: str | None, default: str) -> str:
+    """Return the name of the method that answers; ``name`` is that of a body, if it has one.
 
     Raises:
-        InvalidFieldError: the body names a method that does not exist.
+        InvalidFieldError: there is no such method.
     """
-    if body.method is None:
+    if name is None:
         return default
-    if body.method not in METHODS:
+    if name not in METHODS:
         methods = ", ".join(sorted(METHODS))
         raise InvalidFieldError(f"There is no such method; there are {methods}.", "method")
-    return body.method
+    return name
 
 
 def check_length(items: Sequence[object], field: str, limit: int) -> None:

@@ -33,16 +33,6 @@ async def send_error(send: Send, error: Exception) -> None:
     await send_json(send, status_of(error), to_json(body_of(error)), headers_of(error))
 
 
-def error_response(error: Exception) -> Response:
-    """Return the answer to an error of the table."""
-    return Response(
-        to_json(body_of(error)),
-        status_code=status_of(error),
-        headers=headers_of(error),
-        media_type="application/json",
-    )
-
-
 def from_framework(request: Request, error: HTTPException) -> RequestError:
     """Convert an error of Starlette, which is about paths and methods only."""
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -74,28 +64,19 @@ def failure(path: str, bug: Exception) -> InternalError:
     return InternalError("The service failed; its log says why.")
 
 
-async def _known(_request: Request, error: Exception) -> Response:
-    return error_response(error)
-
-
-async def _framework(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
-    return error_response(from_framework(request, error))
-
-
-async def _parameters(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for nothing else
-    return error_response(from_parameters(error))
-
-
-async def _bug(request: Request, error: Exception) -> Response:
-    return error_response(failure(request.url.path, error))
+async def answer(request: Request, error: Exception) -> Response:
+    """Return the answer to any exception."""
+    if isinstance(error, HTTPException):
+        error = from_framework(request, error)
+    elif isinstance(error, RequestValidationError):
+        error = from_parameters(error)
+    elif not isinstance(error, tuple(STATUSES)):
+        error = failure(request.url.path, error)
+    body, status = to_json(body_of(error)), status_of(error)
+    return Response(body, status, headers_of(error), media_type="application/json")
 
 
 def install(app: FastAPI) -> None:
     """Answer every exception in one shape."""
-    for kind in STATUSES:
-        app.add_exception_handler(kind, _known)
-    app.add_exception_handler(HTTPException, _framework)
-    app.add_exception_handler(RequestValidationError, _parameters)
-    app.add_exception_handler(Exception, _bug)
+    for kind in (*STATUSES, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, answer)

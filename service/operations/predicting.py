@@ -58,7 +58,7 @@ class Predicting:
         Raises:
             InvalidFieldError: there is no method of that name.
         """
-        method = method_of(body, self._settings.method)
+        method = method_of(body.method, self._settings.method)
         return self._answer(body, method, self._question(body, method), self._clock())
 
     async def predict_batch(self, body: PredictionBatch) -> PredictionsAnswer:
@@ -67,7 +67,7 @@ class Predicting:
         Raises:
             InvalidFieldError: there is no method of that name, or there are too many jobs.
         """
-        method = method_of(body, self._settings.method)
+        method = method_of(body.method, self._settings.method)
         question = self._question(body, method)
         check_length(body.submissions, "submissions", self._settings.max_batch)
         now = self._clock()

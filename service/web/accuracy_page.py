@@ -1,6 +1,7 @@
 """The page Accuracy: errors of each method by day and by kind of job."""
 
 from collections.abc import Sequence
+from functools import partial
 from math import fsum
 from operator import mul
 from typing import Any
@@ -141,38 +142,30 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
         ]
 
     answering = [by_place.get((day, in_force)) for day in days]
+    by_day = partial(Chart, x=at, by="day", empty=NOTHING, marks=marks)
     return [
-        Chart(
+        by_day(
             name="error",
             title="Off by",
             says="Mean distance between prediction and runtime, of the jobs that ended in the week "
             "up to each day. Lower is better; requested is what users ask for.",
-            x=at,
             series=lines("mean_absolute_error", methods),
             unit="duration",
-            empty=NOTHING,
-            by="day",
-            marks=marks,
         ),
-        Chart(
+        by_day(
             name="short",
             title="Jobs that ran longer than predicted",
             says="Each of them needs a new estimate while it runs; over the week up to each day. "
             "Dotted: a round adopted new parameters.",
-            x=at,
             series=lines("underestimation_rate", [name for name in methods if name != "requested"]),
             unit="share",
-            empty=NOTHING,
-            by="day",
             most=1.0,
-            marks=marks,
         ),
-        Chart(
+        by_day(
             name="coverage",
             title="Ranges: asked and got",
             says=f"The share of runtimes that the ranges of {in_force} should hold, and did hold, "
             "over the week up to each day.",
-            x=at,
             series=[
                 ChartLine(
                     label="got",
@@ -189,15 +182,12 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
             ],
             unit="share",
             empty=f"{in_force} gives no ranges; {', '.join(sorted(UNCERTAIN))} do.",
-            by="day",
             most=1.0,
-            marks=marks,
         ),
-        Chart(
+        by_day(
             name="jobs",
             title="Jobs scored",
             says="How many jobs each day's figures rest on.",
-            x=at,
             series=[
                 ChartLine(
                     label="jobs",
@@ -207,8 +197,7 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
                 )
             ],
             unit="count",
-            empty=NOTHING,
-            by="day",
+            marks=(),
         ),
     ]
 

@@ -64,7 +64,7 @@ class PostingQueues:
         """
         self._check_size(body)
         now = self._clock() if body.now is None else unix_seconds(body.now)
-        method = method_of(body, self._settings.method)
+        method = method_of(body.method, self._settings.method)
         snapshot = posted_snapshot(body, now, self._hide)
         estimates = await self._estimates.estimate(snapshot, method=method)
         played = await self._play(body, snapshot, estimates)

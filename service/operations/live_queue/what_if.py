@@ -64,7 +64,7 @@ class WhatIf:
             ForecastTooLongError: it takes too long.
         """
         now = self._clock()
-        method = method_of(body, self._settings.method)
+        method = method_of(body.method, self._settings.method)
         submission = own(self._hide(body.submission.submitted(cluster, now)), caller)
         state = self._follower.state_of(cluster)
         runtimes = like_runtimes(state, method, submission)
