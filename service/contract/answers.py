@@ -49,7 +49,7 @@ class PredictionAnswer:
     ]
     explanation: Annotated[
         list[PastRunAnswer] | None,
-        Field(description="Heaviest first, at most ten; null unless it was asked for."),
+        Field(description="Heaviest first, at most ten; null unless requested."),
     ]
     prediction_id: str
     job_id: Annotated[str | int | None, Field(description="As it was sent.")]
@@ -106,18 +106,18 @@ class SkippingAnswer(IngestionAnswer):
 
 @dataclass(slots=True)
 class ObservedShareAnswer:
-    """Calibration of a method: the shares of jobs that were asked for, and the observed share."""
+    """Calibration of a method: the nominal shares of jobs, and the observed share."""
 
     jobs: int
-    asked: Annotated[float, Field(description="Mean of the shares of jobs that were asked for.")]
-    got: Annotated[float, Field(description="The share of jobs that came.")]
+    asked: Annotated[float, Field(description="Mean of the nominal shares of jobs.")]
+    got: Annotated[float, Field(description="The observed share of jobs.")]
 
 
 @dataclass(slots=True)
 class RecentScoreAnswer:
-    """Measures of a method over those of the last 1,000 scored jobs that it was asked about.
+    """Measures of a method over its predictions for the last 1,000 scored jobs.
 
-    A runtime counts up to the request where it is compared with what was asked for.
+    For calibration, a runtime counts up to the request.
     """
 
     jobs: int
@@ -129,7 +129,7 @@ class RecentScoreAnswer:
     rates: Annotated[
         ObservedShareAnswer | None,
         Field(
-            description="Underestimates where an `underestimation_rate` was asked for; else null."
+            description="Underestimates where an `underestimation_rate` was requested; else null."
         ),
     ]
 
@@ -146,7 +146,7 @@ class ScoreAnswer:
         float | None, Field(description="Share of intervals that held the runtime.")
     ]
     asked_coverage: Annotated[
-        float | None, Field(description="Mean coverage that was asked of these intervals.")
+        float | None, Field(description="Mean nominal coverage of these intervals.")
     ]
     recent: RecentScoreAnswer | None
 
@@ -325,7 +325,7 @@ class HealthAnswer:
         HealthStatus,
         Field(
             description="stale: ready, but the history store cannot be read; read-only: ready, but "
-            "it cannot be written to, because somebody locks it or there is no room."
+            "it cannot be written to, because it is locked or there is no room."
         ),
     ]
     lag: Annotated[

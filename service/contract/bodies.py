@@ -26,7 +26,7 @@ from service.errors import InvalidFieldError, MalformedJSONError, RequestError
 from service.store import ReportedCompletion
 
 MOST_ERRORS = 1000
-"""Of a body, in which the first is looked for: pydantic hands out all of them or none."""
+"""Most errors of a body whose first one is reported: pydantic lists all of them or none."""
 
 EXAMPLE: JsonDict = {
     "user": "ada",
@@ -37,7 +37,7 @@ EXAMPLE: JsonDict = {
     "coverage": 0.8,
     "explain": True,
 }
-"""A body that a reader of the API can send."""
+"""A body that readers of the API can send."""
 
 
 class RequestBody(BaseModel):

@@ -28,7 +28,7 @@ FIELDS_PER_PART = 64
 """Most fields on average of an object or list; a run has 20."""
 
 MOST_VALUES = 1_000_000
-"""Of a body; a batch of ten thousand runs with all their fields has a fifth of that."""
+"""Most values of a body; a batch of ten thousand runs with all fields has a fifth of that."""
 
 _SUSPICIOUS = (b"\\", b"\x7f", b"\xc2", b"\xe2\x80")
 """Without any of these, JSON holds none of the characters that ``fields.Text`` refuses."""

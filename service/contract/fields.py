@@ -22,7 +22,7 @@ class ErrorSentence:
     ) -> CoreSchema:
         """Return the field's schema with the sentence as its only error."""
         return core_schema.custom_error_schema(
-            handler(source), custom_error_type="complaint", custom_error_message=self.sentence
+            handler(source), custom_error_type="sentence", custom_error_message=self.sentence
         )
 
 
@@ -64,7 +64,7 @@ class Whole:
 
 
 LIVE_POLICIES = ("fcfs", "easy", "easy-sjbf", "conservative")
-"""The policies that a live queue may be played under: not all that the simulator has."""
+"""Policies of live queues, some of those of the simulator."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class NumberedLine(NamedTuple):
 async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
     """Yield the lines that each block of bytes completes.
 
-    Only the beginning of a line that is too long is kept, which is enough to refuse the line.
+    Of a line that is too long only the beginning is stored, enough to refuse the line.
     """
     number = 0
     rest = b""

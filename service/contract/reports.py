@@ -33,7 +33,7 @@ QueryTime = Annotated[
     | Annotated[AwareDatetime, Field(strict=False), BeforeValidator(no_number)],
     ErrorSentence("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
-"""A time where all values are texts."""
+"""A time in a query, where all values are texts."""
 
 
 class UsersQuery(ClusterQuery):

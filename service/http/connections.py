@@ -25,45 +25,45 @@ LONGEST_HEAD = 1 << 16
 MOST_HEADER_LINES = 100
 
 MOST_PIECES = 1000
-"""Pieces, such as chunks, that a body may come in, and more for each 40 bytes of it: each piece
-costs a call of the parser, and clients send chunks of 100 bytes and more."""
+"""Most pieces, such as chunks, of a body, and one more for each `BYTES_PER_PIECE` bytes of it: each
+piece costs a call of the parser, and clients send chunks of 100 bytes and more."""
 
 BYTES_PER_PIECE = 40
 
 PARSED_AT_ONCE = 1 << 14
-"""Bytes of a body between two looks at the number of its pieces."""
+"""Bytes of a body that are parsed between two checks of the number of its pieces."""
 
 LINGERING_BYTES = 1 << 20
-"""How much a refused caller may go on to send meanwhile."""
+"""Most bytes of input that are drained from a refused connection."""
 
 MOST_LINGERING = 64
-"""Refused callers beyond the bound on connections that are listened to at a time."""
+"""Most refused connections in lingering close at a time; more are aborted."""
 
 REFUSED = "refused"
-"""In the lifespan's state: what is called with the name of each error that a connection gets."""
+"""Key in the lifespan's state: a function that counts errors of connections by their names."""
 
 full = SparseLog("connections are refused: there are as many as the service takes")
 silent = SparseLog("connections are closed: their requests did not come in time")
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol for httptools, and the bounds that neither of the two has.
+    """Protocol of uvicorn for httptools, with the bounds that both lack.
 
-    httptools joins the pieces of a header line for as long as it grows; uvicorn bounds only how
-    long a connection may be idle after an answer. What is bounded here besides:
+    httptools joins the pieces of a header line without a limit; uvicorn limits only the idle time
+    after an answer. This class limits:
 
-    - connections, by uvicorn's own ``limit_concurrency``, before they send anything;
-    - heads in bytes and lines, trailers and whatever else no request is made of;
+    - the number of connections, by uvicorn's ``limit_concurrency``, before they send anything;
+    - bytes and lines of heads, trailers, and bytes that belong to no request;
     - pieces of a body for each 40 bytes of it;
-    - bodies that go on after their answer: the connection is closed then;
-    - seconds, for a head from its first byte or the connection's beginning, for a body without a
-      byte, and for an answer that is not read.
+    - bodies that continue after their answer, by closing the connection;
+    - seconds: of a head from its first byte or from the connection's start, of a body without a
+      byte, and of an answer that is not read.
 
-    Time is kept by one timer a connection, which looks when something may be overdue.
+    Each connection has one timer, which is set to its next deadline.
 
     Attributes:
-        head_seconds: how long a head may take.
-        silent_seconds: how long a body may bring nothing, or an answer not be read.
+        head_seconds: time limit of a head.
+        silent_seconds: time limit of a body without a byte, and of an answer that is not read.
         lingering_seconds: lingering close: seconds to drain input, so that the client receives
             the error.
         lingering: connections that are refused and not closed yet.
@@ -79,8 +79,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._unparsed = 0  # bytes received since the last complete part of a request
         self._reads_body = False
-        self._chunks: list[bytes] = []  # of the body, parsed and not handed on yet
-        self._pieces = 0  # that the body has come in
+        self._chunks: list[bytes] = []  # of the body, parsed and not delivered yet
+        self._pieces = 0  # of the body
         self._content = 0  # bytes of the body
         self._is_refused = False
         self._dropped = 0
@@ -94,7 +94,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse_connection()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of the connection."""
+        """Stop the timer of a closed connection."""
         self._set_timer(None)
         self.lingering.discard(self)
         super().connection_lost(exc)
@@ -144,7 +144,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refusal = too_large()
             raise self._refusal
         super().on_headers_complete()
-        self.headers = []  # trailers are none of the head's
+        self.headers = []  # trailers do not count as lines of the head
         self._unparsed = self._pieces = self._content = 0
         self._reads_body = True
 
@@ -214,12 +214,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._blocked_since is not None:
             return self._blocked_since + self.silent_seconds
         if self._reads_body:
-            if self.flow.read_paused:  # it is us who do not read
+            if self.flow.read_paused:  # the service has paused reading
                 self._heard_at = now
             return self._heard_at + self.silent_seconds
         if self._unparsed or self.cycle is None:
             return self._heard_at + self.head_seconds
-        # It is being answered, or idle, of which uvicorn takes care.
+        # It is being answered, or idle; uvicorn limits the idle time.
         return now + min(self.head_seconds, self.silent_seconds)
 
     def _refuse_connection(self) -> None:
@@ -245,7 +245,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
             return
         self.transport.write(self._answer(error))
-        if self._reads_body:  # whoever waits for the rest need not any more
+        if self._reads_body:  # the application need not wait for the rest
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self._linger()

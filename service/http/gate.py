@@ -23,19 +23,19 @@ SCHEME = "token"
 """The security scheme's name in the OpenAPI document."""
 
 CALLER = "walltimed.caller"
-"""Key of the connection's scope under which the gate notes who makes the request."""
+"""Key of the caller in the connection's scope; the gate sets it."""
 
 ANSWERED = tuple(STATUSES)
 """Errors that become answers; any other exception is a bug."""
 
 CALLER_LEFT = 499
-"""Counted, never sent: the caller went away before there was an answer."""
+"""Status for the metrics, never sent: the client disconnected before its answer."""
 
 
 OF_INTEREST = frozenset({b"host", b"origin", b"authorization", b"content-encoding", b"user-agent"})
 
 FILTERS_HOST = b"walltimed"
-"""The host that submit filters name, whatever the service's address is."""
+"""Host header of submit filters, at any address of the service."""
 
 FILTERS_PATH = "/v1/predictions"
 

@@ -8,15 +8,15 @@ from urllib.parse import urlsplit
 from service.errors import ForbiddenError
 
 OWN_NAMES = frozenset({"localhost", "walltimed"})
-"""Besides loopback's addresses; the plug-ins of resource managers say the second."""
+"""Names besides the addresses of loopback; plug-ins of resource managers use the second."""
 
 
 class HostNames:
     """Refuses requests under foreign host names, which only deceived browsers make.
 
     A page of a stranger can let its own name point to this machine (DNS rebinding). The browser
-    then takes the service for part of the page, and lets the page read and write; but it says
-    under which name, in the header Host, and whose page it is, in Origin.
+    then takes the service for part of the page, and lets the page read and write; but it sends
+    the name in the header Host, and the site of the page in Origin.
 
     Args:
         also: names besides those of loopback.

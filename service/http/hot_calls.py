@@ -25,7 +25,7 @@ to_json = msgspec.json.Encoder().encode
 
 
 def no_arguments(_scope: Scope) -> tuple[Any, ...]:
-    """Return the arguments of a call whose body says everything."""
+    """Return no arguments but the body."""
     return ()
 
 

@@ -27,22 +27,22 @@ from service.settings import Settings
 from service.store import open_store
 
 GRACE_SECONDS = 6
-"""How long requests may take to finish once the service is told to stop."""
+"""Seconds that requests have to finish once the service is to stop."""
 
 STOP_SECONDS = 8.0
-"""How long a worker may take to end; what was acknowledged is on disk in any case."""
+"""Seconds that a worker has to end; acknowledged completions are on disk in any case."""
 
 SILENT_WORKER_SECONDS = 60
-"""A worker that does not answer its parent for so long is replaced. It does not while it imports
-its modules: uvicorn's 5 s killed every worker of a host under load, again and again."""
+"""Seconds without an answer to its parent after which a worker is replaced. A worker does not
+answer while it imports its modules: with 5 s, uvicorn kills every worker of a host under load."""
 
 KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection is kept: a submit filter should not need a new one each time."""
+"""Seconds that an idle connection stays open, so that submit filters can use it again."""
 
 BACKLOG = 2048
 
 OTHER_FILES = 128
-"""Descriptors that a process needs for other things than connections."""
+"""File descriptors that a process needs besides connections."""
 
 log = structlog.get_logger()
 
@@ -60,7 +60,7 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
         OSError: the address cannot be listened on.
     """
     check_protected(settings)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is closed ends no service
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # closing the terminal does not end the service
     logs.configure(settings)
     with listening(settings) as (listener, address):
         announce(f"walltimed listens on {address}")
@@ -95,7 +95,7 @@ def serve_together(settings: Settings, listener: socket.socket) -> None:
         os.environ |= settings.environment() | {MULTIPROCESS_DIRECTORY: shared}
         together = configuration("service.http.server:worker", settings)
         supervisor = Workers(together, sockets=[listener])
-        # uvicorn would restart every worker; those that are started ignore what this process does.
+        # With uvicorn, SIGHUP restarts every worker; new workers inherit what this process ignores.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         supervisor.run()
 
@@ -117,7 +117,7 @@ class Workers(Multiprocess):
         now = time.monotonic()
         for place, process in enumerate(self.processes):
             answered = self._answered.setdefault(process.pid, now)
-            if process.is_alive(timeout=0):  # it answers what an earlier look has asked
+            if process.is_alive(timeout=0):  # it has answered an earlier probe
                 self._answered[process.pid] = now
             elif not process.process.is_alive() or now - answered > SILENT_WORKER_SECONDS:
                 process.kill()

@@ -19,7 +19,7 @@ from service.web.sources import Recent
 COOKIE = "walltimed_session"
 
 FRESH_SECONDS = 2.0
-"""For how long a session is taken for valid without asking the store again."""
+"""How long a session counts as valid without another look into the store."""
 
 LONGEST_COOKIE = 128
 """Characters; a session's text has 43."""

@@ -20,14 +20,14 @@ from service.web.wording import DAY, duration, share
 FRESH_SECONDS = 20.0
 
 PERIODS = (30, 90, 365)
-"""Days."""
+"""Periods to choose from, in days."""
 
 AROUND_ROUND = 7
 """Days before and after a round that are compared."""
 
 KINDS: tuple[Side, ...] = ("queue", "group", "size")
 NAMELESS_KINDS: tuple[Side, ...] = ("queue", "size")
-"""Without the groups of other people."""
+"""Kinds for visitors who may not see the groups of other people."""
 
 MOST_KINDS = 50
 """Rows of the table by kind, those with most jobs."""
@@ -38,7 +38,7 @@ MEASURES = {
     "coverage": "intervals",
     "asked_coverage": "intervals",
 }
-"""What is drawn, and what it is a mean over."""
+"""Measures of the charts, and the counts that weigh them."""
 
 NOTHING = "There is one day of scored jobs; a line needs two."
 

@@ -9,16 +9,16 @@ from msgspec import Struct
 from service.contract.queue_answers import LiveJobAnswer
 
 WIDTH = 1000.0
-"""The pictures' own units from one side to the other."""
+"""Width of a picture in its own units."""
 
 SHORTEST, LONGEST = 1800.0, 7 * 86400.0
-"""Seconds ahead that are shown."""
+"""Bounds of the seconds ahead that are shown."""
 
 MOST_ENDS = 0.9
-"""Share of the jobs whose ends are to be within the picture."""
+"""Share of the jobs whose ends are within the picture."""
 
 PAST = 0.25
-"""Of the time ahead, shown before now."""
+"""Time before now that is shown, as a share of the time ahead."""
 
 Unit = Literal["duration", "share", "count", "moment"]
 

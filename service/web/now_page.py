@@ -13,21 +13,21 @@ from service.web.sources import PageSources
 from service.web.wording import DAY, count, duration, share
 
 FRESH_SECONDS = 10.0
-"""How old the counts of the page may be."""
+"""Largest age of the counts of the page, in seconds."""
 
 SCORED_DAYS = 7
 
 ENOUGH = 200
-"""Scored jobs from which on a share says something."""
+"""Least scored jobs for a notice about a share."""
 
 MANY_TOO_SHORT = 0.35
-"""Share of jobs that ran longer than predicted, above which something should be changed."""
+"""Share of underestimated jobs above which there is a notice."""
 
 COVERAGE_OFF = 0.05
-"""How far the share of ranges that held may be from what was asked."""
+"""Largest difference of observed and nominal coverage without a notice."""
 
 LARGE_LAG = 1000
-"""Completions."""
+"""Completions, from which on there is a notice."""
 
 
 class Card(Struct, frozen=True):

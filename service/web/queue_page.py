@@ -131,7 +131,7 @@ def why(detail: LiveJobDetailAnswer) -> str:
     predicted = job.predicted_walltime
     if predicted is None:
         return "It has not been predicted yet."
-    # Where an underestimate is dear, a prediction may lie beyond its range: not what is likely.
+    # If underestimates cost much, a prediction may lie beyond its range: it is not likely then.
     is_likely = span is None or span.lower <= predicted <= span.upper
     text = (
         f"{'Likely to run' if is_likely else 'Planned with'} {duration(predicted)} of the "

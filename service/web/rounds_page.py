@@ -46,7 +46,7 @@ class TuningRow(Struct, frozen=True, kw_only=True):
         answer: the round as the API has it.
         kind: the colour of the verdict.
         verdict: in a word or a few.
-        origin: why the round was asked for.
+        origin: reason of the round.
         changes: what it did about each subject.
     """
 

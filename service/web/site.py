@@ -33,16 +33,16 @@ from service.worker.processes import ChildProcess, come_second
 from service.worker.worker import Worker
 
 View = Callable[[PageSources, Frame, Any, Any], Mapping[str, Any]]
-"""Returns what the template shows, from the sources, the query and facts of the service."""
+"""Returns the variables of a template, from the sources, the query and facts of the service."""
 
 LIMIT_SECONDS = 30.0
-"""How long a page may take; the first one waits for the process to start."""
+"""Seconds that a page may take; the first one waits for the process to start."""
 
 MOST_WAITING = 100
 """Pages that are being made or wait for that; more are refused."""
 
 SAME_SECONDS, MOST_RENDERED = 1.0, 50
-"""How long a page of the queue is good for all who would see the same, and how many are kept."""
+"""Seconds that a page of the queue serves all visitors who see the same, and most such pages."""
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -51,10 +51,10 @@ class Page(Struct, frozen=True, kw_only=True):
     Attributes:
         path: its address.
         menu: path of its entry in the menu.
-        view: what it shows.
+        view: returns the variables of its template.
         query: its parameters.
         refresh: seconds after which its script asks for it again; None for never.
-        state: what changes with its content, where it may be shown to several visitors.
+        state: returns a value that changes with the content, where several visitors may share it.
     """
 
     path: str
@@ -94,7 +94,7 @@ PAGES = {
     ),
     "rounds": Page(path="/rounds", menu="/rounds", view=rounds_page.view),
 }
-"""By the name of the template."""
+"""The pages, by the names of their templates."""
 
 
 class PageMaker:
@@ -130,7 +130,7 @@ class PageMaker:
 
 
 class PageProcess(ChildProcess):
-    """Makes pages. It starts with the first page that is asked for.
+    """Makes pages. It starts with the first page.
 
     Args:
         settings: of the service.
@@ -159,7 +159,7 @@ class PageProcess(ChildProcess):
 
 
 makers: list[PageMaker] = []
-"""In the process: the one that makes its pages."""
+"""In the process: the object that makes its pages."""
 
 
 def prepare(settings: Settings) -> None:
@@ -184,7 +184,7 @@ class Website:
         worker: whose state is shown.
         process: makes the pages.
         queues: shows live queues.
-        what_if: tells when a job would start.
+        what_if: forecasts jobs that are not submitted.
         ranking: knows the accuracy of users' requests.
     """
 
@@ -256,7 +256,7 @@ class Website:
         return text.encode()
 
     def _frame(self, visitor: Visitor, path: str, cluster: str | None, url: str) -> Frame:
-        # Those with a history and those with a queue, the usual one first.
+        # Clusters with a history and clusters with a queue, the default one first.
         named = {*self._worker.live.names, *self._queues.clusters}
         clusters = sorted(named, key=lambda name: (name != DEFAULT_CLUSTER, name))
         chosen = cluster or (clusters[0] if clusters else DEFAULT_CLUSTER)

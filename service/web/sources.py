@@ -16,7 +16,7 @@ from service.worker.queue_keeper import StoredQueues
 T = TypeVar("T")
 
 MOST = 1000
-"""Answers that are kept; then all are forgotten."""
+"""Most answers in the cache; beyond that it is emptied."""
 
 
 class Recent:
@@ -48,14 +48,14 @@ class PageSources:
 
     Args:
         settings: of the service.
-        store: that nobody else in this process uses.
+        store: of this process alone.
         clock: Unix seconds.
 
     Attributes:
         settings: of the service.
         store: the history.
         clock: Unix seconds.
-        recent: what was read lately.
+        recent: cache of answers.
         queues: shows live queues.
         reports: compares requests with runtimes.
     """

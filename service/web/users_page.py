@@ -53,7 +53,7 @@ def user_view(
 ) -> dict[str, Any]:
     """Return how the requests of one user compared with runtimes.
 
-    A visitor who may see no other user sees their own, whatever the query names.
+    A visitor who may see no other user sees their own, also if the query names another.
     """
     caller = frame.visitor.caller
     name = caller.restricted_to or query.name

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from simulator.reports import words
 
 NOTHING = "\N{EN DASH}"
-"""Stands where there is no figure."""
+"""Text in place of an unknown figure."""
 
 DAY = 86400.0
 
@@ -40,7 +40,7 @@ def moment(at: float | None, kind: str = "moment") -> str | Markup:
         return NOTHING
     try:
         when = datetime.fromtimestamp(at, UTC)
-    except (OverflowError, ValueError, OSError):  # what a log calls a time may be anything
+    except (OverflowError, ValueError, OSError):  # a time of a log may be any number
         return NOTHING
     text = when.strftime("%Y-%m-%d %H:%M UTC")
     return Markup('<time datetime="{}" data-as="{}">{}</time>').format(

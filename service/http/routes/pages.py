@@ -22,13 +22,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Nothing from elsewhere, and nothing inline: so that a name that holds a script stays a name."""
+"""Content of this service only, and nothing inline, so that a name with a script is not run."""
 
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # With `no-referrer` browsers would not say whose page a form is of.
+    # With `no-referrer`, browsers would not send the site of a form.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -37,7 +37,7 @@ HEADERS = {
 }
 
 VIEWER_HEADERS = HEADERS | {
-    # RapiDoc styles its parts inline. The page shows the document, and no name of a user's.
+    # RapiDoc sets styles inline. The page shows the OpenAPI document, and no names of users.
     "Content-Security-Policy": POLICY.replace(
         "style-src 'self'", "style-src 'self' 'unsafe-inline'"
     )
@@ -49,7 +49,7 @@ FOR_EVER = {
 }
 
 HIDDEN: dict[str, Any] = {"include_in_schema": False, "openapi_extra": open_to_all()}
-"""The pages find out for themselves who looks: browsers send a cookie, and callers a token."""
+"""Options of routes outside the API; pages identify browsers by cookies, not by tokens."""
 
 
 class Pages:
@@ -162,7 +162,7 @@ def add_api(
         add_assets(router, assets)
 
         @router.get("/", include_in_schema=False, openapi_extra=extra)
-        async def door() -> Response:
+        async def first_page() -> Response:
             return RedirectResponse("/docs", HTTPStatus.SEE_OTHER, HEADERS)
 
 

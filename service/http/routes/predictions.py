@@ -53,7 +53,7 @@ def add(router: APIRouter, hot: HotCalls, predicting: Predicting, *, limit: int)
         """Give the next estimate of a job that has outlived its prediction.
 
         With a submission it is what three quarters of the jobs like it that ran as long do not
-        exceed; in a young cluster, the user's runs are asked. Without it, or with too few of them,
+        exceed; in a young cluster, those of the user's jobs. Without it, or with too few such runs,
         the prediction is doubled until it exceeds the elapsed time or reaches the request.
         """
         return predicting.extend(body)

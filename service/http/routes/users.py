@@ -82,7 +82,7 @@ def add_reports(router: APIRouter, reporting: ReportingRequests) -> None:
     ) -> RequestsReportAnswer:
         """Show how requests compared with runtimes, by job name, those with most to gain first.
 
-        A caller with scope self is told of their own runs only.
+        A caller with scope self sees their own runs only.
         """
         return await asyncio.to_thread(reporting.by_job, query, caller)
 
@@ -92,6 +92,6 @@ def add_reports(router: APIRouter, reporting: ReportingRequests) -> None:
     ) -> UsersReportAnswer:
         """Show users by what they have to gain.
 
-        A caller with scope self is told of their own runs only.
+        A caller with scope self sees their own runs only.
         """
         return await asyncio.to_thread(reporting.by_user, query, caller)
