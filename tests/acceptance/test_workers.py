@@ -3,10 +3,12 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from patience import BUSY_SECONDS
 from running_service import WALLTIMED, Service, completion, eventually
@@ -120,6 +122,33 @@ def test_sigterm_ends_a_start_well_and_soon(sqlite_url, workers, seconds):
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
+        assert time.monotonic() - began < 10 + BUSY_SECONDS
+
+
+@pytest.fixture
+def busy_machine():
+    """Processes that compute while a test runs, two for each processor."""
+    command = [sys.executable, "-c", "while True: pass"]
+    burning = [subprocess.Popen(command) for _ in range(2 * (os.cpu_count() or 1))]
+    yield
+    for process in burning:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("busy_machine")
+def test_three_workers_start_on_one_file_of_a_busy_machine_and_refuse_no_run(sqlite_url):
+    with Service(sqlite_url, "--workers", "3") as service:
+        until = time.monotonic() + 20.0
+        job = 0
+        while time.monotonic() < until or len(listeners(service)) < 3:
+            with service.connection():  # another worker may take it
+                assert service.complete(completion(job)).status_code == httpx.codes.OK
+                service.predict("ada")
+            job += 1
+        assert "locked" not in service.log.read_text()
+        began = time.monotonic()
+        assert service.end(signal.SIGTERM) == 0
         assert time.monotonic() - began < 10 + BUSY_SECONDS
 
 
