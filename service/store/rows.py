@@ -115,12 +115,12 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
     )
 
 
-def seconds_of(estimates: str) -> dict[str, float]:
+def decode_estimates(estimates: str) -> dict[str, float]:
     """Return the estimates in seconds by method, from the column ``estimates``."""
     return msgspec.json.decode(estimates, type=dict[str, float])
 
 
-def bounds_of(bounds: str | None) -> dict[str, tuple[float, float]]:
+def decode_bounds(bounds: str | None) -> dict[str, tuple[float, float]]:
     """Return the ends of intervals by method, from the column ``bounds``."""
     return msgspec.json.decode(bounds or "{}", type=dict[str, tuple[float, float]])
 

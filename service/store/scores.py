@@ -28,7 +28,7 @@ from predictors.jobs import Completion, Submission
 from service.store.batches import BatchStatement, adding
 from service.store.database import Database
 from service.store.matching import Match
-from service.store.rows import bounds_of, seconds_of
+from service.store.rows import decode_bounds, decode_estimates
 from service.store.tables import SCORED, daily_scores, predictions, scores
 
 DAY_SECONDS = 86400.0
@@ -291,10 +291,10 @@ def _compare(prediction: Any, runtime: float, sums: _ByMethod) -> None:
         runtime: of its job, in seconds.
         sums: sums by method, which are changed.
     """
-    for method, seconds in seconds_of(prediction.estimates).items():
+    for method, seconds in decode_estimates(prediction.estimates).items():
         sums[method].add(seconds, runtime)
     within = min(runtime, prediction.requested_walltime)
-    for method, (lower, upper) in bounds_of(prediction.bounds).items():
+    for method, (lower, upper) in decode_bounds(prediction.bounds).items():
         sums[method].add_interval(prediction.coverage or 0.0, is_covered=lower <= within <= upper)
 
 

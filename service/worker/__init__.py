@@ -1,1 +1,1 @@
-"""What lives in a worker process: its state, the threads and processes beside it."""
+"""A worker process: its state, and the threads and processes beside it."""

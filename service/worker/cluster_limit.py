@@ -1,4 +1,4 @@
-"""Bounds the number of clusters that a history may have."""
+"""Limits the number of clusters of a history."""
 
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -6,64 +6,64 @@ from collections.abc import Callable, Collection, Iterable
 from service.errors import TooManyClustersError
 
 PATIENCE_SECONDS = 600.0
-"""How long a place is kept for a cluster of which nothing has been stored yet."""
+"""Seconds for which a place is reserved for a cluster without stored completions."""
 
 
 class ClusterLimit:
-    """Lets completions in of the clusters that are known, and of new ones while there is room.
+    """Admits completions of clusters with history, and of new clusters up to a limit.
 
-    A cluster that was let in keeps its place until it is known, so that a batch that names
-    thousands of clusters is refused before any of it has been stored; if it could not be stored,
-    the place is free again after ``PATIENCE_SECONDS``.
+    A place is reserved for an admitted cluster until it has a history, so that a batch that names
+    thousands of clusters is refused before any of it is stored. If nothing could be stored, the
+    place is free again after ``PATIENCE_SECONDS``.
 
     Args:
-        known: the clusters with history that predictions are made for.
-        most: clusters that there may be.
-        clock: seconds, from anywhere on.
+        served: returns the clusters with history that predictions are made for.
+        most: largest number of clusters.
+        clock: monotonic seconds.
     """
 
     def __init__(
         self,
-        known: Callable[[], Collection[str]],
+        served: Callable[[], Collection[str]],
         most: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most = most
-        self._known = known
+        self._served = served
         self._clock = clock
-        self._begun: dict[str, float] = {}
+        self._reserved: dict[str, float] = {}
 
     def admit(self, cluster: str, field: str = "cluster") -> None:
-        """Let a completion of ``cluster`` in, which it names in ``field``.
+        """Admit a completion of ``cluster``, which its ``field`` names.
 
         Raises:
-            TooManyClustersError: the cluster is new, and there is no room for another one.
+            TooManyClustersError: the cluster is new, and the limit is reached.
         """
-        if cluster in self._begun:
+        if cluster in self._reserved:
             return
-        known = self._known()
-        if cluster in known:
+        served = self._served()
+        if cluster in served:
             return
-        if len(known) + sum(each not in known for each in self._begun) >= self._most:
+        if len(served) + sum(each not in served for each in self._reserved) >= self._most:
             raise TooManyClustersError(cluster, self._most, field)
-        self._begun[cluster] = self._clock()
+        self._reserved[cluster] = self._clock()
 
     def expect(self, clusters: Iterable[str]) -> None:
-        """Keep places for clusters that are about to be known."""
-        self._begun.update(dict.fromkeys(clusters, self._clock()))
+        """Reserve places for clusters whose history is about to be read."""
+        self._reserved.update(dict.fromkeys(clusters, self._clock()))
 
     def release(self) -> None:
-        """Take back the places of those that are known by now, or were not to be stored."""
-        known, latest = self._known(), self._clock() - PATIENCE_SECONDS
-        self._begun = {
+        """Free the places of clusters that have a history by now, or stored nothing in time."""
+        served, latest = self._served(), self._clock() - PATIENCE_SECONDS
+        self._reserved = {
             name: since
-            for name, since in self._begun.items()
-            if name not in known and since > latest
+            for name, since in self._reserved.items()
+            if name not in served and since > latest
         }
 
 
 def surplus_sentence(held: int, most: int) -> str | None:
-    """What to do about a history of more clusters than are served; None if it is not."""
+    """Return a remedy for a history of more clusters than are served; None if it has fewer."""
     if held <= most:
         return None
     return (

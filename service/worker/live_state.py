@@ -1,4 +1,4 @@
-"""What this process knows: the fold of the log of completions, cluster by cluster."""
+"""The state of this process: a fold of the log of completions, by cluster."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,11 +44,11 @@ from service.settings import Settings
 log = structlog.get_logger()
 
 ASKED_SELDOM = 7
-"""Uncertain methods are asked about one run in seven only: asking costs ten times as much as
-learning, and a start or an import learns from many."""
+"""Uncertain methods predict one run in seven only, because a prediction costs ten times as much as
+an observation, and a start or an import observes many runs."""
 
 WARM_UP_RUNS = 300
-"""Made-up runs of a user, in a rehearsal."""
+"""Number of invented runs of a user, for a warm-up of the methods."""
 
 FAILURE_SECONDS = 60.0
 """Seconds between two records of the same failure; the metrics count all of them."""
@@ -56,11 +56,11 @@ FAILURE_SECONDS = 60.0
 _NO_CLUSTER: tuple[str | None, Iterable[Completion]] = (None, ())
 
 FAILED = Basis(jobs=0, reason="failure")
-"""The basis of the answer that takes the place of a method that failed."""
+"""Basis of the answer in place of a failed method."""
 
 
 class ClusterState:
-    """What the completions of one cluster taught every predictor and the accuracy groups."""
+    """The state of the predictors, accuracy groups and correction of one cluster."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.predictors: dict[str, Predictor] = {
@@ -81,14 +81,14 @@ class ClusterState:
         }
 
     def retune(self, standing: Standing) -> None:
-        """Let methods answer by what is in force from now on; costs nothing if they do.
+        """Put adopted parameters in force; costs nothing if they already are.
 
         Raises:
-            ValueError: the parameters of knn look further back than the settings let it remember;
-                all else is in force nevertheless.
+            ValueError: the parameters of knn need a longer history than the settings allow;
+                everything else is in force nevertheless.
         """
         price = standing.price
-        # A price that is back after a later one has lost has replaced nothing itself.
+        # A price that returned after a later one had lost has ``before`` None.
         is_adopted = price.before is not None or price.now != self._prices[Attention.name]
         for name, own in self._prices.items():
             method, wanted = self.predictors[name], price.now if is_adopted else own
@@ -100,11 +100,11 @@ class ClusterState:
             self.predictors[Knn.name] = knn.retuned(standing.knn.now)
 
     def resolved(self, method: str) -> str:
-        """The method that answers for a name."""
+        """Return the method that answers under a name."""
         return self.chosen if method == AUTO else method
 
     def rank_runs(self, methods: Collection[str] = PREDICTORS) -> None:
-        """Let methods rank the folded runs now, so that no request has to wait for it."""
+        """Let methods rank the observed runs now, so that no request has to wait for it."""
         job = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
         for method in UNCERTAIN.intersection(methods):
             self.ask(method, job, USUAL, phase="observe")
@@ -117,16 +117,15 @@ class ClusterState:
         *,
         phase: str = "answer",
     ) -> Prediction:
-        """The method's prediction; if the method fails, the request, as method ``requested``.
+        """Return the method's prediction; if the method fails, the request, as ``requested``.
 
-        A submission must not suffer from a bug in a method. So this is the only way in which the
-        service asks one.
+        A bug in a method must not cost a submission, so the service asks methods only in this way.
 
         Args:
-            method: a name of the registry; ``auto`` is whom the last round has chosen.
-            submission: without names of people.
-            question: what else is asked, of a method that knows how sure it is.
-            phase: in which a failure is counted: ``answer``, ``shadow`` or ``observe``.
+            method: a name of the registry; ``auto`` is the method that the last round chose.
+            submission: under pseudonyms.
+            question: for methods with intervals; other methods ignore it.
+            phase: label of a failure in the metrics: ``answer``, ``shadow`` or ``observe``.
         """
         try:
             method = self.resolved(method)
@@ -148,7 +147,7 @@ class ClusterState:
         shares: Sequence[float],
         elapsed: float | None = None,
     ) -> list[float] | None:
-        """The runtimes that ``shares`` of jobs do not exceed; None if the method cannot tell."""
+        """Return quantiles of the runtime in seconds; None if the method gives none."""
         method = self.resolved(method)
         if method not in UNCERTAIN:
             return None
@@ -158,7 +157,7 @@ class ClusterState:
         except Exception:
             self._metrics.failures.labels(method, "answer").inc()
             if self._throttle.count(method, "quantiles"):
-                log.exception("a method could not tell how sure it is", method=method)
+                log.exception("a method gave no quantiles", method=method)
             return None
 
     def learn(
@@ -166,11 +165,15 @@ class ClusterState:
     ) -> None:
         """Let ``methods`` observe a completion; a method that fails does not stop the others.
 
-        Before that the service's own method, if it is among them, is asked about the job: the ratio
-        of runtime to prediction is what forecasts vary runtimes by. ``service/store/scores.py``
-        scores the predictions that were recorded; this one needs no record, so it is a fold of the
-        log. Methods that know how sure they are are asked about the runs that ended in every
-        seventh second only, and none where nobody would remember how that ended.
+        Before that the default method, if it is among them, predicts the job: forecasts vary
+        runtimes by the ratio of runtime to prediction. Unlike the scores of the store, these ratios
+        need no recorded prediction, so they are a fold of the log. Methods with intervals predict
+        only runs that ended in every seventh second.
+
+        Args:
+            completion: the run.
+            methods: names of methods.
+            is_judged: whether the ratio is needed.
         """
         answering = self.resolved(self._answering)
         is_asked = answering not in UNCERTAIN or not int(completion.end_time) % ASKED_SELDOM
@@ -191,7 +194,7 @@ class ClusterState:
                 log.exception("a method could not learn from a completion", method=method)
 
     def remember(self, runs: Sequence[Completion]) -> None:
-        """Learn the cluster's last runs, in order; a method learns those that it asks for alone."""
+        """Observe the cluster's last runs, in order; each method only those that it remembers."""
         count = len(runs)
         judged = count - RecentErrors.memory.latest_jobs
         firsts = {
@@ -204,11 +207,11 @@ class ClusterState:
             self.observe(run, learning, is_judged=place >= judged)
 
     def remember_window(self, older: Iterable[Completion], recent: Sequence[Completion]) -> None:
-        """Let the methods that look at a time window learn it, the older part of it first.
+        """Let the methods with a time window observe the runs in it, the older part first.
 
         Args:
             older: runs that ended before the latest of ``recent``, in order.
-            recent: the cluster's last runs; older ones of some users may be among them.
+            recent: the cluster's last runs, with older ones of some users.
         """
         ends = sorted(run.end_time for run in recent)
         first = _end_of_newest(ends, self.memories[0].latest_jobs)
@@ -218,16 +221,16 @@ class ClusterState:
     def observe(
         self, completion: Completion, methods: Collection[str], *, is_judged: bool = True
     ) -> None:
-        """Let methods, the accuracy groups and the correction learn from a completion."""
+        """Let methods, the accuracy groups and the correction observe a completion."""
         self.learn(completion, methods, is_judged=is_judged)
         self.accuracy_groups.observe(completion)
         self.correction.observe(completion)
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
-        """The memory requirements of the methods: without a time window, and with one.
+        """Return the memory requirements of methods without a time window, and with one.
 
-        The part of the history that the first asks for is not read again for the second.
+        Runs that are read for the first are not read again for the second.
         """
         recent = self.accuracy_groups.memory | self.correction.memory | self.error_ratios.memory
         return (
@@ -237,12 +240,12 @@ class ClusterState:
 
 
 def _noticed(memory: Memory) -> float:
-    """How many of a cluster's last runs it asks for; inf where older ones may count, too."""
+    """Return the number of last runs that a method remembers; inf if older ones count."""
     return inf if memory.jobs_per_user or memory.window_seconds else memory.latest_jobs
 
 
 def _end_of_newest(ends: Sequence[float], count: int) -> float:
-    """When the first of the ``count`` runs that ended last ended; of fewer runs, -inf."""
+    """Return the first end of the ``count`` latest ends; -inf if there are fewer."""
     return ends[-count] if 0 < count <= len(ends) else -inf
 
 
@@ -275,29 +278,29 @@ class LiveState:
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
-        """The memory requirements of all methods, for ``remember``: without, with a time window."""
+        """Return the memory requirements of all methods: without, and with a time window."""
         return self._unknown.memories
 
     @property
     def clusters(self) -> list[str]:
-        """The clusters with history."""
+        """Return the names of the clusters with history, sorted."""
         return sorted(self._clusters)
 
     @property
     def names(self) -> Collection[str]:
-        """A live view of the known clusters, without order."""
+        """Return a live view of the names of the clusters with history, without order."""
         return self._clusters.keys()
 
     def of(self, cluster: str) -> ClusterState:
-        """The state of a cluster."""
+        """Return the state of a cluster."""
         return self._clusters.get(cluster, self._unknown)
 
     def adopt(self, other: "LiveState") -> None:
-        """Take over all that the other has learned."""
-        self._clusters = other._clusters  # noqa: SLF001 - it is one of us
+        """Take over the state of another fold."""
+        self._clusters = other._clusters  # noqa: SLF001 - of the same class
 
     def retune(self, standing: Mapping[str, Standing]) -> None:
-        """Put in force what rounds have adopted, by cluster; other clusters keep what they have."""
+        """Put adopted parameters in force, by cluster; other clusters stay unchanged."""
         for cluster in standing.keys() & self._clusters.keys():
             try:
                 self._clusters[cluster].retune(standing[cluster])
@@ -317,17 +320,16 @@ class LiveState:
         older: Iterable[Completion],
         standing: Mapping[str, Standing] | None = None,
     ) -> None:
-        """Observe the parts of a history that ``memories`` ask for, each cluster by cluster.
+        """Observe the parts of a history that ``memories`` require, each by cluster.
 
-        Only the methods that look at a long window learn the older part, and they learn all of a
-        run only if it is among the latest. Meanwhile the other methods rank their runs: that is
-        machine code, which lets other threads run.
+        Only methods with a time window observe the older part. Meanwhile the other methods rank
+        their runs, in machine code that lets other threads run.
 
         Args:
             recent: the first part.
             older: runs of the time window that are not in ``recent``, grouped by cluster in the
                 same order.
-            standing: what rounds have adopted, by cluster.
+            standing: active parameters by cluster.
         """
         standing = standing or {}
         older_by_cluster = groupby(older, key=_cluster_of)
@@ -347,12 +349,12 @@ class LiveState:
                 each.result()
 
     def rank_runs(self) -> None:
-        """Rank what was learned by what is in force now, so that no request has to wait for it."""
+        """Rank all runs under the active parameters, so that no request has to wait for it."""
         for state in self._clusters.values():
             state.rank_runs()
 
     def _state_of(self, completion: Completion) -> ClusterState | None:
-        """The state that a completion belongs to; None if its cluster exceeds the bound."""
+        """Return the state of a completion's cluster; None if the cluster exceeds the limit."""
         name = completion.submission.cluster
         state = self._clusters.get(name)
         if state is None and len(self._clusters) < self._settings.max_clusters:
@@ -360,7 +362,7 @@ class LiveState:
         return state
 
     def warm_up_methods(self, methods: Collection[str] = PREDICTORS) -> None:
-        """Ask methods once on made-up history, so that nothing is compiled for a caller."""
+        """Ask methods once on an invented history, so that no caller waits for a compilation."""
         state = ClusterState(self._settings, self._metrics)
         rehearsed = {name: each for name, each in state.predictors.items() if name in methods}
         submission = Submission(
@@ -386,7 +388,7 @@ class LiveState:
 
 
 def check_methods(settings: Settings) -> None:
-    """Refuse settings about methods that do not exist, instead of ignoring them."""
+    """Raise UnknownMethodError if the settings name a method that does not exist."""
     for name in (settings.method, *settings.predictors, *settings.shadow_methods):
         if name not in METHODS or (name == AUTO and name in settings.predictors):
             raise UnknownMethodError(

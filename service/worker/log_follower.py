@@ -1,4 +1,4 @@
-"""Keeping the live state level with the log of completions."""
+"""Applies the log of completions to the live state."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,30 +12,30 @@ from service.worker.live_state import ClusterState, LiveState
 log = structlog.get_logger()
 
 COMPLETIONS_PER_TURN = 16
-"""Completions folded at a time: about half a millisecond, in which no request is answered."""
+"""Completions applied at a time: half a millisecond, in which no request is answered."""
 
 TURNS_BEFORE_ANSWERING = 128
-"""Slices that are folded before an acknowledgement; what is beyond is lag."""
+"""Slices that are applied before an acknowledgement; further ones are lag."""
 
 IDLE_SECONDS = 0.05
-"""Seconds between two looks at the log when no predictions are asked for."""
+"""Seconds between two looks at the log without requests."""
 
 BUSY_SECONDS = 0.005
-"""How long is left to storing between two slices, while completions are waiting for it."""
+"""Seconds between two slices while completions wait to be stored."""
 
 SHORTEST_PAUSE = 0.001
-"""The event loop's timers count milliseconds; less would be no pause at all."""
+"""Seconds; the event loop's timers count milliseconds."""
 
 
 class LogFollower:
     """Applies the log of completions to the live state, on the event loop, in small slices.
 
-    Before ``start`` there is nothing to follow: the history is still being folded.
+    Before ``start`` the history is still being read.
 
     Args:
-        live: what learns.
-        before_learning: is called before every slice that is applied.
-        has_to_store: whether this process has completions that are not durable yet.
+        live: the state.
+        before_learning: called before every slice that is applied.
+        has_to_store: returns whether this process has completions that are not durable yet.
         clock: Unix seconds.
 
     Attributes:
@@ -56,8 +56,8 @@ class LogFollower:
         self._has_to_store = has_to_store
         self._clock = clock
         self._has_looked = False
-        self._was_asked = False
-        self._told: str | None = None
+        self._had_request = False
+        self._logged_reason: str | None = None
         self._loop: asyncio.AbstractEventLoop
         self._reader: LogReader | None = None
         self._level_at = clock()
@@ -69,35 +69,35 @@ class LogFollower:
         self._level_at = self._clock()
 
     def restart(self, reader: LogReader) -> LogReader | None:
-        """Follow another reader; answers the one that was followed, which is to be closed."""
+        """Follow another reader; return the one before, which the caller closes."""
         before, self._reader = self._reader, reader
         return before
 
     @property
     def started(self) -> bool:
-        """Whether the history has been folded."""
+        """Return whether the history has been read."""
         return self._reader is not None
 
     @property
     def error(self) -> StoreError | None:
-        """Why the log cannot be followed at the moment."""
+        """Return the reason if the log cannot be followed now; else None."""
         return self._reader.error if self._reader else None
 
     def lag(self) -> int:
-        """The number of durable completions that predictions do not know yet."""
+        """Return the number of durable completions that are not applied yet."""
         return self._reader.lag() if self._reader else 0
 
     def stale_seconds(self) -> float:
-        """Seconds for which the state may have been out of date; 0 while the log can be read."""
+        """Return the seconds since the log could last be read; 0 while it can be."""
         return self._clock() - self._level_at if self.error else 0.0
 
     def look(self) -> None:
         """Apply a slice, if there is news; called before an answer from the state.
 
-        One look serves all requests of a turn of the event loop: each of them came in before it.
-        While the log is far ahead, ``run`` catches up, and no request has to wait for a slice.
+        One look serves all requests in a turn of the event loop. While the log is far ahead,
+        ``run`` applies it, and no request has to wait for a slice.
         """
-        self._was_asked = True
+        self._had_request = True
         if self._reader is None or self._has_looked or self.is_catching_up:
             return
         self._has_looked = True
@@ -105,7 +105,7 @@ class LogFollower:
         self.step()
 
     def state_of(self, cluster: str) -> ClusterState:
-        """The state of a cluster after a ``look``; operations answer from it."""
+        """Return the state of a cluster after a ``look``; operations answer from it."""
         self.look()
         return self._live.of(cluster)
 
@@ -113,7 +113,7 @@ class LogFollower:
         self._has_looked = False
 
     def step(self) -> int:
-        """Apply a slice, if there is news; says how large it was. Costs microseconds if none is."""
+        """Apply a slice, if there is news; return its size. Costs microseconds without news."""
         reader = self._reader
         if reader is None or not reader.has_news():
             return 0
@@ -123,10 +123,10 @@ class LogFollower:
         return len(completions)
 
     async def catch_up(self) -> None:
-        """Apply what is durable now, within bounds, letting other requests pass in between.
+        """Apply completions that are durable now, up to a limit, with pauses for other requests.
 
-        So an acknowledged completion is known to the worker that acknowledged it, unless more
-        are waiting to be stored: then storing them comes first, and learning is lag.
+        So the worker that acknowledges a completion has applied it, unless more completions wait to
+        be stored: these come first, and the rest is lag.
         """
         for _ in range(TURNS_BEFORE_ANSWERING):
             if self._has_to_store() or not self.step():
@@ -134,7 +134,7 @@ class LogFollower:
             await asyncio.sleep(0)
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow the log until cancelled."""
         while True:
             began = perf_counter()
             applied = self.step()
@@ -148,24 +148,24 @@ class LogFollower:
             await asyncio.sleep(IDLE_SECONDS)
 
     def _log_changes(self) -> None:
-        """Log why the history cannot be read, and when it can be read again."""
+        """Log the reason when the history cannot be read, and when it can be read again."""
         reason = str(self.error) if self.error else None
-        if reason != self._told:
+        if reason != self._logged_reason:
             if reason:
                 log.warning("the history cannot be read", reason=reason)
             else:
                 log.info("the history can be read again")
-            self._told = reason
+            self._logged_reason = reason
 
     def _pause(self, slice_seconds: float) -> float:
-        """Seconds left to requests after a slice: at least half of the time."""
+        """Return the seconds left to requests after a slice: at least half of the time."""
         if self._has_to_store():
             return BUSY_SECONDS
-        asked, self._was_asked = self._was_asked, False
-        return max(slice_seconds, SHORTEST_PAUSE) if asked else 0.0
+        had_request, self._had_request = self._had_request, False
+        return max(slice_seconds, SHORTEST_PAUSE) if had_request else 0.0
 
     def refresh(self) -> None:
-        """Wait until what is durable can be read; for the writer, before it acknowledges."""
+        """Wait until durable completions can be read, before they are acknowledged."""
         if self._reader:
             self._reader.refresh()
 

@@ -1,4 +1,4 @@
-"""Recording predictions, and asking every other method what it would have answered."""
+"""Records predictions, with those of all other methods for the same job."""
 
 import asyncio
 from collections import deque
@@ -13,25 +13,25 @@ from service.store import RecordedPrediction
 from service.worker.live_state import FAILED, ClusterState
 
 DELAY_SECONDS = 0.01
-"""How long predictions gather: asking about many at once takes half the time for each."""
+"""Seconds for which predictions gather: a batch takes half the time per prediction."""
 
 RECORDS_PER_TURN = 4
-"""Predictions that are recorded at a time, so that requests pass in between."""
+"""Predictions recorded in a turn of the event loop, so that requests pass in between."""
 
 ANY_RATE = 1e6
-"""More submissions in a second than can be answered."""
+"""A rate per second above any real one."""
 
 BURST_SECONDS = 10.0
-"""As many submissions as this time brings may have shadows at once."""
+"""Seconds of the rate that may have shadow predictions at once."""
 
 SHARE_PER_TURN = 8
-"""Of the predictions that wait, one in this number is recorded in a turn, where that is more.
+"""One in this number of waiting predictions is recorded in a turn, if that is more.
 
-So they never gather faster than they are recorded, even if many requests pass in between."""
+So predictions never gather faster than they are recorded."""
 
 
 class AnsweredPrediction(Struct, frozen=True, kw_only=True):
-    """A prediction as it was answered, what was asked, and the state that it came from."""
+    """An answered prediction, its question, and the state that it came from."""
 
     state: ClusterState
     submission: Submission
@@ -41,22 +41,23 @@ class AnsweredPrediction(Struct, frozen=True, kw_only=True):
 
 
 class PredictionRecorder:
-    """Records what was answered, some milliseconds after the answer.
+    """Records answered predictions, some milliseconds after the answer.
 
-    For a share of the submissions every other method is asked in shadow: its estimate, and its
-    interval of the same coverage, are recorded beside the answer and scored with it when the job
-    ends. The methods must not learn
-    between an answer and its record, or their estimates could not be compared: whoever is about
-    to teach them, or to store a completion, calls ``flush`` first.
+    For a share of the submissions all other methods make shadow predictions: their estimates, and
+    their intervals of the same coverage, are recorded beside the answer and scored with it when the
+    job ends. Methods must not observe a completion between an answer and its record, or their
+    estimates could not be compared: ``flush`` is called before an observation and before a
+    completion is stored.
 
     Args:
-        record: takes what is to be stored and returns at once.
-        share: of submissions, evenly spaced, that the other methods are asked about.
-        rate: most of these in a second, so that the others cost next to nothing under any load.
-        methods: that are asked; all if it names none.
+        record: takes a prediction to be stored and returns at once.
+        share: share of submissions, evenly spaced, with shadow predictions.
+        rate: largest number of these submissions per second.
+        methods: methods that make shadow predictions; all if empty.
+        clock: Unix seconds.
 
     Attributes:
-        erasure: number of the last one that came before every answer that is still to come.
+        erasure: number of the last erasure that came before all future answers.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class PredictionRecorder:
         self.erasure = 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Work on this event loop; asking for the running one is a system call."""
+        """Work on this event loop; looking up the running one is a system call."""
         self._loop = loop
 
     def later(self, answered: AnsweredPrediction) -> None:
@@ -93,12 +94,12 @@ class PredictionRecorder:
             self._loop.call_later(DELAY_SECONDS, self._some)
 
     def flush(self) -> None:
-        """Record all that waits now."""
+        """Record all waiting predictions now."""
         while self._waiting:
             self._take()
 
     def note_erasure(self, erasure: int) -> None:
-        """Record all that waits now; what is answered from now on comes after this erasure."""
+        """Record all waiting predictions now; later answers come after this erasure."""
         self.flush()
         self.erasure = erasure
 
@@ -138,7 +139,7 @@ class PredictionRecorder:
         )
 
     def _shadows(self, answered: AnsweredPrediction) -> dict[str, Prediction]:
-        """What the other methods say, by method, if it is this submission's turn."""
+        """Return the predictions of the other methods, if it is this submission's turn."""
         self._due += self._share
         if self._due < 1.0:
             return {}
@@ -147,19 +148,19 @@ class PredictionRecorder:
             return {}
         question = Question(coverage=answered.question.coverage)
         state, submission = answered.state, answered.submission
-        asked = {
+        predictions = {
             method: state.ask(method, submission, question, phase="shadow")
             for method in state.predictors
-            if method != answered.prediction.method and self._is_asked(method)
+            if method != answered.prediction.method and self._is_wanted(method)
         }
-        # The request in the place of a method that failed would be scored as the method's.
-        return {method: each for method, each in asked.items() if each.basis is not FAILED}
+        # The request in place of a failed method would be scored as the method's.
+        return {method: each for method, each in predictions.items() if each.basis is not FAILED}
 
-    def _is_asked(self, method: str) -> bool:
+    def _is_wanted(self, method: str) -> bool:
         return not self._methods or method in self._methods
 
     def _is_allowed(self) -> bool:
-        """Whether one more submission may have shadows now: a bucket of them fills with time."""
+        """Return whether one more submission may have shadow predictions: a token bucket."""
         now = self._loop.time()
         filled = self._allowed + (now - self._counted_at) * self._rate
         self._allowed = min(filled, self._rate * BURST_SECONDS)

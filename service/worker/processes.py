@@ -1,4 +1,4 @@
-"""Child processes for what takes time, and the priority of all that runs beside requests."""
+"""Child processes for long computations, and the priority of work beside requests."""
 
 import asyncio
 import gc
@@ -19,10 +19,10 @@ from simulator.scheduling.simulate import warm_up
 Result = TypeVar("Result")
 
 LATE_SECONDS = 0.2
-"""Seconds beyond its limit after which a call is answered, while its process ends."""
+"""Seconds after its limit at which a call is answered, while its process ends."""
 
 SWITCH_SECONDS = 0.001
-"""How long a thread may keep the event loop waiting; Python's default of 5 ms ruins p99."""
+"""Seconds for which a thread may delay the event loop; Python's default is 5 ms."""
 
 COLLECTION_THRESHOLD = 20_000
 """Objects between garbage collections; Python's default of 700 is a few requests here."""
@@ -32,10 +32,10 @@ LOWEST_PRIORITY = 19
 
 
 def settle_process() -> None:
-    """Keep long pauses away from requests: what was learned so far is not garbage-collected.
+    """Exclude the present objects from garbage collection, so that no request has a long pause.
 
-    What of it is garbage, a few thousand of 290,000 objects, is kept too: to find it would take a
-    tenth of a second or more of each start.
+    Some thousand of 290,000 objects are garbage and are kept too: to find them takes a tenth of a
+    second or more of each start.
     """
     gc.freeze()
     gc.set_threshold(COLLECTION_THRESHOLD)
@@ -43,15 +43,15 @@ def settle_process() -> None:
 
 
 def come_second() -> None:
-    """Let the other processes of the service go first, and still get on when they are busy."""
+    """Give this process the lowest priority; it still runs while others are busy."""
     os.nice(LOWEST_PRIORITY)
 
 
 def give_way(process_id: int) -> None:
-    """Let a process run only when no other wants to.
+    """Let a process run only on an idle processor.
 
-    The lowest priority alone is not enough: such a process rarely gets its turn, but then keeps
-    the processor for milliseconds, in which no prediction is answered.
+    The lowest priority is not enough: such a process runs rarely, but then keeps the processor for
+    milliseconds, in which no prediction is answered.
     """
     if hasattr(os, "SCHED_IDLE"):  # Linux
         os.sched_setscheduler(process_id, os.SCHED_IDLE, os.sched_param(0))
@@ -60,7 +60,7 @@ def give_way(process_id: int) -> None:
 
 
 def nothing() -> None:
-    """Prepare nothing."""
+    """Do nothing."""
 
 
 class ChildProcess:
@@ -70,10 +70,10 @@ class ChildProcess:
         limit: seconds from the call to the answer, waiting for others and for the process
             included. A call that takes longer is killed with its process; a new one is started.
         prepare: called first in the process.
-        most_waiting: calls that are being answered or wait for that; more are refused.
+        most_waiting: largest number of calls in progress or waiting; more are refused.
 
     Attributes:
-        waiting: calls that are being answered or wait for that.
+        waiting: number of calls in progress or waiting.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class ChildProcess:
         self._turn = asyncio.Lock()
 
     def start(self) -> ProcessPoolExecutor:
-        """Return the process, started if there is none; it prepares itself at once."""
+        """Return the pool of the process; start it if there is none."""
         if self._pool is None:
             others = set(multiprocessing.active_children())
-            # A fork would take threads' locks with it in whatever state they are.
+            # A fork would copy the locks of threads in any state.
             self._pool = ProcessPoolExecutor(
                 1,
                 mp_context=multiprocessing.get_context("spawn"),
@@ -151,7 +151,7 @@ class ChildProcess:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
         for child in self._children:
-            child.kill()  # else the end of the service would wait for what it plays or compiles
+            child.kill()  # else the end of the service would wait for a running call
         self._children = set()
 
 
@@ -164,7 +164,7 @@ def _settle(prepare: Callable[[], None]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End when the parent does, which may be killed."""
+    """End with the parent, also if it is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -174,7 +174,7 @@ def _end_with_parent() -> None:
 def _bounded(
     deadline: float, function: Callable[..., Result], arguments: tuple[Any, ...]
 ) -> Result:
-    """In the child: machine code hears of no exception, but an alarm ends the process."""
+    """In the child: call the function; an alarm ends the process, also in machine code."""
     # All processes of a machine share this clock.
     left = deadline - time.monotonic()
     if left <= 0:
@@ -218,6 +218,6 @@ class ForecastProcesses(NamedTuple):
         self.dedicated.start()
 
     def close(self) -> None:
-        """End them all."""
+        """End all processes."""
         for process in self:
             process.close()

@@ -1,4 +1,4 @@
-"""What one serving process consists of, and how it starts and stops."""
+"""One serving process: its parts, start and end."""
 
 import asyncio
 import gc
@@ -42,23 +42,24 @@ from service.worker.writer import Writer
 log = structlog.get_logger()
 
 HOUSEKEEPING_SECONDS = 1.0
-"""How often tokens are read again and gauges set."""
+"""Seconds after which tokens are read again and gauges set."""
 
 DAY = 86400.0
 
 CATCHING_UP_SLICE = 1000
 CATCHING_UP_ROUNDS = 1000
-"""Completions that came while the history was learned anew, and are learned before it is used."""
+"""Completions at a time, and times: stored while the history was read again, and applied before
+its use."""
 
 DAMAGED_SECONDS = 60.0
-"""How often a damaged history is looked at again; somebody has to put another in its place."""
+"""Seconds after which a damaged history is read again; an administrator has to restore it."""
 
 LISTED = 20
-"""Clusters that a record of the log names."""
+"""Largest number of clusters in a log record."""
 
 
 def ready_sentence(runs: int, clusters: int, seconds: float) -> str:
-    """That the history is read, for people."""
+    """Return the sentence that says that the history is read, for people."""
     of = "1 cluster" if clusters == 1 else f"{clusters:,} clusters"
     return f"ready, {runs:,} runs of {of}, {seconds:.1f} s"
 
@@ -66,28 +67,28 @@ def ready_sentence(runs: int, clusters: int, seconds: float) -> str:
 class Worker:
     """One serving process: store, live state, the log's follower, the writer.
 
-    Several of them may share a store; the log of completions is all they have in common.
+    Several workers may share a store; they have only the log of completions in common.
 
     Args:
         settings: of the service.
         clock: Unix seconds.
-        owns_process: whether the process does nothing else, so that its garbage collector and
-            thread switching are ours to set.
+        owns_process: whether the process does nothing else, so that the worker may set its garbage
+            collector and thread switching.
 
     Attributes:
         settings: of the service.
         clock: Unix seconds.
-        pseudonyms: replaces the names of people; everything behind the operations knows none.
-        metrics: what the process counts and measures.
+        pseudonyms: replaces the names of people before anything is stored.
+        metrics: of the process.
         guard: admits requests.
         store: the history.
-        cluster_limit: whose completions may come in.
-        live: what the process has learned from the history.
-        follower: keeps ``live`` level with the log of completions.
+        cluster_limit: admits completions by cluster.
+        live: the state, a fold of the history.
+        follower: applies the log of completions to ``live``.
         writer: commits completions and predictions.
-        recorder: takes predictions that were answered.
-        tuning: runs rounds of tuning.
-        forecasts: the processes in which queues are played forward.
+        recorder: takes answered predictions.
+        tuning: runs tuning rounds.
+        forecasts: the processes that play queues forward.
         queues: the live queues.
     """
 
@@ -160,11 +161,11 @@ class Worker:
         self._known_erasure = 0
 
     async def start(self) -> None:
-        """Start serving; the history is folded meanwhile, and ``follower.started`` tells when.
+        """Start serving; the history is read meanwhile, until ``follower.started``.
 
         Raises:
             SchemaOutdatedError: the database must be upgraded first.
-            StoreUnavailableError: it cannot be reached.
+            StoreUnavailableError: the database cannot be reached.
         """
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
@@ -187,7 +188,7 @@ class Worker:
             task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Write what is queued, then let go of everything."""
+        """Write queued completions and predictions, then close all parts."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -200,7 +201,7 @@ class Worker:
         await asyncio.to_thread(self.store.close)
 
     def health(self) -> HealthAnswer:
-        """How level the process is with the history, and why it is stale or has failed."""
+        """Return the status of the process, its lag, and the reason of a failure."""
         return HealthAnswer(
             status=self._status(),
             lag=self.follower.lag() if self.follower.started else self._history_length,
@@ -210,7 +211,7 @@ class Worker:
         )
 
     def _why(self) -> str | None:
-        """The reason in words that a stranger may read: the log has the database's own."""
+        """Return the reason of a bad status, in words without details of the database."""
         if isinstance(self._failure, StoreDamagedError):
             return "The history store is damaged; the log says where."
         if self._failure:
@@ -232,7 +233,7 @@ class Worker:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the last write failed: there is no room, or another program has the lock."""
+        """Return whether the last write failed: the disk is full or the database locked."""
         return isinstance(self.writer.failure, StoreFullError | StoreUnavailableError)
 
     def keep(self, process: ChildProcess) -> None:
@@ -240,7 +241,7 @@ class Worker:
         self._kept.append(process)
 
     def set_gauges(self) -> None:
-        """Show in the metrics how this process is doing."""
+        """Set the gauges of this process."""
         self.recorder.flush()
         self.metrics.ready.set(self.follower.started)
         self.metrics.lag.set(self.follower.lag())
@@ -261,9 +262,9 @@ class Worker:
             log.error("a background task failed", exc_info=failure)
 
     async def _learn(self) -> None:
-        """Fold the history, then follow the log."""
+        """Read the history, then follow the log."""
         started = time.perf_counter()
-        learned, reader = await self._fold_until_it_works()
+        learned, reader = await self._fold_with_retries()
         self.recorder.note_erasure(self._known_erasure)
         self.live.adopt(learned)
         self.follower.start(reader)
@@ -283,7 +284,7 @@ class Worker:
         )
         await self.follower.run()
 
-    async def _fold_until_it_works(self) -> tuple[LiveState, LogReader]:
+    async def _fold_with_retries(self) -> tuple[LiveState, LogReader]:
         while True:
             try:
                 folded = await asyncio.to_thread(self._fold)
@@ -295,12 +296,12 @@ class Worker:
                 log.warning("the history cannot be folded yet", reason=str(error))
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
             else:
-                if isinstance(self._failure, StoreDamagedError):  # a whole one is in its place
+                if isinstance(self._failure, StoreDamagedError):  # it was restored
                     self._failure = None
                 return folded
 
     def _fold(self) -> tuple[LiveState, LogReader]:
-        """What the history teaches; in a thread, so that the process answers meanwhile."""
+        """Return a new state from the history, and a reader of later runs; runs in a thread."""
         live = LiveState(self.settings, self.metrics)
         live.warm_up_methods()
         self._known_erasure = self.store.erasures.last()
@@ -313,7 +314,7 @@ class Worker:
         return live, reader
 
     def _served_clusters(self) -> list[str]:
-        """The clusters to serve: at most the allowed number, those with the latest runs first."""
+        """Return the clusters to serve: up to the limit, those with the latest runs first."""
         held, most = self.store.past_runs.active_clusters(), self.settings.max_clusters
         self._held_clusters = len(held)
         if surplus := surplus_sentence(len(held), most):
@@ -321,7 +322,7 @@ class Worker:
         return held[:most]
 
     async def _follow_erasures(self) -> None:
-        """Learn the history anew, for ever, whenever a part of it was deleted."""
+        """Read the history anew whenever a part of it was deleted, until cancelled."""
         while True:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             if not self.follower.started:
@@ -331,9 +332,9 @@ class Worker:
                     await self._learn_anew()
 
     async def _learn_anew(self) -> None:
-        """Put what the history teaches now in the place of all that was learned before."""
+        """Replace the state by a new one from the present history."""
         began = time.perf_counter()
-        learned, reader = await self._fold_until_it_works()
+        learned, reader = await self._fold_with_retries()
         await asyncio.to_thread(catch_up, learned, reader)
         self.recorder.note_erasure(self._known_erasure)
         self.pseudonyms.forget()
@@ -349,7 +350,7 @@ class Worker:
         )
 
     async def _keep_house(self) -> None:
-        """Read tokens again, set gauges: what is issued or revoked counts within seconds."""
+        """Read tokens and set gauges, until cancelled: changes of tokens count within seconds."""
         while True:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             self.set_gauges()
@@ -359,7 +360,7 @@ class Worker:
 
 
 def catch_up(live: LiveState, reader: LogReader) -> None:
-    """Let ``live`` learn what has come since it was folded."""
+    """Apply the completions that were stored since ``live`` was made."""
     reader.refresh()
     for _ in range(CATCHING_UP_ROUNDS):
         if not (completions := reader.read(CATCHING_UP_SLICE)):

@@ -1,4 +1,4 @@
-"""The one thread that writes: what gathers while it commits shares the next commit."""
+"""The writer thread: completions that gather during a commit share the next one."""
 
 import asyncio
 import threading
@@ -24,13 +24,13 @@ from service.store import (
 log = structlog.get_logger()
 
 COMPLETIONS_QUEUED = 50_000
-"""With more than this waiting, completions are turned away: they could not be answered in time."""
+"""Largest number of waiting completions; more are refused, as they could not be stored in time."""
 
 PREDICTIONS_BUFFERED = 20_000
-"""With more than this waiting, predictions are dropped and counted."""
+"""Largest number of waiting predictions; more are dropped and counted."""
 
 PATIENCE_SECONDS = 0.25
-"""How long a prediction waits for a completion, or other predictions, to share its commit with."""
+"""Seconds for which a prediction waits to share a commit."""
 
 _COMPLETIONS_AT_ONCE = 1000  # in a transaction, unless one group alone is larger
 _HOUSEKEEPING_SECONDS = 3600.0
@@ -39,7 +39,7 @@ Acknowledgement = Ingested | Exception
 
 
 class _Waiting(Struct, frozen=True):
-    """Completions whose sender waits for their commit."""
+    """Completions whose sender waits for the commit."""
 
     group: Sequence[ReportedCompletion]
     loop: asyncio.AbstractEventLoop
@@ -49,26 +49,25 @@ class _Waiting(Struct, frozen=True):
 class Writer:
     """Commits completions and predictions in groups.
 
-    Under a store that takes four milliseconds to make a commit durable, sixty-four requests at a
-    time are acknowledged in five, not in two hundred and fifty.
+    If a commit takes 4 ms, 64 simultaneous requests are acknowledged in 5 ms instead of 250 ms.
 
     A prediction is committed before every completion that was queued after it.
 
     Args:
-        store: what to write to; its schema is up to date.
+        store: with an up-to-date schema.
         before_acknowledging: called in the writer's thread between a commit with completions and
             its acknowledgement; a log reader's ``refresh`` belongs here.
-        retention_seconds: predictions whose job never ended are dropped after this.
-        score_retention_seconds: scores by day are dropped after this.
+        retention_seconds: age at which predictions whose job never ended are deleted.
+        score_retention_seconds: age at which scores by day are deleted.
         clock: Unix seconds.
 
     Attributes:
         queued: completions waiting for their commit.
-        unacknowledged: completions that were taken in and whose sender still waits.
+        unacknowledged: completions whose sender still waits.
         commits: transactions committed.
-        dropped_predictions: predictions lost for want of room, or refused by the database.
-        last_flush_seconds: how long the last transaction took.
-        failure: why the last transaction failed; None after one that succeeded.
+        dropped_predictions: predictions dropped for lack of room, or refused by the database.
+        last_flush_seconds: duration of the last transaction.
+        failure: error of the last transaction; None if it succeeded.
     """
 
     def __init__(
@@ -107,11 +106,10 @@ class Writer:
         """Queue completions and wait until all of them are durable.
 
         Raises:
-            StoreUnavailableError: too much is waiting already, the database is away, or the
-                writer is closed or not started. Nothing was acknowledged; the same again may
-                succeed later.
-            StoreFullError: there is no room for them.
-            RefusedRecordError: the database cannot hold one of them, so none was stored.
+            StoreUnavailableError: too many completions wait, the database is away, or the writer is
+                closed or not started. Nothing was acknowledged; the same call may succeed later.
+            StoreFullError: the database has no room.
+            RefusedRecordError: the database cannot hold a value, so nothing was stored.
         """
         loop = asyncio.get_running_loop()
         waiting = _Waiting(group, loop, loop.create_future())
@@ -130,7 +128,7 @@ class Writer:
             self._predictions.append(prediction)
 
     def close(self) -> None:
-        """Commit what is queued, then stop."""
+        """Commit queued completions and predictions, then stop."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -161,7 +159,7 @@ class Writer:
             return self._closing and not self._completions and not self._predictions
 
     def _next_completions(self) -> list[_Waiting]:
-        """The next groups to commit, oldest first; none if only predictions wait."""
+        """Return the next groups to commit, oldest first; none if only predictions wait."""
         with self._changed:
             if not self._completions and not self._closing:
                 self._changed.wait(PATIENCE_SECONDS)
@@ -180,8 +178,8 @@ class Writer:
         self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
     ) -> None:
         """Commit the groups in one transaction, and answer the waiting senders."""
-        # After a failure an empty transaction finds out when the lock can be had again. It takes no
-        # room, so it says nothing about a disk that was full.
+        # After a failure an empty transaction tells when the database is back. It needs no room, so
+        # it cannot tell about a full disk.
         is_away = isinstance(self.failure, StoreUnavailableError)
         if not waiting and not predictions and not is_away:
             return
@@ -196,7 +194,7 @@ class Writer:
             self.dropped_predictions += len(predictions)
             self._give_up(waiting, (), error)
         else:
-            _tell(list(zip(waiting, counts, strict=True)))
+            _answer(list(zip(waiting, counts, strict=True)))
 
     def _write(
         self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
@@ -219,7 +217,7 @@ class Writer:
         """Halve a batch that the database refuses, so that a bad value affects only its sender."""
         if len(waiting) + len(predictions) == 1:
             self.dropped_predictions += len(predictions)
-            _tell([(item, error) for item in waiting])
+            _answer([(item, error) for item in waiting])
             return
         middle = len(predictions) // 2 if len(predictions) > 1 else len(predictions)
         half = len(waiting) // 2 if not predictions else 0
@@ -232,9 +230,9 @@ class Writer:
         predictions: Sequence[RecordedPrediction],
         error: Exception,
     ) -> None:
-        """Turn the waiting away; keep the predictions for the next attempt, if there is one."""
+        """Answer the senders with an error; keep the predictions for the next attempt."""
         self.failure = error
-        _tell([(item, error) for item in waiting])
+        _answer([(item, error) for item in waiting])
         if self._closing:
             self.dropped_predictions += len(predictions)
         else:
@@ -246,24 +244,24 @@ class Writer:
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
             self._store.scores.drop_daily(self._clock() - self._score_retention_seconds)
         except StoreError:
-            pass  # the next look is soon enough
+            pass  # the next housekeeping tries again
         except Exception:
-            log.exception("what is too old could not be dropped")
+            log.exception("expired rows could not be deleted")
 
 
-def _tell(acknowledgements: Sequence[tuple[_Waiting, Acknowledgement]]) -> None:
+def _answer(acknowledgements: Sequence[tuple[_Waiting, Acknowledgement]]) -> None:
     """Hand over the outcomes, waking each event loop once."""
     by_loop = defaultdict(list)
     for waiting, outcome in acknowledgements:
         by_loop[waiting.loop].append((waiting.future, outcome))
     for loop, settled in by_loop.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed, with its waiting senders
             loop.call_soon_threadsafe(_settle, settled)
 
 
 def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Acknowledgement]]) -> None:
     for future, outcome in settled:
-        if future.done():  # whoever waited has gone
+        if future.done():  # the sender has gone
             continue
         if isinstance(outcome, Ingested):
             future.set_result(outcome)
@@ -272,8 +270,8 @@ def _settle(settled: Sequence[tuple[asyncio.Future[Ingested], Acknowledgement]])
 
 
 def _one_more(error: Exception) -> Exception:
-    """The error again: a traceback grows in every task that raises it."""
+    """Return a copy of an error: a traceback grows in every task that raises it."""
     try:
         return type(error)(*error.args)
-    except TypeError:  # it was made of other things than it shows
+    except TypeError:  # its constructor takes other arguments
         return RuntimeError(f"{type(error).__name__}: {error}")

@@ -1,1 +1,1 @@
-"""When and where rounds of tuning run; what a round does is in predictors/tuning."""
+"""Start and storage of tuning rounds; the rounds themselves are in predictors/tuning."""

@@ -1,4 +1,4 @@
-"""Sees to it, in a serving process, that rounds of tuning run and that their results are used."""
+"""Starts tuning rounds from a serving process, and puts their results in force."""
 
 import asyncio
 import os
@@ -20,30 +20,30 @@ from service.worker.tuning.rounds import ask_for_due_rounds, from_store
 log = structlog.get_logger()
 
 PARAMETER_SECONDS = 1.0
-"""Seconds between two looks for parameters that other workers adopted."""
+"""Seconds between two reads of adopted parameters."""
 
 ROUND_SECONDS = 5.0
-"""Seconds between two looks for rounds that are due or open."""
+"""Seconds between two reads of due and open rounds."""
 
-NOTHING_KNOWN = -1
-"""No version has this number."""
+NO_VERSION = -1
+"""A number below all versions."""
 
 COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.rounds")
 """Runs the open rounds."""
 
 
 class TuningKeeper:
-    """Asks for rounds that are due, starts a process that runs them, uses what was adopted.
+    """Requests due rounds, starts a process that runs them, and puts adoptions in force.
 
-    Every worker has a keeper. The store sees to it that a cluster has one open round at most, and
-    that one process of all workers and machines runs rounds.
+    Every worker has a keeper. The store allows one open round per cluster, and one process of all
+    workers and machines that runs rounds.
 
     Args:
         store: the history and the rounds.
-        live: whose parameters are kept up to date.
+        live: state whose parameters are kept up to date.
         settings: of the service.
-        is_catching_up: whether completions come faster than they are learned from, as in an
-            import; no round becomes due meanwhile.
+        is_catching_up: returns whether the log is far ahead, as in an import; no round becomes due
+            meanwhile.
         clock: Unix seconds.
     """
 
@@ -62,32 +62,32 @@ class TuningKeeper:
         self._settings = settings
         self._is_catching_up = is_catching_up
         self._clock = clock
-        self._asked = asyncio.Event()
+        self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Look at once whether a round waits."""
-        self._asked.set()
+        """Look for open rounds at once."""
+        self._wake.set()
 
     async def follow_parameters(self) -> None:
-        """Use what rounds of any process adopt, for ever."""
-        known, standing = NOTHING_KNOWN, dict[str, Standing]()
+        """Put adoptions of any process in force, until cancelled."""
+        current, standing = NO_VERSION, dict[str, Standing]()
         while True:
             with suppress(StoreError):
                 version = await asyncio.to_thread(self._store.tunings.version)
-                if version != known:
+                if version != current:
                     standing = await asyncio.to_thread(from_store, self._store, self._settings)
-                    known = version
-                self._live.retune(standing)  # also of what was folded since
+                    current = version
+                self._live.retune(standing)  # also clusters that are new since
             await asyncio.sleep(PARAMETER_SECONDS)
 
     async def run_rounds(self) -> None:
-        """Run open rounds, for ever."""
+        """Run open rounds, until cancelled."""
         if "search" not in self._settings.tuning_plan and usual_search() != "genetic":
             log.info("rounds of tuning search exhaustively: pymoo is not installed")
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), ROUND_SECONDS)
-            self._asked.clear()
+                await asyncio.wait_for(self._wake.wait(), ROUND_SECONDS)
+            self._wake.clear()
             try:
                 if await asyncio.to_thread(self._look):
                     await self._run()
@@ -95,7 +95,7 @@ class TuningKeeper:
                 log.warning("rounds of tuning cannot be looked at", reason=str(error))
 
     def _look(self) -> bool:
-        """Ask for the rounds that are due; return whether there are rounds that nobody runs."""
+        """Request due rounds; return whether there are open rounds that no process runs."""
         tunings = self._store.tunings
         if self._settings.tuning == "automatic" and not self._is_catching_up():
             ask_for_due_rounds(tunings, self._live.clusters, self.plan, self._clock())
@@ -105,7 +105,7 @@ class TuningKeeper:
             return is_free
 
     async def _run(self) -> None:
-        """Run the open rounds in a process of their own."""
+        """Run the open rounds in a process."""
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - quick, and our own module
             COMMAND,
             env=os.environ | self._settings.environment(),
@@ -116,13 +116,13 @@ class TuningKeeper:
         try:
             code = await asyncio.to_thread(process.wait)
         finally:
-            process.terminate()  # the next service runs a round anew that this one interrupts
+            process.terminate()  # the next service restarts an interrupted round
             await asyncio.to_thread(process.wait)
         if code:
             await asyncio.to_thread(self._fail_interrupted, code)
 
     def _fail_interrupted(self, code: int) -> None:
-        """End rounds whose process died: it may have been killed for its memory, as the next."""
+        """Fail rounds whose process died: the next process might be killed for its memory too."""
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
         log.warning("the process of a round of tuning died", reason=reason)
         with self._store.tunings.lock() as is_held:

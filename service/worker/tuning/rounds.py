@@ -43,7 +43,7 @@ REPORT_SECONDS = 1.0
 def ask_for_due_rounds(
     tunings: Tunings, clusters: Iterable[str], plan: TuningPlan, now: float
 ) -> None:
-    """Ask for a round of every cluster in which enough jobs have ended since its last one."""
+    """Request a round of every cluster in which enough jobs have ended since the last one."""
     for cluster in clusters:
         if tunings.is_due(cluster, plan):
             with suppress(TooShortHistoryError):
@@ -51,7 +51,7 @@ def ask_for_due_rounds(
 
 
 def run_open_rounds(store: Store, settings: Settings) -> Iterator[Tuning]:
-    """Run the rounds that have not ended, unless another process does; yield each one ended.
+    """Run the open rounds, unless another process does; yield each round after its end.
 
     Raises:
         StoreError: the store cannot be used.
@@ -70,14 +70,14 @@ def run_round(
     clock: Callable[[], float] = time.time,
     report: ProgressReport = untold,
 ) -> ClusterRound | None:
-    """Run a round, and store what it found; this process holds the lock of rounds.
+    """Run a round and store its result; this process holds the lock of rounds.
 
     Args:
-        store: where the history is, and the result goes.
+        store: of the history and the result.
         tuning: the round.
-        settings: say what is in force before the first round.
+        settings: defaults before the first round.
         clock: Unix seconds.
-        report: is told of progress too.
+        report: called with the progress too.
 
     Returns:
         The round's findings; None if the history is too short, or the search is not installed.
@@ -100,7 +100,7 @@ def run_round(
 
 
 class Reporter:
-    """Stores how far a round is, seldom enough not to delay the round."""
+    """Stores the progress of a round, at most once a second."""
 
     def __init__(self, store: Store, tuning: Tuning, report: ProgressReport) -> None:
         self._store = store
@@ -110,17 +110,17 @@ class Reporter:
         self._stored_at = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        """Take a report of progress; every one adds to the costs that are shown."""
+        """Take a report of progress; its cost is added to the stored costs."""
         self._costs.append(progress.cost)
         self._report(progress)
         if time.monotonic() >= self._stored_at + REPORT_SECONDS:
             self._stored_at = time.monotonic()
-            shown: dict[str, Any] = {**msgspec.to_builtins(progress), "costs": self._costs}
-            self._store.tunings.report(self._tuning, shown)
+            stored: dict[str, Any] = {**msgspec.to_builtins(progress), "costs": self._costs}
+            self._store.tunings.report(self._tuning, stored)
 
 
 def from_settings(settings: Settings) -> Standing:
-    """Return what is in force for clusters on which no round has adopted anything yet."""
+    """Return the active parameters of clusters without adoptions."""
     attention = Attention(**settings.predictors.get(Attention.name, {}))
     return Standing(
         knn=Held(now=Knn(**settings.predictors.get(Knn.name, {})).given),
@@ -130,7 +130,7 @@ def from_settings(settings: Settings) -> Standing:
 
 
 def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
-    """Return what is in force for clusters with rounds that have adopted something."""
+    """Return the active parameters of clusters with adoptions, by cluster."""
     defaults = from_settings(settings)
 
     def of_subjects(cluster: str, adopted: Mapping[str, ActiveAdoption]) -> dict[str, Held[Any]]:
@@ -152,7 +152,7 @@ def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
 
 
 def of_cluster(store: Store, settings: Settings, cluster: str) -> Standing:
-    """Return what is in force for one cluster."""
+    """Return the active parameters of one cluster."""
     return from_store(store, settings).get(cluster) or from_settings(settings)
 
 
@@ -162,13 +162,13 @@ def held(
     read: Callable[[Any], Content],
     **names: str,
 ) -> Held[Content]:
-    """Return what was adopted, or the default where this release can use nothing of it."""
+    """Return an adoption, or the default if there is none that this release can use."""
     if found is None or found.parameters is None:
         return default
     try:
         now = read(found.parameters)
     except ValueError as error:
-        log.warning("what was adopted cannot be used", reason=str(error), **names)
+        log.warning("adopted parameters cannot be used", reason=str(error), **names)
         return default
     if found.made_until is None:
         return Held(now=now)
@@ -182,14 +182,14 @@ def held(
 def adoptions(
     found: ClusterRound, before: Standing, defaults: Standing, now: float
 ) -> list[Adoption]:
-    """Return what a round puts in force, as it is stored.
+    """Return the adoptions of a round, as they are stored.
 
     Args:
-        found: by the round.
-        before: what was in force.
+        found: result of the round.
+        before: active parameters before it.
         defaults: from the settings; a return to the default is stored as ``parameters=None``.
-        now: Unix seconds. A run that ends later has a wrong end; with that, nothing would ever have
-            ended since, and what was adopted would never be looked at again.
+        now: Unix seconds. A run that ends later has a wrong end; after such an end no run would
+            ever end, and the adoption would never be reviewed.
     """
     rows = []
     for subject in READERS:
@@ -219,11 +219,11 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "price": lambda parameters: msgspec.convert(parameters, float, strict=False),
     "auto": method_of,
 }
-"""Each subject's content from what is stored; a ValueError says that it is none."""
+"""Functions from stored parameters to each subject's content; a ValueError refuses them."""
 
 
 def main() -> None:
-    """Run the open rounds; a store that is away leaves a round to the next process."""
+    """Run the open rounds; if the store is away, the next process continues."""
     settings = Settings()
     logs.configure(settings)
     store = open_store(
