@@ -1,4 +1,4 @@
-"""Taking in what resource managers send unasked: their own records, unchanged."""
+"""Takes the completion records that resource managers send, in their own formats."""
 
 import asyncio
 from collections import Counter
@@ -24,25 +24,25 @@ from service.worker.worker import Worker
 log = structlog.get_logger()
 
 PATIENCE_SECONDS = 1.0
-"""How long a caller waits for its record to be durable. Slurm's plugin has no time-out of its own,
-and sends no other record meanwhile."""
+"""Seconds for which a caller waits until its record is durable. Slurm's plugin has no time limit of
+its own, and sends no other record meanwhile."""
 
 LINES_BYTES = 1 << 14
-"""How much of an accounting log is read at a time, so that other requests pass in between."""
+"""Bytes of an accounting log that are read at a time, so that other requests pass in between."""
 
 REFUSED = "the database refuses it"
-"""The reason for dropping a record whose run is refused; adapters give all other reasons."""
+"""Reason for skipping a record that the database refuses; adapters give all other reasons."""
 
 RecordResult = ReportedCompletion | SkippedError
-"""What a record tells of: a run, or why it is none."""
+"""A run, or the reason for skipping the record."""
 
 
 class Adapting:
-    """Reads records and stores the runs that they tell of.
+    """Reads records and stores their runs.
 
-    A record that tells of none is answered like any other: Slurm sends again, every 30 s and for
-    ever, what is not answered with 200. For the same reason a record is answered 200 only when it
-    is durable: what the store cannot take now will come again.
+    A record without a run is answered with 200 too: Slurm repeats every 30 s a record that is
+    answered otherwise. For the same reason the answer is 200 only when the run is durable: a record
+    that the store cannot take now is sent again.
     """
 
     def __init__(self, worker: Worker) -> None:
@@ -50,27 +50,27 @@ class Adapting:
         self._metrics = worker.metrics
 
     async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
-        """Take a document of jobcomp/elasticsearch; None was too large to be one.
+        """Take a document of jobcomp/elasticsearch; None stands for a body that is too large.
 
         Raises:
-            StoreUnavailableError: it is not durable yet, and should be sent again.
+            StoreUnavailableError: the run is not durable yet, and should be sent again.
         """
         return await self._take(_alone(_read_document(body, cluster)))
 
     async def pbs_records(
         self, body: bytes | None, cluster: str | None, zone: tzinfo
     ) -> RecordsAnswer:
-        """Take lines of an accounting log; None were too many.
+        """Take lines of an accounting log; None stands for a body that is too large.
 
         Raises:
-            StoreUnavailableError: they are not durable yet, and should be sent again.
+            StoreUnavailableError: the runs are not durable yet, and should be sent again.
         """
         if body is None:
             return await self._take(_alone(SkippedError(Reason.TOO_LARGE)))
         return await self._take(_read_in_turns(body, zone=zone, cluster=cluster))
 
     async def _take(self, outcomes: AsyncIterator[RecordResult]) -> RecordsAnswer:
-        """Store the runs in groups; those before a failure stay, and count once when sent again."""
+        """Store the runs in groups; groups before a failure stay, and count once if sent again."""
         reports: list[ReportedCompletion] = []
         skipped: Counter[str] = Counter()
         stored = NOTHING
@@ -93,7 +93,7 @@ class Adapting:
         )
 
     def _admitted(self, outcome: RecordResult) -> RecordResult:
-        """The completion under pseudonyms, or the reason why it is refused."""
+        """Return the completion, or the reason for its refusal."""
         if isinstance(outcome, SkippedError):
             return outcome
         try:
@@ -123,7 +123,7 @@ async def _alone(outcome: RecordResult) -> AsyncIterator[RecordResult]:
 async def _read_in_turns(
     body: bytes, *, zone: tzinfo, cluster: str | None
 ) -> AsyncIterator[RecordResult]:
-    """What the records of an accounting log tell of; others get their turn now and then."""
+    """Yield the results of the records of an accounting log; other requests pass in between."""
     stream = BytesIO(body)
     while block := stream.readlines(LINES_BYTES):
         lines = (line.decode("utf-8", "replace") for line in block)

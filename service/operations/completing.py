@@ -1,4 +1,4 @@
-"""Taking completions in: one, several, or a stream of any size."""
+"""Stores completions: one, several, or a stream of any size."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ NOTHING = Ingested(accepted=0, duplicates=0)
 
 
 class Completing:
-    """Stores completions durably, lets this process learn from them, then answers."""
+    """Stores completions durably, applies them in this process, then answers."""
 
     def __init__(self, worker: Worker) -> None:
         self._settings = worker.settings
@@ -40,7 +40,7 @@ class Completing:
         """Store one or several completions in one transaction.
 
         Raises:
-            InvalidFieldError: a run contradicts itself, or there are too many of them.
+            InvalidFieldError: a run contradicts itself, or there are too many runs.
             StoreUnavailableError: the same call may succeed later.
             StoreFullError: the database has no room.
         """
@@ -50,8 +50,8 @@ class Completing:
         """Store a stream of NDJSON, provided that every line is valid.
 
         The stream goes to a temporary file while it is checked, so that a bad line at its end
-        leaves nothing stored. Then it is stored in groups: if the store fails in between, the
-        groups before stay, and sending all of it again counts none of them twice.
+        leaves nothing stored. Then it is stored in groups: if the store fails in between, earlier
+        groups stay, and sending the stream again counts none of them twice.
 
         Raises:
             InvalidLineError: a line is no completion; nothing is stored.
@@ -70,18 +70,18 @@ class Completing:
         """Store a stream of NDJSON as it comes, and list the lines that are no completions.
 
         Raises:
-            TooManyBadLinesError: there are more of them than the settings allow. What was valid
-                before the last of them is stored.
+            TooManyBadLinesError: there are more such lines than the settings allow. Valid lines
+                before the last of them are stored.
         """
         bad: list[InvalidLineError] = []
         most = self._settings.max_rejected_lines
 
-        def goes_on(error: InvalidLineError) -> bool:
+        def continues(error: InvalidLineError) -> bool:
             bad.append(error)
             self._metrics.rejected.inc()
             return len(bad) <= most
 
-        counts = await self._answer(await self._store_groups(self._groups(chunks, goes_on)))
+        counts = await self._answer(await self._store_groups(self._groups(chunks, continues)))
         if len(bad) > most:
             raise TooManyBadLinesError(bad, counts.accepted + counts.duplicates)
         return SkippingAnswer(
@@ -92,7 +92,7 @@ class Completing:
         )
 
     def _reports(self, body: CompletionBody | CompletionBatch) -> list[ReportedCompletion]:
-        """What the body reports, if all of it can be."""
+        """Return the completions of a body, if all may be stored."""
         reports = body.reports()
         check_length(reports, "completions", self._settings.max_batch)
         for place, report in enumerate(reports):
@@ -101,10 +101,10 @@ class Completing:
         return reports
 
     def admit(self, report: ReportedCompletion, field: str = "cluster") -> None:
-        """Let the completion in, unless it is of a cluster too many.
+        """Admit a completion by its cluster.
 
         Raises:
-            TooManyClustersError: it is.
+            TooManyClustersError: the cluster would exceed the limit.
         """
         try:
             self._cluster_limit.admit(report.completion.submission.cluster, field)
@@ -117,11 +117,11 @@ class Completing:
         raise error
 
     async def _groups(
-        self, blocks: AsyncIterator[bytes], goes_on: Callable[[InvalidLineError], bool]
+        self, blocks: AsyncIterator[bytes], continues: Callable[[InvalidLineError], bool]
     ) -> AsyncIterator[list[ReportedCompletion]]:
-        """The completions of a stream in groups that are worth a commit of their own.
+        """Yield the completions of a stream in groups of at least ``GROUP``, one for each commit.
 
-        After a line that is none ``goes_on`` decides whether the rest is read.
+        After an invalid line ``continues`` decides whether the rest is read.
         """
         group: list[ReportedCompletion] = []
         async for lines in lines_of(blocks):
@@ -129,7 +129,7 @@ class Completing:
                 try:
                     group.append(self._admitted(line))
                 except InvalidLineError as error:
-                    if not goes_on(error):
+                    if not continues(error):
                         yield group
                         return
                 if place % LINES_PER_TURN == LINES_PER_TURN - 1:
@@ -140,7 +140,7 @@ class Completing:
         yield group
 
     def _admitted(self, line: NumberedLine) -> ReportedCompletion:
-        """The completion in a line of NDJSON, if its cluster may have completions."""
+        """Return the completion in a line of NDJSON, if its cluster is admitted."""
         report = report_of(line)
         try:
             self.admit(report)
@@ -170,13 +170,13 @@ class Completing:
 
 
 async def _copied(blocks: AsyncIterator[bytes], spool: IO[bytes]) -> AsyncIterator[bytes]:
-    """The blocks, each written to the file on its way."""
+    """Yield the blocks, and write each to a file."""
     async for block in blocks:
         await asyncio.to_thread(spool.write, block)
         yield block
 
 
 async def _blocks(spool: IO[bytes]) -> AsyncIterator[bytes]:
-    """The file's content from where it stands."""
+    """Yield the content of a file from its current position."""
     while block := await asyncio.to_thread(spool.read, BLOCK_BYTES):
         yield block

@@ -1,4 +1,4 @@
-"""What does not fit between resource manager, service and history, and what to do about it."""
+"""Finds faults between resource manager, service and history, and names remedies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from service.store import ClusterDiagnostics
 from simulator.reports.words import duration
 
 FEW = 5
-"""Runs or predictions; fewer tell nothing."""
+"""Smallest number of runs or predictions for a diagnosis."""
 
 DAY = 86400.0
 
@@ -16,14 +16,14 @@ REFUSED = frozenset({"401", "403"})
 
 
 class Diagnosis(Struct, frozen=True, kw_only=True):
-    """One thing that does not fit.
+    """One fault.
 
     Attributes:
-        name: of its kind, for machines.
-        is_wrong: whether somebody has to do something; else it may be meant so.
-        cluster: whose it is; None if it is the service's.
-        says: what was seen.
-        remedy: what to do.
+        name: kind of fault, for programs.
+        is_wrong: whether a remedy is needed; else the state may be intended.
+        cluster: name; None if the fault is the service's.
+        says: facts, in a sentence.
+        remedy: sentence for the administrator.
     """
 
     name: str
@@ -34,15 +34,15 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
 
 
 class ServiceDiagnostics(Struct, frozen=True, kw_only=True):
-    """What the running service says of itself.
+    """Facts about the running service.
 
     Attributes:
         url: its address.
-        silence: why it did not answer; None if it did.
-        status: as ``/health/ready`` has it.
-        detail: why it is not simply ready.
+        silence: reason why it did not answer; None if it did.
+        status: as in ``/health/ready``.
+        detail: reason for another status than ready.
         history: fingerprint of its store.
-        refusal: why it does not let the doctor see its metrics; None if it does.
+        refusal: reason why the metrics cannot be read; None if they can.
         release: of the service.
         samples: of its metrics: name, labels and value.
     """
@@ -144,7 +144,7 @@ def diagnose(  # noqa: PLR0913 - what is compared
     site: SiteDiagnostics = NOTHING_SEEN,
     queue_old_seconds: float = float("inf"),
 ) -> list[Diagnosis]:
-    """Return everything that does not fit, the service's own troubles first.
+    """Return all faults, those of the service first.
 
     Args:
         service: signs of the running service.
@@ -157,7 +157,7 @@ def diagnose(  # noqa: PLR0913 - what is compared
     """
     found = [*check_service(service, fingerprint, release, now)]
     if any(each.name == "other-history" for each in found):
-        return found  # what the wrong history shows would mislead
+        return found  # diagnostics of another history would mislead
     found += check_site(service, site, now, queue_old_seconds)
     found += check_cluster_names(clusters)
     named = {each.cluster for each in found}
@@ -171,7 +171,7 @@ def diagnose(  # noqa: PLR0913 - what is compared
 def check_service(
     service: ServiceDiagnostics, fingerprint: str, release: str, now: float
 ) -> Iterator[Diagnosis]:
-    """Whether it answers, from this history, to callers of its own release with good tokens."""
+    """Yield faults of the service: no answer, another history, old or refused callers."""
     if service.silence:
         yield Diagnosis(
             name="no-service",
@@ -205,7 +205,7 @@ def check_service(
 
 
 def check_callers(service: ServiceDiagnostics, release: str, now: float) -> Iterator[Diagnosis]:
-    """Which releases call, and who is refused."""
+    """Yield callers of other releases, and refused calls."""
     if service.release not in (None, release):
         yield Diagnosis(
             name="other-release",
@@ -317,7 +317,7 @@ def check_queue(
 
 
 def _old_filter(name: str, theirs: str, ours: str, ago: float) -> Diagnosis:
-    """A filter of another release than the service's."""
+    """Return the diagnosis of a filter of another release than the service's."""
     what = f"{name} of release {theirs}" if theirs else "A submit filter of an early release"
     return Diagnosis(
         name="other-filter",
@@ -332,11 +332,11 @@ def _values(service: ServiceDiagnostics, name: str) -> Iterator[tuple[Mapping[st
 
 
 def check_cluster_names(clusters: Sequence[ClusterDiagnostics]) -> Iterator[Diagnosis]:
-    """Clusters that are asked about under one name, and reported under another."""
-    asked = [each.cluster for each in clusters if each.predictions and each.last_run is None]
+    """Yield clusters whose predictions and runs have different names."""
+    predicted = [each.cluster for each in clusters if each.predictions and each.last_run is None]
     reported = [each.cluster for each in clusters if each.runs and not each.predictions]
-    is_one_pair = len(asked) == len(reported) == 1
-    for name in asked:
+    is_one_pair = len(predicted) == len(reported) == 1
+    for name in predicted:
         alike = (other for other in reported if is_one_pair or other.lower() == name.lower())
         if other := next(alike, None):
             yield Diagnosis(
@@ -350,7 +350,7 @@ def check_cluster_names(clusters: Sequence[ClusterDiagnostics]) -> Iterator[Diag
 
 
 def check_times(cluster: ClusterDiagnostics) -> Iterator[Diagnosis]:
-    """Times that were read in the wrong zone."""
+    """Yield faults of times in a wrong time zone."""
     name, zone = cluster.cluster, "Read sacct with TZ=UTC SLURM_TIME_FORMAT=%s, or say "
     remedy = (
         f"{zone}--time-zone at the import. Then `walltimed forget --cluster {name}` and import "
@@ -385,7 +385,7 @@ def check_times(cluster: ClusterDiagnostics) -> Iterator[Diagnosis]:
 
 
 def check_data_flow(cluster: ClusterDiagnostics, now: float) -> Iterator[Diagnosis]:
-    """Predictions without completions, completions without predictions, and both apart."""
+    """Yield predictions without runs, runs without predictions, and both without a match."""
     name = cluster.cluster
     if cluster.overdue >= (1 if cluster.last_run is None else FEW):
         since = "no run has ever come"

@@ -1,4 +1,4 @@
-"""Answering how long jobs will run."""
+"""Predicts how long jobs will run."""
 
 import asyncio
 import secrets
@@ -79,11 +79,11 @@ class Predicting:
         return PredictionsAnswer(predictions=answers)
 
     def extend(self, body: ExtensionRequest) -> ExtensionAnswer:
-        """The next estimate of a job that outlived its prediction.
+        """Return the next estimate of a job that outlived its prediction.
 
         Raises:
-            InvalidFieldError: the prediction was longer than the request, or the job asked for
-                another walltime.
+            InvalidFieldError: the prediction is longer than the request, or the submission has
+                another request.
         """
         if body.predicted_walltime > body.requested_walltime:
             raise InvalidFieldError(
@@ -92,7 +92,7 @@ class Predicting:
         return ExtensionAnswer(predicted_walltime=self._extended(body))
 
     def _extended(self, body: ExtensionRequest) -> float:
-        """The next estimate: from the user's runs that lasted longer, else by doubling."""
+        """Return the next estimate: from the user's longer runs, else by doubling."""
         predicted, requested, elapsed = (
             body.predicted_walltime,
             body.requested_walltime,
@@ -108,12 +108,14 @@ class Predicting:
         if elapsed < predicted or elapsed >= requested:
             return next_estimate(predicted, requested, elapsed)
         state = self._follower.state_of(submission.cluster)
-        if (left := self._left(state, submission, elapsed)) is not None:
+        if (left := self._quantile_estimate(state, submission, elapsed)) is not None:
             return left
         return state.correction.next_estimate(predicted, submission, elapsed)
 
-    def _left(self, state: ClusterState, submission: Submission, elapsed: float) -> float | None:
-        """The runtime that most jobs that ran as long do not exceed, if the method can tell."""
+    def _quantile_estimate(
+        self, state: ClusterState, submission: Submission, elapsed: float
+    ) -> float | None:
+        """Return a quantile of the runtimes of jobs that ran as long; None without a method."""
         usual = state.resolved(self._settings.method)
         method = usual if usual in UNCERTAIN else LeastCost.name
         found = state.quantiles(method, submission, (SHARE,), elapsed)
@@ -122,10 +124,10 @@ class Predicting:
         return min(submission.requested_walltime, max(found[0], elapsed + MARGIN_SECONDS))
 
     def _question(self, body: PredictionRequest | PredictionBatch, method: str) -> Question:
-        """The question in the body, without the elapsed time.
+        """Return the question in the body, without the elapsed time.
 
         Raises:
-            InvalidFieldError: the method cannot tell how often its predictions are too short.
+            InvalidFieldError: the method gives no distribution for a rate of underestimates.
         """
         rate = body.underestimation_rate
         if body.coverage is None and rate is None and not body.explain:
@@ -175,9 +177,9 @@ class Predicting:
 
 
 def later(submission: Submission, elapsed: float) -> Submission:
-    """The job as if it were submitted now, at the earliest, where it has run for ``elapsed``.
+    """Return the job with its submit time moved forward by ``elapsed`` seconds.
 
-    It has been running for so long since its submission or later: what ended meanwhile counts.
+    So runs that ended since the job's start count in its prediction.
     """
     if not elapsed:
         return submission
@@ -185,7 +187,7 @@ def later(submission: Submission, elapsed: float) -> Submission:
 
 
 def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
-    """The prediction, doubled until it exceeds the time that the job has run."""
+    """Return the prediction, doubled until it exceeds the elapsed seconds."""
     if elapsed is None or prediction.predicted_walltime > elapsed:
         return prediction
     requested = prediction.requested_walltime
@@ -194,14 +196,14 @@ def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
 
 
 def explanation_of(prediction: Prediction) -> list[PastRunAnswer] | None:
-    """The runs that a prediction rests on, if it tells them."""
+    """Return the runs that a prediction rests on; None if it has no explanation."""
     if prediction.explanation is None:
         return None
     return [PastRunAnswer(*astuple(run)) for run in prediction.explanation]
 
 
 def interval_of(prediction: Prediction) -> IntervalAnswer | None:
-    """The interval of a prediction, if it has one."""
+    """Return the interval of a prediction; None if it has none."""
     interval = prediction.interval
     if interval is None:
         return None

@@ -1,4 +1,4 @@
-"""Ranking users by the accuracy of their requests, and their waiting jobs by priority."""
+"""Ranks users by the accuracy of their requests, and waiting jobs by priority."""
 
 import asyncio
 from operator import attrgetter
@@ -32,34 +32,34 @@ class Ranking:
         self._clock = worker.clock
 
     def user(self, user: str, cluster: str, caller: Caller) -> UserAnswer:
-        """One user's accuracy.
+        """Return the accuracy of a user's requests.
 
         Raises:
-            ForbiddenError: it is none of the caller's business.
-            UnknownUserError: none of their jobs has ended.
+            ForbiddenError: the caller may not see this user.
+            UnknownUserError: no job of the user has ended.
         """
         name = self._pseudonym(user)
         if not caller.can_see(name):
             raise ForbiddenError("This token is good for what is its own user's.")
-        known = self._accuracies(cluster).of(name)
-        if known is None:
+        accuracy = self._accuracies(cluster).of(name)
+        if accuracy is None:
             raise UnknownUserError("No completion of this user was reported for this cluster.")
         return UserAnswer(
             user=user,
             cluster=cluster,
-            accuracy=known.accuracy,
-            jobs=known.jobs,
-            group=known.group,
-            priority=known.priority,
+            accuracy=accuracy.accuracy,
+            jobs=accuracy.jobs,
+            group=accuracy.group,
+            priority=accuracy.priority,
         )
 
     def accuracy_of(self, user: str, cluster: str) -> UserAccuracy | None:
-        """One user's accuracy, by their name or by what the history calls them."""
+        """Return a user's accuracy, by name or pseudonym; None for an unknown user."""
         accuracies = self._accuracies(cluster)
         return accuracies.of(user) or accuracies.of(self._pseudonym(user))
 
     def groups(self, cluster: str) -> GroupsAnswer:
-        """The users of each accuracy group."""
+        """Return the users of each accuracy group."""
         return GroupsAnswer(
             cluster=cluster,
             groups=[
@@ -78,7 +78,7 @@ class Ranking:
         )
 
     async def priorities(self, body: PriorityRequest) -> PrioritiesAnswer:
-        """The waiting jobs, highest priority first.
+        """Return the waiting jobs, highest priority first.
 
         Raises:
             InvalidFieldError: there are too many jobs.
@@ -99,16 +99,16 @@ class Ranking:
         return PrioritiesAnswer(priorities=ranked)
 
     def _rank(self, job: WaitingJob, accuracies: Accuracies, now: float) -> PriorityAnswer:
-        known = accuracies.of(self._pseudonym(job.user), now)
-        initial = known.priority if known else self._default.priority
+        accuracy = accuracies.of(self._pseudonym(job.user), now)
+        initial = accuracy.priority if accuracy else self._default.priority
         return PriorityAnswer(
             job_id=job.job_id,
-            group=known.group if known else self._default.name,
+            group=accuracy.group if accuracy else self._default.name,
             initial_priority=initial,
             priority=aged_priority(
                 initial, now - unix_seconds(job.submit_time), job.requested_walltime
             ),
-            reason="history" if known else "cold-start",
+            reason="history" if accuracy else "cold-start",
         )
 
     def _accuracies(self, cluster: str) -> Accuracies:

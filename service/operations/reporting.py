@@ -1,4 +1,4 @@
-"""Telling how the service and its methods are doing."""
+"""Reports the scores of methods, and metrics."""
 
 import asyncio
 from dataclasses import asdict
@@ -21,7 +21,7 @@ from service.worker.worker import Worker
 log = structlog.get_logger()
 
 REPORTED_CLUSTERS = 100
-"""Clusters whose scores are metrics; each makes a time series per method and measure."""
+"""Number of clusters with scores in the metrics; each makes a time series per method."""
 
 
 class Reporting:
@@ -36,7 +36,7 @@ class Reporting:
         self._recent: dict[str, tuple[int, dict[str, RecentScore]]] = {}
 
     async def methods(self, cluster: str) -> MethodsAnswer:
-        """The methods of a cluster with their parameters and live scores.
+        """Return the methods of a cluster with their parameters and live scores.
 
         Raises:
             StoreUnavailableError: the scores cannot be read now.
@@ -59,7 +59,7 @@ class Reporting:
         )
 
     async def metrics(self) -> bytes:
-        """All metrics as text; live scores as fresh as the store can be read."""
+        """Return all metrics as text, with the present live scores if the store can be read."""
         self._set_gauges()
         try:
             await asyncio.to_thread(self._read_scores)
@@ -75,15 +75,14 @@ class Reporting:
                 self._metrics.queues.scored(cluster, score.made, asdict(score))
 
     def _scores(self, cluster: str) -> dict[str, MethodScores]:
-        """MethodScores of all time and recent ones, by method.
+        """Return the scores over all jobs and over the last ones, by method.
 
-        Recent ones are read again when another job has been scored: they are made of a thousand
-        rows.
+        Recent scores need a thousand rows, and are read again only after another scored job.
         """
         scores = self._store.scores.of_methods(cluster)
         jobs = sum(score.jobs for score in scores)
-        seen, recent = self._recent.get(cluster, (0, {}))
-        if jobs != seen:
+        counted, recent = self._recent.get(cluster, (0, {}))
+        if jobs != counted:
             recent = {each.method: each for each in self._store.scores.recent(cluster)}
             self._recent[cluster] = (jobs, recent)
         return {score.method: (score, recent.get(score.method)) for score in scores}
@@ -107,12 +106,12 @@ def _recent(recent: RecentScore) -> RecentScoreAnswer:
     return RecentScoreAnswer(
         jobs=recent.jobs,
         underestimation_rate=recent.underestimation_rate,
-        intervals=_calibration(recent.intervals),
-        rates=_calibration(recent.rates),
+        intervals=_observed(recent.intervals),
+        rates=_observed(recent.rates),
     )
 
 
-def _calibration(found: ObservedShare | None) -> ObservedShareAnswer | None:
-    if found is None:
+def _observed(share: ObservedShare | None) -> ObservedShareAnswer | None:
+    if share is None:
         return None
-    return ObservedShareAnswer(jobs=found.jobs, asked=found.nominal, got=found.observed)
+    return ObservedShareAnswer(jobs=share.jobs, asked=share.nominal, got=share.observed)

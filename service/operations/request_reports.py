@@ -1,4 +1,4 @@
-"""Reports on how requests compared with runtimes: sums, by job name and by user."""
+"""Reports that compare requests with runtimes, by job name and by user."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from service.pseudonyms import Pseudonyms
 from service.store import Store
 
 MOST_RUNS = 200_000
-"""Runs of a period that are looked at, the newest: more would take longer than people wait."""
+"""Largest number of runs in a report, the newest: more would take longer than people wait."""
 
 DAYS_BACK = 30
 DAY = 86400.0
@@ -39,7 +39,7 @@ FEWEST_LIKE = 20
 """Runs of one class below which their mean wait says nothing."""
 
 AT_LIMIT = 0.98
-"""Share of the request from which on a run was cut off, or was about to be."""
+"""Share of the request from which on a run counts as cut off."""
 
 
 Grouped = Mapping[tuple[str | None, str | None], Sequence[Completion]]
@@ -85,10 +85,9 @@ def wait_of(run: Completion) -> float:
 
 
 def enough_for(runs: Sequence[Completion], share: float) -> float | None:
-    """The shortest usual request that holds ``share`` of the runs, in seconds.
+    """Return the shortest round request, in seconds, that covers ``share`` of the runs.
 
-    A run that was cut off would have needed more, nobody knows how much: if too many were, no
-    request is known to be enough.
+    A run that was cut off would have needed an unknown time: if too many were, the result is None.
     """
     needed = sorted(run.runtime for run in runs if not was_cut_off(run))
     wanted = ceil(share * len(runs))
@@ -98,7 +97,7 @@ def enough_for(runs: Sequence[Completion], share: float) -> float | None:
 
 
 def was_cut_off(run: Completion) -> bool:
-    """Whether a run ended at its limit."""
+    """Return whether a run ended at its limit."""
     limit = AT_LIMIT * run.submission.requested_walltime
     return run.status == Status.TIMEOUT or run.runtime >= limit
 
@@ -111,15 +110,15 @@ def _report(
     waits: "WaitsByClass",
 ) -> ApplicationReportAnswer:
     enough = enough_for(runs, share)
-    asked = [(processors_of(run), run.submission.requested_walltime) for run in runs]
-    request = median(walltime for _, walltime in asked)
+    requests = [(processors_of(run), run.submission.requested_walltime) for run in runs]
+    request = median(walltime for _, walltime in requests)
     excesses = [excess / HOUR for run in runs if (excess := waits.excess(run, enough)) is not None]
     spared = sum(
-        processors * max(0.0, walltime - (enough or walltime)) for processors, walltime in asked
+        processors * max(0.0, walltime - (enough or walltime)) for processors, walltime in requests
     )
     return ApplicationReportAnswer(
         runs=len(runs),
-        requested_hours=sum(processors * walltime / HOUR for processors, walltime in asked),
+        requested_hours=sum(processors * walltime / HOUR for processors, walltime in requests),
         used_hours=sum(processors_of(run) * run.runtime / HOUR for run in runs),
         wait_hours=sum(wait_of(run) / HOUR for run in runs),
         excess_wait_hours=sum(excesses) if excesses else None,
@@ -134,14 +133,14 @@ def _report(
 
 
 Class = tuple[str | None, int, int]
-"""Queue, and doublings of the processors and of the minutes asked for."""
+"""Queue, and binary logarithms of the processors and of the requested minutes."""
 
 
 class WaitsByClass:
-    """The mean waits of runs of one class: of the same queue, and about the same size and request.
+    """Mean waits of runs of one class: of one queue, and of similar size and request.
 
-    What a longer request cost in waiting is the difference to the class of the request that would
-    have been enough. It is a comparison of jobs that were submitted at other times, by others.
+    The cost of a longer request is the difference to the class of a request that would have been
+    enough. This compares jobs of different times and users.
     """
 
     def __init__(self, runs: Iterable[Completion]) -> None:
@@ -155,18 +154,18 @@ class WaitsByClass:
         }
 
     def excess(self, run: Completion, enough: float | None) -> float | None:
-        """Seconds that a run waited more than those that asked for ``enough``; None if unknown."""
+        """Return the seconds waited more than with a request of ``enough``; None if unknown."""
         if enough is None:
             return None
-        needed, asked = class_of(run, enough), class_of(run, run.submission.requested_walltime)
-        if needed[2] >= asked[2]:
+        needed = class_of(run, enough)
+        if needed[2] >= class_of(run, run.submission.requested_walltime)[2]:
             return 0.0
         mean = self._means.get(needed)
         return None if mean is None else wait_of(run) - mean
 
 
 def class_of(run: Completion, request: float) -> Class:
-    """The class of a run, had it asked for ``request`` seconds."""
+    """Return the class of a run with a request of ``request`` seconds."""
     processors = processors_of(run)
     return run.submission.queue, int(log2(processors)), int(log2(max(1.0, request / 60.0)))
 
@@ -174,7 +173,7 @@ def class_of(run: Completion, request: float) -> Class:
 def grouped_by(
     reports: Iterable[ApplicationReportAnswer], key: Callable[[ApplicationReportAnswer], str | None]
 ) -> dict[str | None, list[ApplicationReportAnswer]]:
-    """The reports that have a key in common."""
+    """Group reports by a key."""
     groups: dict[str | None, list[ApplicationReportAnswer]] = defaultdict(list)
     for report in reports:
         groups[key(report)].append(report)
@@ -182,7 +181,7 @@ def grouped_by(
 
 
 class ReportingRequests:
-    """Compares requests with runtimes, from the store. The methods block."""
+    """Compares requests with runtimes in the store. The methods block."""
 
     def __init__(self, store: Store, *, pseudonyms: Pseudonyms, clock: Callable[[], float]) -> None:
         self._store = store
@@ -190,21 +189,21 @@ class ReportingRequests:
         self._clock = clock
 
     def by_job(self, query: RequestsQuery, caller: Caller) -> RequestsReportAnswer:
-        """How requests compared with runtimes, by job name.
+        """Return the comparison of requests with runtimes, by job name.
 
         Raises:
-            ForbiddenError: it is about somebody else than the caller.
+            ForbiddenError: the caller may not see this user.
             StoreUnavailableError: the history cannot be read now.
         """
         user = query.user
         if caller.restricted_to is not None:
-            if user is not None and caller.restricted_to not in self._called(user):
+            if user is not None and caller.restricted_to not in self._names_of(user):
                 raise ForbiddenError("This token is good for what is its own user's.")
             user = caller.restricted_to
         return self._by_job(query, user, caller)
 
-    def _called(self, user: str) -> set[str | None]:
-        """A user's name, and what the history may call them."""
+    def _names_of(self, user: str) -> set[str | None]:
+        """Return the name and the pseudonym of a user."""
         return {user, self._pseudonyms.user(user)}
 
     def _by_job(
@@ -225,15 +224,15 @@ class ReportingRequests:
         )
 
     def by_user(self, query: UsersQuery, caller: Caller) -> UsersReportAnswer:
-        """Return users by what they have to gain; a caller who may see no other, themselves alone.
+        """Return the users that the caller may see, those with most to gain first.
 
         Raises:
             StoreUnavailableError: the history cannot be read now.
         """
         runs, period = self._runs(query)
-        some = self._wanted(runs, None, query.account)
+        selected = self._wanted(runs, None, query.account)
         reports = application_reports(
-            by_application(runs if some is None else some), query.share, WaitsByClass(runs)
+            by_application(runs if selected is None else selected), query.share, WaitsByClass(runs)
         )
         users = [
             UserReportAnswer(
@@ -252,7 +251,7 @@ class ReportingRequests:
         )
 
     def _runs(self, query: UsersQuery) -> tuple[list[Completion], dict[str, Any]]:
-        """The runs of the period, and what the answer says of it."""
+        """Return the runs of the period, and the fields of the answer about it."""
         until = self._clock() if query.until is None else unix_seconds(query.until)
         since = until - DAYS_BACK * DAY if query.since is None else unix_seconds(query.since)
         runs = self._store.past_runs.latest(query.cluster, since, until, MOST_RUNS)
@@ -267,10 +266,10 @@ class ReportingRequests:
     def _wanted(
         self, runs: list[Completion], user: str | None, account: str | None
     ) -> list[Completion] | None:
-        """The runs that are asked about; None for all."""
+        """Return the runs of a user or account; None if neither is named."""
         if user is None and account is None:
             return None
-        users = None if user is None else self._called(user)
+        users = None if user is None else self._names_of(user)
         accounts = None if account is None else {account, self._pseudonyms.project(account)}
         return [
             run

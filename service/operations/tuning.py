@@ -1,4 +1,4 @@
-"""Asking for rounds of tuning, and telling how they went."""
+"""Requests tuning rounds, and reports their results."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ from service.worker.worker import Worker
 
 
 class TuningRounds:
-    """The rounds of tuning of every cluster, and the way to ask for one."""
+    """The tuning rounds of all clusters."""
 
     def __init__(self, worker: Worker) -> None:
         self._tunings = worker.store.tunings
@@ -27,15 +27,15 @@ class TuningRounds:
         self._clock = worker.clock
 
     async def of_cluster(self, cluster: str) -> TuningsAnswer:
-        """The latest rounds of a cluster."""
+        """Return the latest rounds of a cluster."""
         found = await asyncio.to_thread(self._tunings.of_cluster, cluster)
         return TuningsAnswer(tunings=list(map(answer_of, found)))
 
     async def one(self, tuning_id: str) -> TuningAnswer:
-        """One round.
+        """Return a round.
 
         Raises:
-            UnknownTuningError: there never was such a round.
+            UnknownTuningError: there is no round of this id.
         """
         found = await asyncio.to_thread(self._tunings.find, tuning_id)
         if found is None:
@@ -43,11 +43,11 @@ class TuningRounds:
         return answer_of(found)
 
     async def start(self, body: TuningRequest) -> TuningAnswer:
-        """Ask for a round; it runs in a process of its own.
+        """Request a round, which runs in another process.
 
         Raises:
             TooShortHistoryError: there are too few completions.
-            StoreUnavailableError: it cannot be written down now.
+            StoreUnavailableError: the request cannot be stored now.
         """
         plan, now = self._keeper.plan, self._clock()
         tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
@@ -56,7 +56,7 @@ class TuningRounds:
 
 
 def answer_of(tuning: Tuning) -> TuningAnswer:
-    """A round as callers see it."""
+    """Return the answer about a round."""
     progress, outcome = tuning.progress or {}, tuning.outcome or {}
     costs = outcome.get("costs") or progress.get("costs", [])
     after = trial_of(outcome.get("after"))
@@ -82,7 +82,7 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
 
 
 def change_of(change: dict[str, Any]) -> ChangeAnswer:
-    """What a round did about one subject."""
+    """Return the answer about a round's change of one subject."""
     return ChangeAnswer(
         subject=change["subject"],
         action=change["action"],
@@ -94,7 +94,7 @@ def change_of(change: dict[str, Any]) -> ChangeAnswer:
 
 
 def verdict_of(verdict: dict[str, Any] | None) -> VerdictAnswer | None:
-    """A gain, and what it is worth."""
+    """Return the answer about a gain and its standard error; None without a verdict."""
     if verdict is None:
         return None
     return VerdictAnswer(
@@ -105,7 +105,7 @@ def verdict_of(verdict: dict[str, Any] | None) -> VerdictAnswer | None:
 
 
 def trial_of(trial: dict[str, Any] | None) -> TrialAnswer | None:
-    """The parameters and their errors as one flat record."""
+    """Return parameters and their errors as one flat record; None without a trial."""
     if trial is None:
         return None
     training, test = trial["training"], trial["test"]

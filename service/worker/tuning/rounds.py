@@ -157,35 +157,35 @@ def of_cluster(store: Store, settings: Settings, cluster: str) -> Standing:
 
 
 def held(
-    found: ActiveAdoption | None,
+    adoption: ActiveAdoption | None,
     default: Held[Content],
     read: Callable[[Any], Content],
     **names: str,
 ) -> Held[Content]:
     """Return an adoption, or the default if there is none that this release can use."""
-    if found is None or found.parameters is None:
+    if adoption is None or adoption.parameters is None:
         return default
     try:
-        now = read(found.parameters)
+        now = read(adoption.parameters)
     except ValueError as error:
         log.warning("adopted parameters cannot be used", reason=str(error), **names)
         return default
-    if found.made_until is None:
+    if adoption.made_until is None:
         return Held(now=now)
     before = default.now
-    if found.replaced is not None:
+    if adoption.replaced is not None:
         with suppress(ValueError):
-            before = read(found.replaced)
-    return Held(now=now, before=before, since=found.made_until)
+            before = read(adoption.replaced)
+    return Held(now=now, before=before, since=adoption.made_until)
 
 
 def adoptions(
-    found: ClusterRound, before: Standing, defaults: Standing, now: float
+    result: ClusterRound, before: Standing, defaults: Standing, now: float
 ) -> list[Adoption]:
     """Return the adoptions of a round, as they are stored.
 
     Args:
-        found: result of the round.
+        result: result of the round.
         before: active parameters before it.
         defaults: from the settings; a return to the default is stored as ``parameters=None``.
         now: Unix seconds. A run that ends later has a wrong end; after such an end no run would
@@ -193,7 +193,7 @@ def adoptions(
     """
     rows = []
     for subject in READERS:
-        chosen: Held[Any] = getattr(found.standing, subject)
+        chosen: Held[Any] = getattr(result.standing, subject)
         if chosen is getattr(before, subject):
             continue
         until = None if chosen.since == -inf else min(chosen.since, now)
