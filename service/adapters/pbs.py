@@ -32,13 +32,13 @@ _KILLED_BY_SIGNAL = frozenset({265, 271, 137, 143})
 def completion_of(
     line: str, *, zone: tzinfo = UTC, cluster: str | None = None
 ) -> ReportedCompletion:
-    """The run that an E (ended) or R (run again) record tells of.
+    """Return the run in an E (ended) or R (run again) record.
 
     Times in the record are Unix seconds; only an R record without an ``end`` is dated by its own
     stamp, in ``zone``. The request is ``Resource_List.walltime``, never ``soft_walltime``.
 
     Raises:
-        SkippedError: another kind of record, or it tells of no run that ended.
+        SkippedError: another kind of record, or it contains no run that ended.
     """
     if len(line) > LONGEST_RECORD:
         raise SkippedError(Reason.TOO_LARGE)
@@ -77,7 +77,7 @@ def completion_of(
 def read_accounting(
     lines: Iterable[str], *, zone: tzinfo = UTC, cluster: str | None = None
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
-    """Line number (from 1) and run of every record, or why it is skipped."""
+    """Yield line number (from 1) and run of every record, or the reason to skip it."""
     for line_number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -123,10 +123,10 @@ def _project(values: Mapping[str, str]) -> str | None:
 
 
 def _processors(values: Mapping[str, str]) -> int | None:
-    """Cores asked for: PBS counts them, Torque writes ``nodes=2:ppn=8+3:ppn=1`` or ``procs``.
+    """Return requested cores: PBS counts them, Torque has ``nodes=2:ppn=8+3:ppn=1`` or ``procs``.
 
-    Torque may give ``ncpus=1``, a queue's default, to a job of many nodes: the most counts. What
-    says nothing of cores was given as many as it asked for.
+    Torque may give ``ncpus=1``, a queue's default, to a job of many nodes: the most counts. Without
+    any, the allocated slots count.
     """
     counts = (
         count(values.get("Resource_List.ncpus")),
@@ -141,7 +141,7 @@ def _processors(values: Mapping[str, str]) -> int | None:
 
 
 def cores_of(nodes: str | None) -> int | None:
-    """Processors of ``2:ppn=8+node7:ppn=4``; None if it asks for none."""
+    """Return the processors of ``2:ppn=8+node7:ppn=4``; None if there are none."""
     if not nodes:
         return None
     found = [(_MACHINES.match(chunk), _CORES.search(chunk)) for chunk in nodes.split("+")]
@@ -149,7 +149,7 @@ def cores_of(nodes: str | None) -> int | None:
 
 
 def _slots(exec_host: str | None) -> int | None:
-    """Places that a job was given: ``a/0+a/1``, ``a/0-3+b/5`` or, in PBS, ``a/0*4+b/1``."""
+    """Return the allocated slots in ``a/0+a/1``, ``a/0-3+b/5`` or, in PBS, ``a/0*4+b/1``."""
     places = [place.rpartition("/")[2] for place in exec_host.split("+")] if exec_host else []
     return count(sum(_size(part) for place in places for part in place.split(",")))
 

@@ -13,7 +13,7 @@ Document = TypeVar("Document")
 
 
 class Reason(StrEnum):
-    """Why a record tells of no run that can be learned from."""
+    """The reasons why a record contains no run that methods can learn from."""
 
     MALFORMED = "not a record of this format"
     TOO_LARGE = "larger than any record"
@@ -37,7 +37,7 @@ class Reason(StrEnum):
 
     @property
     def is_damage(self) -> bool:
-        """Whether the record itself is broken, not merely of no use."""
+        """Return whether the record itself is broken."""
         return self in {
             Reason.MALFORMED,
             Reason.AMBIGUOUS,
@@ -48,7 +48,7 @@ class Reason(StrEnum):
 
 
 class SkippedError(Exception):
-    """A record that tells of no run: nothing is stored of it."""
+    """Raised for a record that contains no run; nothing is stored."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)
@@ -56,7 +56,7 @@ class SkippedError(Exception):
 
 
 def decoded(body: bytes, decoder: "msgspec.json.Decoder[Document]") -> Document:
-    """The document in ``body``; bytes that are no UTF-8 become replacement characters.
+    """Decode the document in ``body``; bytes that are not UTF-8 become replacement characters.
 
     Raises:
         SkippedError: it is no such document.
@@ -89,7 +89,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     prediction_id: str | None = None,
     replaced_id: str | None = None,
 ) -> ReportedCompletion:
-    """The run these facts describe, times in Unix seconds and durations in seconds.
+    """Return a run from its facts: times in Unix seconds, durations in seconds.
 
     ``memory`` is KiB for the whole job, ``elapsed`` the time it really ran: less than end minus
     start if it was suspended.
@@ -142,5 +142,5 @@ def _request(seconds: float | None) -> float:
 
 
 def _runtime(elapsed: float | None, span: float) -> float:
-    """The record's runtime, at most ``span``: no run is longer than from start to end."""
+    """Return the record's runtime, at most ``span``, the seconds from start to end."""
     return span if elapsed is None else min(elapsed, span)

@@ -1,4 +1,4 @@
-"""One row of ``sacct``, column names to text, as a run."""
+"""Read one row of ``sacct``, given as text by column name."""
 
 from collections.abc import Mapping
 from datetime import tzinfo
@@ -21,13 +21,13 @@ _GIVEN = frozenset({"alloctres", "allocnodes", "nodelist"})
 def completion_of(
     row: Mapping[str, str], *, zone: tzinfo, cluster: str | None = None
 ) -> ReportedCompletion:
-    """The run that a row tells of; column names are in lower case.
+    """Return the run in a row; column names are in lower case.
 
     ``zone`` is the time zone sacct ran in, for times that are not Unix seconds; ``cluster``
     overrides the row's own.
 
     Raises:
-        SkippedError: the row is a step, or tells of no run that ended.
+        SkippedError: the row is a step, or contains no run that ended.
     """
     job_id = text(row.get("jobidraw")) or text(row.get("jobid"))
     if job_id and "." in job_id:
@@ -71,13 +71,15 @@ def _span(row: Mapping[str, str], zone: tzinfo) -> tuple[float | None, float | N
 
 
 def _allocated(row: Mapping[str, str]) -> int | None:
-    """Processors that a job was given."""
+    """Return the allocated processors."""
     processors, _ = trackable_resources(row.get("alloctres"))
     return count(row.get("ncpus")) or count(row.get("alloccpus")) or processors
 
 
 def _never_ran(row: Mapping[str, str]) -> bool:
-    """Cancelled while it waited: such rows give the time of the cancellation as start and end.
+    """Return whether a job was cancelled while it waited.
+
+    Such rows have the time of the cancellation as start and end.
 
     Where no column tells what a job was given, one that was cancelled in its first second is
     taken for one that waited.
@@ -99,6 +101,6 @@ def _elapsed(row: Mapping[str, str]) -> float | None:
 
 
 def _limit(row: Mapping[str, str]) -> float | None:
-    """Seconds of ``TimelimitRaw`` (minutes) or ``Timelimit``; both may hold words, or nothing."""
+    """Return the seconds of ``TimelimitRaw`` (minutes) or ``Timelimit``; both may hold words."""
     minutes = number(row.get("timelimitraw"))
     return clock(row.get("timelimit")) if minutes is None else minutes * MINUTE

@@ -94,7 +94,7 @@ def read_sacct(
     zone: tzinfo = UTC,
     cluster: str | None = None,
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
-    """Line number (from 1) and run of every row, or why it is skipped.
+    """Yield line number (from 1) and run of every row, or the reason to skip it.
 
     Without ``columns`` the first line must name them, or it is the header-less export that Open
     XDMoD reads. A line that names the same columns again, as where files were put together, is
@@ -120,7 +120,7 @@ def read_sacct(
 
 
 def _named_by(line: str) -> _Layout | None:
-    """The layout that a line of column names gives; None if it is none."""
+    """Return the layout that a line of column names gives; None for another line."""
     found = _ID_COLUMN.search(line)
     if not found:
         return None
@@ -145,12 +145,12 @@ def _cleaned(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Whether cells name columns; every row of a job has digits."""
+    """Return whether cells are column names; every row of a job has digits."""
     return not _IDS.isdisjoint(cells) and all(_NAME.fullmatch(cell) for cell in cells)
 
 
 def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-    """Cells of every row; a row with too few goes on in the next line (a command may)."""
+    """Yield line number and cells of every row; a row with too few continues in the next line."""
     begin, text, separator = 0, "", layout.separator
     bar = re.escape(separator)
     new_row = re.compile(
@@ -206,7 +206,7 @@ def _only(readings: list[ReportedCompletion | Reason]) -> ReportedCompletion:
 
 
 def _alignments(cells: list[str], names: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    """Every way to give the separators that are too many back to the columns of free text."""
+    """Yield every way to assign surplus separators to the columns of free text."""
     extra = len(cells) - len(names)
     if extra == 0:
         yield dict(zip(names, cells, strict=True))
@@ -231,7 +231,7 @@ def _joined(cells: list[str], names: tuple[str, ...], extra_at: dict[int, int]) 
 
 
 def _is_plausible(row: dict[str, str]) -> bool:
-    """Whether every column that has a shape shows it."""
+    """Return whether all cells of columns with a known form have that form."""
     if any(not shape.fullmatch(row[name]) for name, shape in _SHAPES.items() if name in row):
         return False
     comment = row.get("admincomment")

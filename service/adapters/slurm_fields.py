@@ -14,7 +14,7 @@ KIBIBYTES_PER_MEBIBYTE = 1024
 
 
 class Jobs(Struct, gc=False):
-    """The document of ``--json``; jobs stay undecoded, so that a broken one spoils no other."""
+    """The output of ``--json``, with undecoded jobs: a malformed job must not affect others."""
 
     jobs: list[Raw]
 
@@ -57,10 +57,10 @@ _SWITCH = re.compile(
 
 
 def status_of(state: Any) -> Status:
-    """The status of a run from its state: one word, ``CANCELLED by 2002``, or a list of words.
+    """Return the status of a state: a word, ``CANCELLED by 2002``, or a list of words.
 
     Raises:
-        SkippedError: the run goes on.
+        SkippedError: the run has not ended.
     """
     words = state if isinstance(state, list) else [state]
     texts = [word.split() for word in words if isinstance(word, str)]
@@ -71,19 +71,19 @@ def status_of(state: Any) -> Status:
 
 
 def queue_of(partition: Any) -> str | None:
-    """The first partition: up to 24.11 a document lists all that were asked for."""
+    """Return the first partition: up to 24.11 a document lists all requested ones."""
     name = text(partition)
     return text(name.split(",")[0]) if name else None
 
 
 def prediction_id_of(admin_comment: Any) -> str | None:
-    """The prediction that ``job_submit.lua`` noted down in the job as ``wtp=<id>``."""
+    """Return the prediction id that ``job_submit.lua`` stored in the job as ``wtp=<id>``."""
     found = _PREDICTION.search(admin_comment) if isinstance(admin_comment, str) else None
     return found[1] if found else None
 
 
 def trackable_resources(tres: Any) -> tuple[int | None, float | None]:
-    """Processors and KiB of memory of ``cpu=8,mem=16000M,node=4,billing=8``."""
+    """Return the processors and KiB of memory of ``cpu=8,mem=16000M,node=4,billing=8``."""
     if not isinstance(tres, str):
         return None, None
     pairs = dict(pair.partition("=")[::2] for pair in tres.split(","))
@@ -91,7 +91,7 @@ def trackable_resources(tres: Any) -> tuple[int | None, float | None]:
 
 
 def requested_memory(reqmem: Any, *, processors: int | None, nodes: int | None) -> float | None:
-    """KiB for the whole job of ``4000M``, or ``4000Mc``, ``4000Mn`` as up to Slurm 20.11."""
+    """Return KiB for the job from ``4000M``, or ``4000Mc``, ``4000Mn`` as up to Slurm 20.11."""
     size = text(reqmem)
     if not size or size[-1] not in "cn":
         return kibibytes(size, unit="m")
@@ -101,7 +101,7 @@ def requested_memory(reqmem: Any, *, processors: int | None, nodes: int | None) 
 
 
 def requested_limit(*, submit_line: Any, final: float | None) -> float | None:
-    """Seconds that the user asked for: from the command line if it says so, else the final limit.
+    """Return the requested seconds: from the command line if possible, else the final limit.
 
     The limit a job ends with may have been extended, or lowered by the backfill scheduler.
     """
@@ -114,7 +114,7 @@ def requested_limit(*, submit_line: Any, final: float | None) -> float | None:
 
 
 def request_of(submit_line: Any) -> str | None:
-    """The limit on the command line that submitted the job, as typed.
+    """Return the limit on the command line of the submission, as typed.
 
     The line has lost its quotes, so it is read only as far as it is certain: up to the first
     word that is neither an option nor the value of one. A limit given as ``#SBATCH`` or in the

@@ -50,13 +50,13 @@ _JOBCOMP = msgspec.json.Decoder(JobcompDocument)
 
 
 def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
-    """The run that a jobcomp document reports; ``cluster`` overrides the document's own.
+    """Return the run in a jobcomp document; ``cluster`` overrides the document's own.
 
     Times in it are UTC without saying so. ``time_limit`` is in seconds, the one in force at the
     end, and absent when there was none.
 
     Raises:
-        SkippedError: the document tells of no run that ended.
+        SkippedError: the document contains no run that ended.
     """
     document = decoded(body, _JOBCOMP)
     status = status_of(document.state)
@@ -109,7 +109,7 @@ _JOB = msgspec.json.Decoder(SacctJob)
 def read_sacct_json(
     body: bytes, *, cluster: str | None = None
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
-    """Number (from 1) and run of every job, or why it is skipped.
+    """Yield number (from 1) and run of every job, or the reason to skip it.
 
     Raises:
         SkippedError: the document is none that ``sacct --json`` prints.
@@ -122,10 +122,10 @@ def read_sacct_json(
 
 
 def sacct_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
-    """The run that one job of the document tells of.
+    """Return the run of one job of the document.
 
     Raises:
-        SkippedError: it tells of no run that ended.
+        SkippedError: it contains no run that ended.
     """
     job = decoded(body, _JOB)
     if not isinstance(job.time, dict):  # squeue's jobs are in a list of the same name

@@ -1,6 +1,6 @@
 """Single values as resource managers write them: sentinels become None, units become ours.
 
-Nothing here raises: a value that makes no sense is unknown.
+No function here raises: a meaningless value becomes None.
 """
 
 import re
@@ -29,7 +29,7 @@ _NOTHING = frozenset({"", "(null)", "N/A", "Unknown", "None", "None assigned"})
 
 
 def text(value: Any) -> str | None:
-    """A name fit to be stored: no control characters, no lone surrogates, not endless."""
+    """Return a name without control characters and lone surrogates, cut to ``LONGEST_TEXT``."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or value in _NOTHING:
@@ -39,7 +39,7 @@ def text(value: Any) -> str | None:
 
 
 def number(value: Any) -> float | None:
-    """A count or duration that is set, finite and not negative.
+    """Return a count or duration, or None if it is unset, infinite or negative.
 
     Slurm wraps numbers from 23.02 on: ``{"set": true, "infinite": false, "number": 8}``.
     """
@@ -61,13 +61,13 @@ def _parsed(digits: str) -> float | None:
 
 
 def count(value: Any) -> int | None:
-    """A whole number of things, at least one and not more than a machine can have."""
+    """Return a whole number from 1 to below ``MOST``, else None."""
     found = number(value)
     return int(found) if found is not None and 1 <= found < MOST else None
 
 
 def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
-    """Unix seconds of a time written in seconds, or as ``2026-11-21T04:19:08`` in this zone.
+    """Return Unix seconds of a time in seconds, or as ``2026-11-21T04:19:08`` in ``zone``.
 
     Of a time that comes twice in autumn ``fold`` 0 is the first one, 1 the second.
     """
@@ -81,7 +81,7 @@ def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
 
 
 def clock(value: Any) -> float | None:
-    """Seconds of ``[days-]hours:minutes:seconds``; fewer parts count from the seconds."""
+    """Return the seconds of ``[days-]hours:minutes:seconds``; leading parts may be missing."""
     match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if not match:
         return None
@@ -92,7 +92,7 @@ def clock(value: Any) -> float | None:
 
 
 def slurm_walltime(written: str) -> float | None:
-    """Return seconds of a walltime as people type it, in whole minutes as Slurm rounds it up.
+    """Return the seconds of a walltime as Slurm reads it, rounded up to whole minutes.
 
     Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
     days-hours:minutes:seconds. None is no walltime, or 0.
@@ -108,7 +108,7 @@ def slurm_walltime(written: str) -> float | None:
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:
-    """KiB of ``4000M``, ``4gb``, ``500000kb``, ``1tw``; a bare number counts in ``unit``."""
+    """Return the KiB of ``4000M``, ``4gb``, ``500000kb``, ``1tw``; ``unit`` is for bare numbers."""
     match = _MEMORY.fullmatch(value.strip()) if isinstance(value, str) else None
     if not match:
         return None

@@ -119,12 +119,12 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
 
 
 def line(name: str, text: str) -> None:
-    """One line of the answer, its name in a column of its own."""
+    """Print one line of the answer, with its name in the first column."""
     out.print(f"[bold]{name:<12}[/bold] {escape(text)}")
 
 
 def range_of(variant: dict[str, Any]) -> str:
-    """The interval of the runtime, if there is one."""
+    """Return the interval of the predicted runtime as text, empty if there is none."""
     interval = variant["walltime_interval"]
     if interval is None:
         return ""
@@ -133,7 +133,7 @@ def range_of(variant: dict[str, Any]) -> str:
 
 
 def grounds(answer: dict[str, Any]) -> str:
-    """The runs that the prediction rests on."""
+    """Return the number of runs behind the prediction, and the method, as text."""
     jobs = answer["basis"]["jobs"]
     if not jobs:
         return "no earlier runs: this is the request"
@@ -141,7 +141,7 @@ def grounds(answer: dict[str, Any]) -> str:
 
 
 def enough(answer: dict[str, Any], request: dict[str, Any]) -> str:
-    """The request that would do."""
+    """Return the suggested request, or the share of similar runs within the present one."""
     share = round(100 * answer["share"])
     if answer["suggested_walltime"] is not None:
         return f"{walltime(answer['suggested_walltime'])}, which {share}% of runs like it kept"

@@ -66,7 +66,7 @@ def config(
 
 
 def settings_in_force(settings: Settings) -> Iterator[Setting]:
-    """Every setting in the order of its class, with secrets hidden."""
+    """Yield every setting in the order of its class, without secrets."""
     in_file = names_in_file(settings)
     values = settings.model_dump(mode="json")
     defaults = Settings.model_construct().model_dump(mode="json")
@@ -87,21 +87,21 @@ PLAIN_DEFAULTS = {"database_url": f"sqlite:///{places.SYSTEM_DIRECTORY / places.
 
 
 def names_in_file(settings: Settings) -> frozenset[str]:
-    """The settings that the file names, if there is one."""
+    """Return the names of the settings in the settings file, if there is one."""
     if settings.config is None:
         return frozenset()
     return frozenset({"config"}) | frozenset(tomllib.loads(settings.config.read_text()))
 
 
 def source_of(name: str, environment: str, in_file: frozenset[str]) -> str:
-    """The source of the value in force; the environment wins over the file."""
+    """Return the source of a value; the environment has priority over the file."""
     if environment in os.environ:
         return "environment"
     return "file" if name in in_file else "default"
 
 
 def without_password(settings: Settings) -> str:
-    """The database URL, its passwords replaced by stars; all of it when it is no URL."""
+    """Return the database URL with stars for its passwords; all of it, if it is malformed."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -115,7 +115,7 @@ def without_password(settings: Settings) -> str:
 
 
 def template(settings: list[Setting]) -> Iterator[str]:
-    """A TOML file in which every setting is described and commented out at its default."""
+    """Yield a TOML file in which every setting is described and commented out at its default."""
     for setting in settings:
         if setting.name == "config":
             continue
@@ -130,7 +130,7 @@ WIDTH = 78
 
 
 def lines(setting: Setting) -> list[str]:
-    """A setting with its value and where this is from, and its meaning below, in 80 columns."""
+    """Return a setting with value, source and meaning as lines of 80 columns."""
     value = "(none)" if setting.value is None else json.dumps(setting.value)
     indent = "    "
     meaning = wrap(setting.description, WIDTH, initial_indent=indent, subsequent_indent=indent)
@@ -165,7 +165,7 @@ def check_config(
 
 
 def check_store(store: "Store", settings: Settings) -> None:
-    """Refuse a store that `serve` would refuse; a file that is missing or old, it makes current.
+    """Refuse a store that `serve` would refuse; `serve` makes or upgrades an SQLite file itself.
 
     Raises:
         StoreError: the store cannot be reached or used.
@@ -190,7 +190,7 @@ def check_store(store: "Store", settings: Settings) -> None:
 
 
 def check_place(directory: Path, *, can_be_made: bool) -> None:
-    """Refuse a directory in which no history can be made; one that is missing may be made, or not.
+    """Refuse a directory in which no history can be made; ``can_be_made`` allows a missing one.
 
     Raises:
         CommandError: the message names it.

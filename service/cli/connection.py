@@ -43,7 +43,7 @@ ClusterName = Annotated[
 
 
 class ClusterService:
-    """The service, asked about one cluster.
+    """The calls of the service about one cluster.
 
     Args:
         client: of the service.
@@ -59,7 +59,7 @@ class ClusterService:
         return answer_of(self._client, "GET", path_to(path, cluster=self.name, **query))
 
     def queue(self, *more: str, body: Any = None, **query: object) -> dict[str, Any]:
-        """Return the queue of the cluster, or what ``more`` names of it."""
+        """Return the queue of the cluster, or the part of it at the path ``more``."""
         from urllib.parse import quote
 
         path = "/".join(["/v1/queues", *(quote(each, safe="") for each in (self.name, *more))])
@@ -70,11 +70,11 @@ class ClusterService:
 def asking(
     url: str | None, token_file: Path | None, cluster: str | None
 ) -> Iterator[ClusterService]:
-    """Yield the service, asked about a cluster.
+    """Connect to the service, for calls about one cluster.
 
     Raises:
-        typer.Exit: the service does not answer. That is said on a terminal, and nowhere else: a
-            command in somebody's profile must not be in the way.
+        typer.Exit: the service does not answer. A message is printed on a terminal only, because
+            the command may stand in a user's profile.
         CommandError: the service refuses the call, or there are several clusters and none is named.
     """
     from simulator.replay.remote import Client, RemoteError
@@ -91,11 +91,11 @@ def asking(
 
 
 def token_in(file: Path | None) -> str | None:
-    """The token of a file that was named, else of the user's own, if there is one.
+    """Return the token in ``file``, else in the user's own token file, if there is one.
 
     Raises:
         OSError: the named file cannot be read.
-        CommandError: a file holds something else.
+        CommandError: the file holds more than a token.
     """
     if file is not None:
         return token_of(file)
@@ -108,11 +108,11 @@ def token_in(file: Path | None) -> str | None:
 
 
 def token_of(file: Path) -> str:
-    """The token of a file.
+    """Return the token in a file.
 
     Raises:
         OSError: it cannot be read.
-        CommandError: it holds something else, which is not repeated: the token may be in it.
+        CommandError: it holds more; the message does not repeat it, as it may contain the token.
     """
     try:
         (token,) = file.read_text("ascii").split()
@@ -140,7 +140,7 @@ def answer_of(client: "Client", verb: str, path: str, body: Any = None) -> dict[
 
 
 def path_to(path: str, **query: object) -> str:
-    """A path with the parameters that are given."""
+    """Return a path with the query parameters that are not None."""
     from urllib.parse import urlencode
 
     parameters = {name: value for name, value in query.items() if value is not None}

@@ -157,7 +157,7 @@ def restore(
 
 
 def report(database: str, warnings: "Sequence[str]" = (), *, as_json: bool) -> None:
-    """Tell that the schema is current, and what else there is to do."""
+    """Print that the schema is current, and the warnings."""
     if as_json:
         print_json({"database": database, "migrations": "current", "warnings": list(warnings)})
         return

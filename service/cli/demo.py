@@ -91,7 +91,7 @@ def demo(
 
 
 def sample(limit: int | None) -> "PlayedLog":
-    """The shipped trace, or its first ``limit`` jobs, as if it had ended in the past week."""
+    """Return the shipped trace, or its first ``limit`` jobs, moved to end in the past week."""
     from service.cli.demo_cluster import moved_to_today
 
     with as_file(files("simulator") / "data" / "synthetic.swf.gz") as file:
@@ -129,7 +129,7 @@ def serve_on(service: PrivateService, runs: "Sequence[Completion]") -> None:
 
 
 def free_port() -> int:
-    """The usual port, or 0 (any free port) if the usual port is taken."""
+    """Return the usual port, or 0 (any free port) if the usual port is taken."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", PORT))

@@ -24,7 +24,7 @@ WEEK = 7 * 86400.0
 PROCESSORS = 128
 
 SHORTEST, LONGEST = 120.0, 3600.0
-"""Runtimes of the jobs that are played: on a real clock they shall start and end while one looks.
+"""Shortest and longest runtime of the jobs that are played: visitors see them start and end.
 """
 
 BEFORE, AFTER = 3 * 3600.0, 24 * 3600.0
@@ -39,14 +39,14 @@ SEED = 7
 
 
 def moved_to_today(runs: Sequence[Completion], now: float) -> list[Completion]:
-    """The runs, whole weeks later, so that the last of them ended in the week before ``now``."""
+    """Return the runs moved by whole weeks, so that the last ended in the week before ``now``."""
     last = max(run.end_time for run in runs)
     weeks = (now - last) // WEEK * WEEK
     return [later(run, weeks) for run in runs]
 
 
 def later(run: Completion, seconds: float) -> Completion:
-    """The run, some seconds later."""
+    """Return a run with all times moved by ``seconds``."""
     submission = replace(run.submission, submit_time=run.submission.submit_time + seconds)
     return replace(
         run,
@@ -57,10 +57,9 @@ def later(run: Completion, seconds: float) -> Completion:
 
 
 def busy_day(runs: Sequence[Completion], now: float) -> list[Completion]:
-    """Jobs like these that come all day around ``now``, as EASY backfilling would run them.
+    """Return a day of jobs around ``now``, drawn from ``runs`` and scheduled by EASY backfilling.
 
-    A run is whole: when it is submitted, starts and ends is known beforehand, some of it in the
-    future.
+    Submission, start and end of each job are known beforehand, some of them in the future.
     """
     chooser = random.Random(SEED)  # noqa: S311 - no secret
     short = [run for run in runs if SHORTEST <= run.runtime <= LONGEST and is_small(run)]
@@ -113,21 +112,21 @@ def processors_of(run: Completion) -> int:
 
 @dataclass(frozen=True)
 class Day:
-    """A busy day, of which everything is known beforehand."""
+    """A busy day: jobs with times of submission, start and end, in the past and the future."""
 
     runs: Sequence[Completion]
 
     def ended(self, since: float, now: float) -> list[Completion]:
-        """Runs that ended after ``since``, until ``now``, in this order."""
+        """Return the runs that ended after ``since``, until ``now``, in the order of their ends."""
         found = [run for run in self.runs if since < run.end_time <= now]
         return sorted(found, key=lambda run: run.end_time)
 
     def submitted(self, since: float, now: float) -> list[Completion]:
-        """Runs that were submitted after ``since``, until ``now``."""
+        """Return the runs that were submitted after ``since``, until ``now``."""
         return [run for run in self.runs if since < run.submission.submit_time <= now]
 
     def queue(self, now: float) -> dict[str, object]:
-        """The queue at a moment, as the service takes it."""
+        """Return the queue at a moment as the body of ``PUT /v1/queues``."""
         queued = [run for run in self.runs if run.submission.submit_time <= now < run.end_time]
         return {
             "taken_at": now,
@@ -143,7 +142,7 @@ class Day:
 
 
 def job_fields(run: Completion) -> dict[str, object]:
-    """A job of the queue as the service takes it."""
+    """Return a job as an entry of ``PUT /v1/queues``."""
     from simulator.replay.remote import fields_of
 
     fields = fields_of(replace(run.submission, requested_processors=processors_of(run)))
@@ -152,7 +151,7 @@ def job_fields(run: Completion) -> dict[str, object]:
 
 
 def play_on(client: "Client", day: Day, stop: Event) -> None:
-    """Let the day go by on the real clock, until ``stop``, and tell the service of it."""
+    """Play the day on the real clock until ``stop``: send its submissions, runs and queues."""
     began = time.time()
     client.observe(*day.ended(0.0, began))
     for run in day.submitted(began - BEFORE, began):
@@ -168,7 +167,7 @@ def play_on(client: "Client", day: Day, stop: Event) -> None:
 
 
 def moments(began: float, stop: Event) -> Iterator[tuple[float, float]]:
-    """The time step by step, until ``stop``."""
+    """Yield the begin and the end of each step of the clock, until ``stop``."""
     since = began
     while not stop.wait(STEP_SECONDS):
         now = time.time()
@@ -177,7 +176,7 @@ def moments(began: float, stop: Event) -> Iterator[tuple[float, float]]:
 
 
 def hand_over(client: "Client", day: Day, now: float) -> None:
-    """Tell the service what is in the queue."""
+    """Send the queue at ``now`` to the service."""
     client.call("PUT", "/v1/queues/default", day.queue(now))
 
 

@@ -64,12 +64,12 @@ def doctor(
         sudo -u walltimed walltimed doctor
         sudo -u walltimed walltimed doctor --token-file /etc/walltimed/pbs-token --days 1
     """
-    from service.cli.site_signs import site_signs
+    from service.cli.site_diagnostics import site_diagnostics
     from service.operations.diagnosing import asking_filters, diagnose
 
     settings = load_settings(database_url=database_url, config=file)
     check_parameters(settings)
-    service = signs_of_service(url or address_of(settings), token_file, timeout)
+    service = service_diagnostics(url or address_of(settings), token_file, timeout)
     now = time.time()
     with opened(settings) as store:
         store.check()
@@ -80,7 +80,9 @@ def doctor(
             fingerprint=store.fingerprint(),
             release=version("walltimed"),
             now=now,
-            site=site_signs(store, since=now - days * DAY, now=now, pbs_accounting=pbs_accounting),
+            site=site_diagnostics(
+                store, since=now - days * DAY, now=now, pbs_accounting=pbs_accounting
+            ),
             queue_old_seconds=settings.queue_old_seconds,
         )
         warnings = surplus_of(store, settings)
@@ -103,7 +105,7 @@ def address_of(settings: "Settings") -> str:
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
-def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "ServiceDiagnostics":
+def service_diagnostics(url: str, token_file: Path | None, timeout: float) -> "ServiceDiagnostics":
     """Return the answers of the service about itself."""
     from service.operations.diagnosing import ServiceDiagnostics
     from simulator.replay.remote import Client, ServiceUnavailableError, ServiceUnreachableError
@@ -119,7 +121,7 @@ def signs_of_service(url: str, token_file: Path | None, timeout: float) -> "Serv
 
 
 def answers_of(client: "Client") -> "ServiceDiagnostics":
-    """Its answers to those calls that change nothing."""
+    """Return the answers of the service to calls that change nothing."""
     from service.operations.diagnosing import ServiceDiagnostics
     from simulator.replay.remote import RemoteError
 
@@ -142,7 +144,7 @@ def answers_of(client: "Client") -> "ServiceDiagnostics":
 
 
 def samples_in(exposition: str) -> list[tuple[str, dict[str, str], float]]:
-    """The samples of Prometheus text."""
+    """Return name, labels and value of each sample in Prometheus text."""
     from prometheus_client.parser import text_string_to_metric_families
 
     return [
@@ -164,9 +166,9 @@ def show(
     """Print clusters, filters and findings for people."""
     out.print(f"In the last {days:g} days:" if clusters else f"Nothing came in {days:g} days.")
     for cluster in clusters:
-        out.print(f"  {escape(account_of(cluster, now))}", soft_wrap=True)
+        out.print(f"  {escape(cluster_line(cluster, now))}", soft_wrap=True)
     for asking in filters:
-        out.print(f"  {escape(line_of(asking, now))}", soft_wrap=True)
+        out.print(f"  {escape(filter_line(asking, now))}", soft_wrap=True)
     for each in findings:
         mark = "[red]wrong:[/red]" if each.is_wrong else "[yellow]note:[/yellow]"
         out.print(f"{mark} {escape(each.says)}", soft_wrap=True)
@@ -178,7 +180,7 @@ def show(
     out.print(things.get(wrong, f"{wrong} things do not fit."))
 
 
-def line_of(asking: "AskingFilter", now: float) -> str:
+def filter_line(asking: "AskingFilter", now: float) -> str:
     """Return a line about a submit filter that has asked."""
     from simulator.reports.words import duration
 
@@ -187,7 +189,7 @@ def line_of(asking: "AskingFilter", now: float) -> str:
     return f"{asking.filter}{release}{mode}: asked {duration(now - asking.asked_at)} ago"
 
 
-def account_of(cluster: "ClusterDiagnostics", now: float) -> str:
+def cluster_line(cluster: "ClusterDiagnostics", now: float) -> str:
     """Return a line about the predictions and runs of a cluster."""
     from simulator.reports.words import duration
 

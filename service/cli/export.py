@@ -112,13 +112,13 @@ def write(runs: "Iterator[Completion]", form: Form, output: Path | None) -> int:
 
 
 def form_by_name(output: Path | None) -> Form:
-    """The kind of file that a name ends in, such as ``runs.swf.gz``; CSV where it says none."""
+    """Return the format by the end of a file's name, such as ``runs.swf.gz``; CSV by default."""
     endings = [] if output is None else [each.lower().strip(".") for each in output.suffixes]
     return next((form for form in Form if form in endings[-2:]), Form.CSV)
 
 
 def one_cluster(clusters: list[str], name: str | None) -> str:
-    """The cluster of a log in SWF.
+    """Return the cluster to export as SWF.
 
     Raises:
         CommandError: none was named, and there is not exactly one.
@@ -163,7 +163,7 @@ def write_csv(runs: "Iterator[Completion]", out: IO[str]) -> int:
 
 
 def file_of(output: Path | None) -> Path:
-    """The file of a form that is no text.
+    """Return the file for a binary format.
 
     Raises:
         CommandError: none was named.
@@ -195,7 +195,7 @@ def write_parquet(runs: "Iterator[Completion]", output: Path) -> int:
 
 
 def pyarrow() -> tuple[Any, Any]:
-    """The library that writes Parquet, which not every site needs.
+    """Import pyarrow, which only Parquet needs.
 
     Raises:
         CommandError: it is not installed.
@@ -209,13 +209,13 @@ def pyarrow() -> tuple[Any, Any]:
 
 
 def blocks(runs: "Iterator[Completion]") -> "Iterator[list[tuple[object, ...]]]":
-    """Yield rows of runs, many at once."""
+    """Yield lists of at most ``AT_ONCE`` rows."""
     while rows := [row_of(run) for run in islice(runs, AT_ONCE)]:
         yield rows
 
 
 def row_of(run: "Completion") -> tuple[object, ...]:
-    """A run as a row; what is unknown is None."""
+    """Return a run as a row; unknown values are None."""
     return tuple(_value(run, name) for name in COLUMNS)
 
 

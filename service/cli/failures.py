@@ -37,7 +37,7 @@ imported, so that no command loads modules that it does not use."""
 
 
 def exit_code_of(error: BaseException) -> ExitCode | None:
-    """The exit code that ``error`` means, or None if the error is a bug."""
+    """Return the exit code of ``error``, or None if the error is a bug."""
     if isinstance(error, CommandError):
         return error.code
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:

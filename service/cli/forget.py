@@ -102,7 +102,7 @@ def confirm(erased: "Erased", database: str) -> None:
 
 
 def show(erased: "Erased", left: str | None, *, dry_run: bool, as_json: bool) -> None:
-    """Tell how much went, and what is left to be known."""
+    """Print the number of deleted rows, and hints at data that is left."""
     if as_json:
         key = "would_delete" if dry_run else "deleted"
         print_json({key: erased.runs, "predictions": erased.predictions, "left": left})

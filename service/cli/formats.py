@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """The content of a file.
+    """The runs in a file, and the counts of lines that are none.
 
     Attributes:
         completions: the runs that can be learned from.
@@ -76,7 +76,7 @@ def pbs(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
 
 
 def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]]") -> HistoryFile:
-    """The runs of an accounting file; malformed records are rejected, others left out."""
+    """Return the runs of an accounting file; malformed records count as rejected lines."""
     from service.adapters.runs import SkippedError
     from simulator.traces.trace import Reject
 
@@ -108,7 +108,7 @@ REMOVED_FORMATS = {
 
 
 def read_history(path: str, format_: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
-    """The content of a file of one of the formats.
+    """Read a file of one of the formats.
 
     Args:
         path: the file.
@@ -137,9 +137,9 @@ _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
 
 
 def format_of(path: str, format_: str | None) -> str:
-    """The format that the caller wants, else what the file's content shows.
+    """Return ``format_``, or the format that the content of the file shows.
 
-    Standard input can be read only once: without a wanted format it is taken for SWF.
+    Standard input can be read only once: without ``format_`` it is read as SWF.
 
     Raises:
         CommandError: there is no such format, or the content is of none.
@@ -168,7 +168,7 @@ def format_of(path: str, format_: str | None) -> str:
 
 
 def seen_format(beginning: bytes) -> str | None:
-    """The format of a file that begins so; an empty file is an SWF log without jobs."""
+    """Return the format by the beginning of a file; an empty file is an SWF log without jobs."""
     if beginning.lstrip().startswith(b"{"):
         return "sacct"
     text = beginning.decode("utf-8-sig", "replace")
@@ -182,7 +182,7 @@ def seen_format(beginning: bytes) -> str | None:
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """The time zone called ``name``.
+    """Return the time zone called ``name``.
 
     Raises:
         CommandError: there is no such time zone.

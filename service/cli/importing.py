@@ -119,7 +119,7 @@ def import_(
 
 
 def finish(reports: "Sequence[FileCounts]", as_json: bool, word: str) -> None:  # noqa: FBT001
-    """Print what became of every file.
+    """Print the counts of every file.
 
     Raises:
         Exit: with code 3 if a file has malformed lines, or no job at all.

@@ -28,7 +28,7 @@ SLURM_OPTIONS: Mapping[str, str] = {
 
 
 def request_in(script: str) -> dict[str, Any]:
-    """The fields of a submission that a script asks for; what it does not say is not there."""
+    """Return the fields of a submission that a script contains."""
     lines = script.splitlines()[:LONGEST]
     components = [*map(slurm_options, _components(_words(lines, _SBATCH)))]
     if any(components):
@@ -37,7 +37,7 @@ def request_in(script: str) -> dict[str, Any]:
 
 
 def _words(lines: Iterable[str], mark: str) -> list[str]:
-    """The words behind ``mark``, up to the first command, as the resource managers read them.
+    """Return the words behind ``mark`` up to the first command, as resource managers read them.
 
     Slurm passes over a mark that is indented.
     """
@@ -55,7 +55,7 @@ def _words(lines: Iterable[str], mark: str) -> list[str]:
 
 
 def _components(words: Sequence[str]) -> list[list[str]]:
-    """The words of each component of a heterogeneous job; of another job, all."""
+    """Return the words of each component of a heterogeneous job; other jobs have one component."""
     components: list[list[str]] = [[]]
     for word in words:
         if word in _NEXT_COMPONENT:
@@ -66,7 +66,7 @@ def _components(words: Sequence[str]) -> list[list[str]]:
 
 
 def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Components start together: their processors add up, the longest limit counts."""
+    """Return one request for components that start together: summed processors, longest limit."""
     first, *others = requests
     if not others:
         return dict(first)
@@ -84,7 +84,7 @@ def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def slurm_options(words: Sequence[str]) -> dict[str, str]:
-    """The options of sbatch by their long names; the last of several counts."""
+    """Return the options of sbatch by their long names; the last of repeated ones counts."""
     found: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
@@ -102,7 +102,7 @@ _TAKING_VALUES = frozenset({*SLURM_OPTIONS.values(), "mem", "mem-per-cpu", "ntas
 
 
 def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
-    """A submission as sbatch's options have it."""
+    """Return the fields of a submission from sbatch's options."""
     nodes = count(options.get("nodes", "").partition("-")[0]) or 1
     tasks = count(options.get("ntasks")) or nodes * (count(options.get("ntasks-per-node")) or 1)
     processors = tasks * (count(options.get("cpus-per-task")) or 1)
@@ -120,7 +120,7 @@ def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def from_pbs(words: Sequence[str]) -> dict[str, Any]:
-    """A submission as qsub's options have it."""
+    """Return the fields of a submission from qsub's options."""
     options = dict(_pbs_options(words))
     resources = dict(_resources(options.get("l", "")))
     processors, chunked = _chunks(resources.get("select", ""))
@@ -138,7 +138,7 @@ def from_pbs(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _pbs_options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Options of one letter; those named ``-l`` together, as all of them count."""
+    """Yield options of one letter; all ``-l`` options come as one."""
     limits: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -160,7 +160,7 @@ def _resources(limits: str) -> Iterator[tuple[str, str]]:
 
 
 def _chunks(select: str) -> tuple[int, float]:
-    """Processors and KiB of ``2:ncpus=8:mem=4gb+1:ncpus=1``."""
+    """Return the processors and KiB of ``2:ncpus=8:mem=4gb+1:ncpus=1``."""
     processors, memory = 0, 0.0
     for chunk in select.split("+") if select else ():
         match = _CHUNK.fullmatch(chunk)

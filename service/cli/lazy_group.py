@@ -52,7 +52,7 @@ class LazyCommand(NamedTuple):
     hidden: bool = False
 
     def load(self, name: str) -> Command:
-        """The command itself."""
+        """Import and return the command."""
         module, _, attribute = self.place.partition(":")
         found = getattr(import_module(module), attribute)
         around = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -81,7 +81,7 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(TyperGroup):
-    """Imports the one command that is run; its own help and completion import none.
+    """A group that imports the command to run; its help and completion import none.
 
     Attributes:
         lazy: the commands by name, in the order of the help.
@@ -92,12 +92,12 @@ class LazyGroup(TyperGroup):
 
     @property
     def commands(self) -> dict[str, Command]:
-        """All commands, imported."""
+        """Import and return all commands."""
         return {name: lazy.load(name) for name, lazy in self.lazy.items()}
 
     @commands.setter
     def commands(self, value: object) -> None:
-        """Nothing: click sets it to what Typer has registered, which is nothing."""
+        """Ignore the assignment by click: Typer has registered no command."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options; those that shells use to install completion are in no help."""
@@ -107,18 +107,18 @@ class LazyGroup(TyperGroup):
         return found
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        """The names."""
+        """Return the names of the commands."""
         return [*self.lazy]
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Command | None:
-        """The command of that name, or, for lists, what they show of it."""
+        """Return a command, or its stub if only a list is printed."""
         lazy = self.lazy.get(cmd_name)
         if lazy is None:
             return None
         return lazy.stub(cmd_name) if self._lists_only else lazy.load(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is named; an option that is no more is refused."""
+        """Return the named command; refuse options of earlier releases."""
         for option, instead in REMOVED_OPTIONS.get(args[0], {}).items():
             if any(each.partition("=")[0] == option for each in args[1:]):
                 ctx.fail(f"{option} is no option any more: {instead}")

@@ -33,7 +33,7 @@ MOST_DAYS = 36_525.0
 
 
 def load_settings(**options: Any) -> "Settings":
-    """The settings in force, with every option that was given on the command line.
+    """Return the settings, with the options that are not None.
 
     Raises:
         CommandError: a setting is unknown or out of range; the message names each one.
@@ -65,7 +65,7 @@ def load_settings(**options: Any) -> "Settings":
 PREFIX = "WALLTIMED_"
 
 NEARLY = 0.8
-"""Only what is so much like a setting counts as misspelt: others may use the prefix for theirs."""
+"""Similarity from which a variable counts as misspelt: other programs may use the prefix."""
 
 
 def refuse_removed(environment: "Iterable[str]", removed: "Mapping[str, str]") -> None:
@@ -120,7 +120,7 @@ def problem_of(
 
 
 def names_of(settings: "Settings") -> "Pseudonyms":
-    """The pseudonyms that replace the names of people in the history.
+    """Return the pseudonyms that replace names of users in the history.
 
     Raises:
         CommandError: the key cannot be used.

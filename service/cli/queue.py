@@ -65,7 +65,7 @@ def queue(
 
 
 def details(service: ClusterService, jobs: list[str]) -> list[dict[str, Any]]:
-    """Each of the jobs at length.
+    """Return the details of each job.
 
     Raises:
         CommandError: one is not in the queue.
@@ -114,7 +114,7 @@ def cells(job: dict[str, Any], now: float) -> dict[str, str]:
 
 
 def row(found: dict[str, str]) -> str:
-    """A row of the table; what is too long is cut."""
+    """Return a row of the table; values that are too long are cut."""
     return " ".join(
         found[name][:width].rjust(width) if name in RIGHT else found[name][:width].ljust(width)
         for name, width in WIDTHS.items()

@@ -99,13 +99,13 @@ def show(answer: dict[str, Any]) -> None:
 
 
 def rows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The users, or the job names."""
+    """Return the rows of the report: users, or job names."""
     rows: list[dict[str, Any]] = answer.get("users") or answer.get("applications") or []
     return rows
 
 
 def as_table_file(answer: dict[str, Any]) -> str:
-    """The report as CSV, with the service's own field names; what is unknown is empty."""
+    """Return the report as CSV, with the API's field names; unknown values are empty."""
     names = USER_FIELDS if "users" in answer else OWN_FIELDS
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -129,12 +129,12 @@ def heading(answer: dict[str, Any]) -> str:
 
 
 def period_in(answer: dict[str, Any]) -> str:
-    """The period of a report."""
+    """Return the period of a report as text."""
     return f"{local(answer['since']):%Y-%m-%d} to {local(answer['until']):%Y-%m-%d}"
 
 
 def lines_of(answer: dict[str, Any]) -> list[str]:
-    """The report as text of 80 columns."""
+    """Return the report as lines of 80 columns."""
     lines = [f"{heading(answer)} on {answer['cluster']}, {period_in(answer)}", ""]
     if not rows_of(answer):
         return [*lines, "No runs of this period are known; --since 365d is a longer one."]
@@ -145,7 +145,7 @@ def lines_of(answer: dict[str, Any]) -> list[str]:
 
 
 def job_lines(answer: dict[str, Any]) -> list[str]:
-    """A table of job names, and what it comes to."""
+    """Return a table of job names, and the sums."""
     heads = ("JOB", "RUNS", "ASKED h", "USED h", "%", "WAITED", "COST", "USUAL", "ENOUGH")
     rows = [
         (
@@ -166,7 +166,7 @@ def job_lines(answer: dict[str, Any]) -> list[str]:
 
 
 def user_lines(answer: dict[str, Any]) -> list[str]:
-    """A table of users."""
+    """Return a table of users."""
     heads = ("USER", "RUNS", "ASKED h", "USED h", "%", "WAITED", "GAIN h")
     rows = [
         (row["user"] or "-", f"{row['runs']:,}", *sums(row)[:4], f"{row['gain_hours']:,.0f}")
@@ -176,7 +176,7 @@ def user_lines(answer: dict[str, Any]) -> list[str]:
 
 
 def sums(row: dict[str, Any]) -> tuple[str, ...]:
-    """Hours asked for and used, their ratio, hours waited, and what it cost."""
+    """Return requested and used hours, their ratio, waited hours and excess hours as text."""
     cost = row["excess_wait_hours"]
     return (
         f"{row['requested_hours']:,.0f}",
@@ -188,13 +188,13 @@ def sums(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def percent(row: dict[str, Any]) -> str:
-    """The share of the requested hours that was used."""
+    """Return the used share of the requested hours, in per cent."""
     requested = row["requested_hours"]
     return f"{100 * row['used_hours'] / requested:.0f}%" if requested else "-"
 
 
 def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """A row: the name on the left, numbers on the right."""
+    """Return a row with the name at the left and right-aligned numbers."""
     first, *others = zip(cells, widths, strict=True)
     name = first[0][: first[1]].ljust(first[1])
     return " ".join([name, *(text.rjust(width) for text, width in others)]).rstrip()

@@ -1,4 +1,4 @@
-"""``walltimed serve``: the service itself."""
+"""``walltimed serve``: runs the service."""
 
 import gc
 import os

@@ -145,7 +145,7 @@ def slurm_updater(
 
 
 def allow_list(names: list[str] | None) -> frozenset[str] | None:
-    """The names as an allow-list; None if none are given."""
+    """Return the names as a set; None, which allows all, if there are none."""
     return frozenset(names) if names else None
 
 
@@ -176,7 +176,7 @@ def follow(
     *,
     handover: "Callable[[], str | None] | None" = None,
 ) -> None:
-    """Run rounds until SIGTERM or ctrl-C; log a round that fails and go on with the next."""
+    """Run rounds until SIGTERM or ctrl-C; log a failed round and continue."""
     import structlog
 
     from simulator.replay.remote import RemoteError

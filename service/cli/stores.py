@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
-    """The store that the settings name, closed at the end; its schema is not checked.
+    """Open the store of the settings, and close it at the end; the schema is not checked.
 
     Its name is printed on standard error, unless ``silent``.
 
@@ -59,7 +59,7 @@ def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
 
 
 def make_default_place(settings: "Settings") -> None:
-    """Make the directory of a history that nobody has named.
+    """Make the default directory of the history, if the settings name no other.
 
     For commands that write alone: an empty directory of root's in the system's place would be
     taken for the history of a service, and other users' commands refused.
@@ -72,7 +72,7 @@ def make_default_place(settings: "Settings") -> None:
 def ready(
     settings: "Settings", *, upgrade: bool | None = None, silent: bool = False
 ) -> "Iterator[Store]":
-    """The store with a current schema.
+    """Open the store of the settings, with a current schema.
 
     An embedded SQLite file belongs to this machine alone and is upgraded on the way; a
     PostgreSQL database may serve other machines and is upgraded only when ``upgrade`` says so.
@@ -104,7 +104,7 @@ def surplus_of(store: "Store", settings: "Settings") -> list[str]:
 
 
 def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], Completion]":
-    """Lets runs through to the store, those of a cluster too many excepted.
+    """Return a function that passes runs on, and refuses those of too many clusters.
 
     Raises:
         TooManyClustersError: when such a run comes.
@@ -122,5 +122,5 @@ def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], C
 
 
 def is_embedded(settings: "Settings") -> bool:
-    """Whether the store is an SQLite file."""
+    """Return whether the store is an SQLite file."""
     return settings.database_url.get_secret_value().startswith("sqlite")

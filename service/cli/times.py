@@ -1,4 +1,4 @@
-"""Times and durations as people read them, in the zone of whoever reads."""
+"""Times as text, in the time zone of the user."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ DAY = 86400.0
 
 
 def moment(seconds: float | None, now: float) -> str:
-    """A time as shortly as is clear: ``21:30``, ``Tue 14:00``, ``03 Dec 14:00``."""
+    """Return a time as short text: ``21:30``, ``Tue 14:00``, ``03 Dec``, ``2027-01-03``."""
     if seconds is None:
         return "-"
     then, today = local(seconds), local(now)
@@ -30,7 +30,7 @@ def moment_within(seconds: float | None, interval: Mapping[str, float] | None, n
 
 
 def local(seconds: float) -> datetime:
-    """The time in this machine's zone."""
+    """Return a time in the zone of this machine."""
     return datetime.fromtimestamp(seconds).astimezone()
 
 

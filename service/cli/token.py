@@ -158,7 +158,7 @@ def list_(
 
 
 def public_fields(each: "Token") -> dict[str, Any]:
-    """The public fields of a token."""
+    """Return the fields of a token that may be printed."""
     return {
         "id": each.token_id,
         "name": each.name,
@@ -170,5 +170,5 @@ def public_fields(each: "Token") -> dict[str, Any]:
 
 
 def day(seconds: float | None) -> str:
-    """The UTC day of a Unix time; empty for none."""
+    """Return the UTC day of a Unix time; empty for None."""
     return datetime.fromtimestamp(seconds, UTC).date().isoformat() if seconds is not None else ""

@@ -72,7 +72,7 @@ def tune(
 def run_one(
     store: "Store", settings: "Settings", cluster: str, plan: "TuningPlan", *, quiet: bool
 ) -> "Tuning":
-    """Run a round of one cluster with a progress bar, and return it ended.
+    """Run a round of one cluster with a progress bar, and return its record.
 
     Raises:
         CommandError: the history is too short, or another process runs a round.
@@ -107,7 +107,7 @@ def run_one(
 
 
 def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterable[Tuning]":
-    """Run the rounds of all clusters that are due or were asked for; none if a process does."""
+    """Run all rounds that are due or requested, unless another process runs rounds."""
     from service.worker.tuning.rounds import ask_for_due_rounds, run_open_rounds
 
     ask_for_due_rounds(store.tunings, store.past_runs.clusters(), plan, time.time())
@@ -115,7 +115,7 @@ def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterab
 
 
 def show(rounds: "Iterable[Tuning]", *, as_json: bool) -> None:
-    """Print what each round did about each subject."""
+    """Print the changes of each round."""
     from service.operations.tuning import answer_of
     from service.web.rounds_page import change_row
 

@@ -22,7 +22,7 @@ RUNS = 400
 
 
 def compile_methods(*names: str) -> None:
-    """Ask methods, and all that stands beside them.
+    """Compile methods, with the code that runs beside them.
 
     The site's settings change nothing in what is compiled, and this user may not be able to read
     them: the defaults do.
@@ -35,7 +35,7 @@ def compile_methods(*names: str) -> None:
 
 
 def compile_ranking() -> None:
-    """Ask the methods that rank or average a user's runs; and age priorities."""
+    """Compile the methods that rank or average a user's runs, and the aging of priorities."""
     from predictors.accuracy_groups import warm_up as compile_aging
     from predictors.registry import PREDICTORS
 
@@ -44,7 +44,7 @@ def compile_ranking() -> None:
 
 
 def compile_attention_and_rounds() -> None:
-    """Ask attention, and at several prices as a round does."""
+    """Compile attention, also as rounds of tuning call it, at several prices."""
     from predictors.methods.attention import Attention
     from predictors.tuning.stretch import stretch_of
 
@@ -53,7 +53,7 @@ def compile_attention_and_rounds() -> None:
 
 
 def compile_tuning() -> None:
-    """Play a small round on made-up runs, by the search of ladders: the other is not compiled."""
+    """Compile a round of tuning by its exhaustive search; the genetic one is not compiled."""
     from predictors.methods.knn import KnnParameters
     from predictors.tuning.adopting import Held
     from predictors.tuning.plan import TuningPlan
@@ -64,7 +64,7 @@ def compile_tuning() -> None:
 
 
 def made_up_runs() -> "list[Completion]":
-    """Runs of five users, one after the other."""
+    """Return runs of five users, one after the other."""
     from predictors.jobs import Completion, Submission
 
     return [
@@ -84,7 +84,7 @@ def made_up_runs() -> "list[Completion]":
 
 
 def compile_simulator() -> None:
-    """Play an empty queue under each policy, as forecasts do."""
+    """Compile the loop of each policy, as forecasts run it."""
     from simulator.engine.policies import POLICIES
     from simulator.scheduling.semantics import Semantics
     from simulator.scheduling.simulate import warm_up as compile_loop
@@ -148,7 +148,7 @@ def warm_up(
 
 
 def compile_parts(parts: Collection[str]) -> list[tuple[str, int]]:
-    """Compile parts side by side, a line for each; answers how many functions each compiled."""
+    """Compile parts in parallel, and return the number of compiled functions of each."""
     cores = len(os.sched_getaffinity(0))
     err.print(f"Compiling what is not compiled yet, once per installation, on {cores} cores …")
     began, compiled = time.perf_counter(), []

@@ -70,7 +70,7 @@ class NodeProcessors(Struct, frozen=True, kw_only=True):
 
 
 def read_nodes(printed: str) -> dict[str, NodeProcessors]:
-    """The nodes by name; a line that cannot be read is left out."""
+    """Return the nodes by name; unreadable lines are left out."""
     nodes: dict[str, NodeProcessors] = {}
     for line in printed.splitlines():
         name, _, rest = line.strip().partition("|")
@@ -87,9 +87,9 @@ def read_nodes(printed: str) -> dict[str, NodeProcessors]:
 
 
 def pools_of(nodes: Mapping[str, NodeProcessors]) -> list[dict[str, Any]]:
-    """The machine as the service takes it: partitions that share nodes are one pool.
+    """Return the pools of a ``PUT /v1/queues`` body: partitions that share nodes are one pool.
 
-    The largest pool comes first: it takes jobs whose partition nobody knows.
+    The largest pool comes first: the service puts jobs of unknown partitions there.
     """
     groups = joined(node.partitions for node in nodes.values())
     pools: list[dict[str, Any]] = [
@@ -104,7 +104,7 @@ def pools_of(nodes: Mapping[str, NodeProcessors]) -> list[dict[str, Any]]:
 
 
 def joined(sets: Iterable[frozenset[str]]) -> Sequence[frozenset[str]]:
-    """The sets, those that have anything in common made one."""
+    """Return the sets, with all sets that share an element merged."""
     groups: list[frozenset[str]] = []
     for each in sets:
         touching = [group for group in groups if group & each]
@@ -114,6 +114,6 @@ def joined(sets: Iterable[frozenset[str]]) -> Sequence[frozenset[str]]:
 
 
 def down_partitions(nodes: Mapping[str, NodeProcessors]) -> frozenset[str]:
-    """The partitions of which no processor can run a job."""
+    """Return the partitions without a processor that can run a job."""
     every = frozenset[str]().union(*(node.partitions for node in nodes.values()))
     return every.difference(*(node.partitions for node in nodes.values() if node.usable))

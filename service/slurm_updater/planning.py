@@ -97,12 +97,12 @@ def changes_of(
 
 
 def owns_time_min(job: QueuedJob) -> bool:
-    """Whether the job's TimeMin is ours to change: it has none, or the one that we noted down."""
+    """Return whether the job has no TimeMin, or the one in its ``wtm`` mark."""
     return job.time_min == 0 or job.time_min == _noted_minutes(job.admin_comment or "")
 
 
 def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: Rules) -> int:
-    """Minutes, below the limit: Slurm refuses more. 0 is none, and takes back what we set.
+    """Return the TimeMin to set, in minutes below the limit (Slurm refuses more); 0 removes it.
 
     What ``job_submit.lua`` set carries the same mark: where this updater sets none, it stays.
     """
@@ -115,7 +115,7 @@ def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: Rules) -> int:
 
 
 def wanted_comment(job: QueuedJob, estimate: Estimate, rules: Rules, time_min: int) -> str | None:
-    """The comment with our marks; what others wrote stays as it is.
+    """Return the comment with the marks of walltimed; other text stays unchanged.
 
     ``wtp`` names the prediction, and stays: it was made at submission. ``wtm`` notes down the
     TimeMin that is ours.
@@ -130,7 +130,7 @@ def wanted_comment(job: QueuedJob, estimate: Estimate, rules: Rules, time_min: i
 
 
 def mended_comment(job: QueuedJob, time_min: int) -> str | None:
-    """The comment of a job whose TimeMin stayed what it was; ``time_min`` is the one that is ours.
+    """Return the comment of a job whose TimeMin did not change; ``time_min`` is our earlier one.
 
     None if it is right, or cannot be written back unchanged.
     """
@@ -142,7 +142,7 @@ def mended_comment(job: QueuedJob, time_min: int) -> str | None:
 
 
 def _marked(comment: str, marks: list[str], time_min: int) -> str:
-    """The comment with these marks instead of those it has; unchanged if it has them."""
+    """Return the comment with these marks instead of the present ones."""
     parts = [part for part in comment.split(";") if part]
     others = [part for part in parts if not _MARK.fullmatch(part)]
     minutes = [f"wtm={time_min}"] if time_min else []
@@ -151,7 +151,7 @@ def _marked(comment: str, marks: list[str], time_min: int) -> str:
 
 
 def wanted_site_factor(estimate: Estimate, rules: Rules) -> int | None:
-    """The site factor to set, in [0, largest]; None if this updater sets none."""
+    """Return the site factor to set, in [0, largest]; None for none."""
     if rules.order is Order.NONE:
         return None
     if rules.order is Order.PSP:

@@ -20,7 +20,7 @@ _REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 class NonsenseError(Exception):
-    """Something else than the service answers at its address."""
+    """Raised when the answer is not one of the service."""
 
 
 class _Prediction(Struct):
@@ -42,7 +42,7 @@ class _Priorities(Struct):
 
 
 class ServiceQueries:
-    """The calls about jobs of a queue. A job that the service refuses is left out.
+    """The service's predictions and priorities of jobs; refused jobs are left out.
 
     Every call raises what ``Client.call`` does, but for such refusals, and NonsenseError.
     """
@@ -55,7 +55,7 @@ class ServiceQueries:
         return dict(self._in_batches(jobs, self._predict))
 
     def priorities(self, jobs: Sequence[QueuedJob], now: float) -> dict[str, float]:
-        """Priorities by the accuracy of users and by the wait, by job id."""
+        """Return priorities by the accuracy of users and the wait, by job id."""
         return dict(self._in_batches(jobs, lambda some: self._rank(some, now)))
 
     def _predict(self, jobs: Sequence[QueuedJob]) -> list[tuple[str, Estimate]]:
@@ -95,7 +95,7 @@ class ServiceQueries:
     def _without_refused(
         self, jobs: Sequence[QueuedJob], ask: Callable[[Sequence[QueuedJob]], list[Any]]
     ) -> list[Any]:
-        """One job that the service does not take spoils no other."""
+        """Return the answers about all jobs that the service does not refuse, by bisection."""
         try:
             return ask(jobs)
         except RemoteError as error:
@@ -111,7 +111,7 @@ class ServiceQueries:
 
 
 def _as_of_now(submission: Submission) -> dict[str, Any]:
-    """A job without its time of submission: what ended while it waited counts too."""
+    """Return the fields without submit time, so that runs that ended since then count."""
     return {name: each for name, each in fields_of(submission).items() if name != "submit_time"}
 
 

@@ -32,11 +32,11 @@ _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 
 
 class SlurmError(Exception):
-    """A command of Slurm's failed; the message is its own."""
+    """Raised when a Slurm command fails, with its message."""
 
 
 class SlurmSilentError(SlurmError):
-    """A command of Slurm's did not end in time."""
+    """Raised when a Slurm command exceeds the time limit."""
 
 
 class SlurmSite(Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Slurm:
         self._environment = inherited | _ENVIRONMENT
 
     def site(self) -> SlurmSite:
-        """The configuration in force now; an administrator may change it at any time."""
+        """Read the present configuration; an administrator may change it at any time."""
         output = self._run("scontrol", "show", "config").decode("utf-8", "replace")
         settings = dict(_SETTING.findall(output))
         version = settings.get("SLURM_VERSION", "")
@@ -86,23 +86,23 @@ class Slurm:
         )
 
     def queue(self, cluster: str) -> list[QueuedJob]:
-        """The jobs that wait or run."""
+        """Return the jobs that wait or run."""
         try:
             return list(read_queue(self.shown_queue(), cluster))
         except UnreadableQueueError as error:
             raise SlurmError(str(error)) from error
 
     def shown_queue(self) -> bytes:
-        """The queue as squeue prints it."""
+        """Return the output of squeue."""
         return self._run("squeue", "--all", "--json")
 
     def shown_nodes(self) -> str:
-        """The nodes as sinfo prints them."""
+        """Return the output of sinfo."""
         printed = self._run("sinfo", "--all", "--noheader", "--Node", f"--format={NODE_FORMAT}")
         return printed.decode("utf-8", "replace")
 
     def site_factors(self) -> dict[str, int]:
-        """The site factors of the jobs that wait, by job id; squeue does not show them."""
+        """Return the site factors of waiting jobs by job id, from sprio."""
         output = self._run("sprio", "--noheader", "--format=%i|%S").decode("utf-8", "replace")
         return {job_id: int(factor) for job_id, factor in _FACTOR.findall(output)}
 
@@ -133,7 +133,7 @@ class Slurm:
 
 
 def keeps_limits(version: str, scheduler_parameters: str) -> bool:
-    """Whether TimeMin is a soft limit to this Slurm, and nothing else."""
+    """Return whether this Slurm treats TimeMin as a soft limit."""
     found = _VERSION.search(version)
     if found is None or SOFT_LIMIT_OPTION not in scheduler_parameters.split(","):
         return False

@@ -43,11 +43,11 @@ _TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
 
 class UnreadableQueueError(Exception):
-    """squeue printed something else than its jobs as JSON."""
+    """Raised when the output of squeue is not a list of jobs as JSON."""
 
 
 class SqueueJob(Struct, gc=False):
-    """The fields that are read; all others are never decoded."""
+    """The fields of a job in ``squeue --json`` that are read; the others are never decoded."""
 
     job_id: Any = None
     array_job_id: Any = None
@@ -94,12 +94,12 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
 
     @property
     def job_id(self) -> str:
-        """Slurm's number of the job."""
+        """Return Slurm's number of the job."""
         return self.submission.job_id or ""
 
     @property
     def limit(self) -> int:
-        """Minutes."""
+        """Return the time limit in minutes."""
         return int(self.submission.requested_walltime // MINUTE)
 
 
@@ -121,9 +121,9 @@ def jobs_in(body: bytes) -> Iterator[SqueueJob]:
 
 
 def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
-    """The jobs that wait, unless they are held, and those that run.
+    """Yield the jobs that wait or run.
 
-    Left out is what has no limit, or what cannot be read.
+    Left out are held jobs, jobs without a limit, and unreadable ones.
 
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
@@ -177,7 +177,7 @@ def submission_of(record: SqueueJob, cluster: str, *, otherwise: float = 0.0) ->
 
 
 def _memory(record: SqueueJob, processors: int) -> float | None:
-    """KiB per processor."""
+    """Return KiB per processor."""
     if per_processor := number(record.memory_per_cpu):
         return per_processor * KIBIBYTES_PER_MEBIBYTE
     per_node = number(record.memory_per_node) or 0.0
@@ -204,7 +204,7 @@ def _target(record: SqueueJob) -> str | None:
 
 
 def tasks_of(task_list: Any) -> str | None:
-    """The tasks of ``1,3,7-99:2%5`` as scontrol takes them: no steps, no throttle.
+    """Return the tasks of ``1,3,7-99:2%5`` for scontrol: without steps and throttle.
 
     None if the list was cut short, or would be too long.
     """
@@ -225,7 +225,7 @@ def tasks_of(task_list: Any) -> str | None:
 
 
 def _faithful(comment: Any) -> str | None:
-    """Text that survives being read and written: squeue replaces what is no UTF-8."""
+    """Return a comment that can be written back unchanged, else None (not UTF-8)."""
     if comment is None:
         return ""
     is_faithful = isinstance(comment, str) and comment.isprintable() and "\ufffd" not in comment
@@ -233,7 +233,7 @@ def _faithful(comment: Any) -> str | None:
 
 
 def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]]:
-    """The jobs as fields of ``PUT /v1/queues``: waiting ones in the order of their priority.
+    """Return running and waiting jobs for ``PUT /v1/queues``, waiting ones by priority.
 
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
@@ -258,22 +258,22 @@ def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]
 
 
 def states_of(record: SqueueJob) -> frozenset[str]:
-    """The states of a job: one up to 22.05, several from 23.02 on."""
+    """Return the states of a job: one up to 22.05, several from 23.02 on."""
     states = record.job_state if isinstance(record.job_state, list) else [record.job_state]
     return frozenset(state for state in states if isinstance(state, str))
 
 
 def fields(record: SqueueJob, submission: Submission) -> dict[str, Any]:
-    """A job without its cluster, called as ``squeue`` calls it."""
+    """Return the fields of a job without the cluster, with the id that ``squeue`` prints."""
     job_fields = fields_of(replace(within_bounds(submission), job_id=name_of(record)))
     job_fields.pop("cluster")
     return job_fields
 
 
 def within_bounds(submission: Submission) -> Submission:
-    """The submission with no longer request, and no more memory, than the service takes.
+    """Return the submission with request and memory cut to the bounds of the API.
 
-    Whoever asks for more would else keep the whole queue from being taken.
+    Otherwise one job beyond them would make the service refuse the whole queue.
     """
     memory = submission.requested_memory
     return replace(
@@ -297,7 +297,7 @@ def _array_task(record: SqueueJob) -> str | None:
 def _waiting(
     record: SqueueJob, submission: Submission, *, is_held: bool
 ) -> Iterator[dict[str, Any]]:
-    """A waiting job, or the waiting tasks of an array."""
+    """Yield a waiting job, or each waiting task of an array."""
     reason = text(record.state_reason)
     job = fields(record, submission)
     job["held"] = is_held or (reason or "").startswith(NOT_ITS_TURN)
@@ -313,7 +313,7 @@ def _waiting(
 
 
 def _waiting_tasks(record: SqueueJob) -> list[int]:
-    """The tasks of an array that wait as one job."""
+    """Return the waiting tasks of an array."""
     task_list = tasks_of(record.array_task_string) if record.array_task_string else None
     found: list[int] = []
     for part in task_list.split(",") if task_list else ():

@@ -1,4 +1,4 @@
-"""Rounds: look at the queue, ask the service, change what is not right."""
+"""The updater's rounds: read the queue, ask the service, update jobs."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     again_after: float = 3600.0
 
     def concern(self, job: QueuedJob) -> bool:
-        """Whether the job is one that the site allows, and its user has not opted out."""
+        """Return whether the site's options allow the job and its user has not opted out."""
         submission = job.submission
         return (
             OPT_OUT not in job.comment
@@ -109,7 +109,7 @@ class _PastEstimate(Struct):
 
 
 class Updater:
-    """Keeps jobs right, round by round; it remembers what it asked and what was refused.
+    """Updates jobs in rounds; remembers predictions and refused updates.
 
     Nothing here can fail a job: all that it changes is how and when a job is planned, and a
     round that fails leaves jobs as they are.
@@ -135,7 +135,7 @@ class Updater:
         self._updated_at: dict[str, float] = {}
 
     def round(self, *, dry_run: bool = False) -> QueueUpdate:
-        """Look once; with ``dry_run`` change nothing.
+        """Run one round; with ``dry_run`` change nothing.
 
         Raises:
             SlurmError: Slurm does not answer, or lets us change nothing.
@@ -187,7 +187,7 @@ class Updater:
         return matters and now >= past.due_again
 
     def _learn(self, job_id: str, estimate: Estimate, now: float) -> None:
-        """Remember the answer; ask again when the job has waited twice as long.
+        """Store a prediction; it is renewed when the job has waited twice as long.
 
         The service records every prediction: a long queue must not fill its store.
         """
@@ -203,7 +203,7 @@ class Updater:
         rules: Rules,
         found: QueueUpdate,
     ) -> None:
-        """Note the changes down, jobs that were not changed for the longest time first."""
+        """Plan the changes; jobs with the oldest last update come first."""
         factors = self._factors
         if rules.order is not Order.NONE:
             factors |= self._slurm.site_factors()
@@ -217,7 +217,7 @@ class Updater:
         found.planned.sort(key=lambda change: self._updated_at.get(change.job_id, 0.0))
 
     def _apply(self, found: QueueUpdate) -> list[JobChange]:
-        """Change jobs one by one, with pauses: each takes the locks of slurmctld."""
+        """Update jobs one by one, with pauses: each update takes the locks of slurmctld."""
         applied = []
         most = ceil(self._options.rate * self._options.interval)
         found.postponed = max(0, len(found.planned) - most)
@@ -244,7 +244,7 @@ class Updater:
         return applied
 
     def _read_back(self, applied: list[JobChange], site: SlurmSite, found: QueueUpdate) -> None:
-        """Look whether each TimeMin is what was set, and take back the mark of one that is not.
+        """Check each TimeMin that was set, and remove the mark if it did not change.
 
         Slurm answers 0 to an update of a job that has just started, and leaves its TimeMin.
         """

@@ -33,10 +33,10 @@ _PBS_RUN = re.compile(rb"[^;]{0,64};[ER];([^;]{1,255});")
 _PBS_DAY = re.compile(r"\d{8}")
 
 
-def site_signs(
+def site_diagnostics(
     store: "Store", *, since: float, now: float, pbs_accounting: Path
 ) -> SiteDiagnostics:
-    """Return the facts; what cannot be read or is not installed here is left out.
+    """Return the facts; sources that are not installed or not readable are left out.
 
     Args:
         store: the history.
@@ -107,7 +107,7 @@ def output_of(*command: str) -> str:
 
 
 class KnownJobs:
-    """The jobs in one accounting.
+    """The jobs that one accounting database or log contains.
 
     Attributes:
         ids: of the jobs, in each form that a record may have.

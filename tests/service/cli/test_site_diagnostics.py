@@ -6,9 +6,14 @@ import time
 import pytest
 from runs import a_run, reported
 
-from service.cli import site_signs as module
+from service.cli import site_diagnostics as module
 from service.cli.reconcile import SEPARATOR
-from service.cli.site_signs import filter_files, queues_of, site_signs, updater_without_rights
+from service.cli.site_diagnostics import (
+    filter_files,
+    queues_of,
+    site_diagnostics,
+    updater_without_rights,
+)
 
 NOW = time.time()
 HOUR = 3600.0
@@ -37,7 +42,7 @@ def ended(job, ago, cluster="hill", user="ada"):
 
 
 def unknown(store, tmp_path, days=1):
-    found = site_signs(
+    found = site_diagnostics(
         store, since=NOW - days * 24 * HOUR, now=NOW, pbs_accounting=tmp_path / "accounting"
     )
     return {each.cluster: each.jobs for each in found.unknown_runs}
