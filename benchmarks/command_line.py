@@ -34,7 +34,7 @@ CASES: dict[str, tuple[list[str], dict[str, str]]] = {
 
 
 def processor_seconds(command: list[str], environment: dict[str, str]) -> float:
-    """Of the child, its start included."""
+    """Processor time of the child in seconds, its start included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=os.environ | environment, stdout=subprocess.DEVNULL, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

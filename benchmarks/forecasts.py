@@ -1,4 +1,4 @@
-"""What one forecast costs: the paper's shared cluster, and a large dedicated one.
+"""Measures the cost of one forecast: the paper's shared cluster, and a large dedicated one.
 
     .venv/bin/python benchmarks/forecasts.py
 
@@ -69,7 +69,7 @@ def shared(policy: str) -> dict[str, tuple[float, float]]:
 
 
 def body_of(policy: str) -> dict[str, object]:
-    """The same state as a resource manager sends it."""
+    """The state as a resource manager sends it."""
     state = state_of(policy)
     now = 1_700_000_000.0
 

@@ -1,4 +1,4 @@
-"""What benchmarks of the service share: its process, a history, a load generator, memory, ratios.
+"""Shared parts of benchmarks of the service: its process, a history, a load generator, ratios.
 
 Closed loop: every connection posts again as soon as it has its answer, which finds the highest
 rate. Open loop: posts are due at fixed times whatever the answers do, and a time counts from
@@ -51,7 +51,7 @@ OPEN_CONNECTIONS = 32
 
 
 class Times(Struct, frozen=True, kw_only=True):
-    """How long the answers took.
+    """Times of the answers.
 
     Attributes:
         seconds: of each answer, sorted.
@@ -187,12 +187,12 @@ def open_loop(
 
 
 def dues(begin: float, per_second: float, seconds: float) -> Iterator[float]:
-    """When each post is due."""
+    """Times at which posts are due."""
     return (begin + place / per_second for place in range(int(per_second * seconds)))
 
 
 def finished(opened: Sequence[Connection], times: list[float], begin: float) -> Times:
-    """What was measured; the connections are closed."""
+    """Close the connections and return the measurements."""
     elapsed = perf_counter() - begin
     for connection in opened:
         connection.socket.close()
@@ -206,13 +206,13 @@ class Server(NamedTuple):
     process_id: int
 
     def processor_seconds(self) -> float:
-        """What it has used so far; unlike times, it hardly depends on who else is running."""
+        """Processor time used so far, in seconds; other processes hardly change it."""
         fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def history(jobs: int, *, first: int = 0) -> Iterator[Completion]:
-    """What a cluster of 300 users did: repeated applications, modal requests."""
+    """A history of a cluster with 300 users: repeated applications, modal requests."""
     chance = Random(first)  # noqa: S311 - no secrets here
     for job in range(first, first + jobs):
         end = START + job * SECONDS_BETWEEN_ENDS

@@ -1,4 +1,4 @@
-"""What ingestion over HTTP costs beside the bare database driver, on SQLite.
+"""Measures the cost of ingestion over HTTP beside the bare database driver, on SQLite.
 
     .venv/bin/python benchmarks/ingesting.py [--rounds 5] [--directory DIR]
 

@@ -1,4 +1,4 @@
-"""What predictions over HTTP see of ten open pages and of a queue of 2,000 jobs each minute.
+"""Measures predictions over HTTP beside ten open pages and a queue of 2,000 jobs each minute.
 
     .venv/bin/python benchmarks/open_pages.py [--turns 10] [--seconds 5] [--pinned]
 

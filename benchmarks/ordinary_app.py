@@ -1,4 +1,4 @@
-"""What `benchmarks/serving.py` compares with: an ordinary FastAPI endpoint that does nothing."""
+"""An ordinary FastAPI endpoint that does nothing, for comparison in `benchmarks/serving.py`."""
 
 import socket
 
@@ -12,14 +12,14 @@ from service.settings import Settings
 
 
 class Basis(BaseModel):
-    """The same as in the service's answer."""
+    """Has the fields of the service's answer."""
 
     jobs: int
     reason: str
 
 
 class Interval(BaseModel):
-    """The same as in the service's answer."""
+    """Has the fields of the service's answer."""
 
     lower: float
     upper: float
@@ -27,7 +27,7 @@ class Interval(BaseModel):
 
 
 class Answer(BaseModel):
-    """The same fields as the service's answer."""
+    """Has the fields of the service's answer."""
 
     predicted_walltime: float
     requested_walltime: float

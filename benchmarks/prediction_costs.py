@@ -1,4 +1,4 @@
-"""What one prediction and one observation cost in process, after histories of three lengths.
+"""Measures one prediction and one observation in process, after histories of three lengths.
 
     .venv/bin/python benchmarks/prediction_costs.py [SIZE…] [--method NAME]
 
@@ -186,7 +186,7 @@ def line(name: str, found: list[Costs]) -> str:
 
 
 def dearer(name: str, found: dict[str, list[Costs]]) -> str:
-    """How many times longer a method's answers with median and interval took than those without."""
+    """Ratio of the times of a method's answers with and without median and interval."""
     longer = [
         median(sure.predict) / median(plain.predict)
         for sure, plain in zip(found[name + INTERVAL], found[name], strict=True)

@@ -1,4 +1,4 @@
-"""What a live queue of 2,000 jobs costs: its forecast, what-ifs, and predictions beside it.
+"""Measures a live queue of 2,000 jobs: its forecast, what-ifs, and predictions beside it.
 
     .venv/bin/python benchmarks/queues.py
 
@@ -82,7 +82,7 @@ def queue(seed: int = 2) -> dict[str, object]:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """Duration of a call in seconds."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began

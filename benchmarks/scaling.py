@@ -1,4 +1,4 @@
-"""What more workers cost and bring: processor time of predictions and completions, and memory.
+"""Measures more workers: processor time of predictions and completions, and memory.
 
     .venv/bin/python benchmarks/scaling.py [--workers 1 2 4] [--history 20000] [--predictions 4000]
 
@@ -38,7 +38,7 @@ SETTLING_SECONDS = 3.0
 
 
 def processor_seconds(process_id: int) -> float:
-    """Of a process and all that it has started."""
+    """Processor time of a process and its descendants, in seconds."""
     used = 0
     for each in family(process_id):
         fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()

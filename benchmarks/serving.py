@@ -1,4 +1,4 @@
-"""What a prediction over HTTP costs beside an ordinary FastAPI endpoint that does nothing.
+"""Measures a prediction over HTTP beside an ordinary FastAPI endpoint that does nothing.
 
     .venv/bin/python benchmarks/serving.py [--rounds 7] [--seconds 4] [--history 100000]
 
@@ -106,7 +106,7 @@ def measure_imports(file: Path, todo: list[bytes], options: argparse.Namespace) 
 
 
 def loads(todo: list[bytes], seconds: float) -> dict[str, Load]:
-    """What is measured, by name."""
+    """The loads that are measured, by name."""
     closed: dict[str, Load] = {
         f"{connections} connections": partial(
             closed_loop, requests=cycle(todo), connections=connections, seconds=seconds
@@ -141,7 +141,7 @@ def compare(
 def beside_an_import(
     server: Server, file: Path, todo: list[bytes], *, first: int, jobs: int
 ) -> str:
-    """What predictions see while completions are imported into a history."""
+    """Measure predictions while completions are imported into a history."""
     with importing(file, jobs, first) as process:
         times = open_loop(
             server.address,

@@ -38,7 +38,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Case:
-    """What is simulated, and what is to be reached."""
+    """A simulation with its goal."""
 
     trace: str
     rules: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out."""
+    """Result of a simulation."""
 
     case: Case
     jobs: int

@@ -1,4 +1,4 @@
-"""What the plug-ins add to sbatch on a real Slurm, and what a hung service does to others.
+"""Measures sbatch with the plug-ins on a real Slurm, also while the service hangs.
 
     .venv/bin/python benchmarks/slurm_submit.py
 
@@ -29,7 +29,7 @@ OPTED_OUT = (*HELD, "--comment", "walltimed=off")
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """Duration of a call in seconds."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began

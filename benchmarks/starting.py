@@ -1,4 +1,4 @@
-"""How long the service takes from its start to being ready, with a long history in the store.
+"""Measures the start of the service, until it is ready, with a long history in the store.
 
     .venv/bin/python benchmarks/starting.py [--history 1000000] [--rounds 5]
 
@@ -22,7 +22,7 @@ MOST_SECONDS = 2.0
 
 
 def seconds(action: Callable[[], None]) -> float:
-    """How long it takes."""
+    """Duration of a start in seconds."""
     began = time.perf_counter()
     action()
     return time.perf_counter() - began

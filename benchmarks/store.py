@@ -1,4 +1,4 @@
-"""What the history store costs beside the bare database driver, on SQLite and on PostgreSQL.
+"""Measures the history store beside the bare database driver, on SQLite and on PostgreSQL.
 
     .venv/bin/python benchmarks/store.py [--rows 1000000] [--rounds 5] [--directory DIR]
 

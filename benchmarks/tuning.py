@@ -1,4 +1,4 @@
-"""What one round of tuning costs, against a straightforward evaluation of the same individuals.
+"""Measures one round of tuning beside a straightforward evaluation of the same individuals.
 
     .venv/bin/python benchmarks/tuning.py [TRACE.swf.gz ...]
 
@@ -87,7 +87,7 @@ class Straightforward:
         return features[::-1][newest_first] * inverse, runtimes, own * inverse
 
     def predict(self, trial: Completion, parameters: KnnParameters) -> float:
-        """What knn predicts for one job."""
+        """Prediction of knn for one job, in seconds."""
         request = trial.submission.requested_walltime
         found = self.neighbours(trial, parameters)
         if found is None:

@@ -1,4 +1,4 @@
-"""What predictions over HTTP see of a round of tuning that runs beside the service.
+"""Measures predictions over HTTP beside a round of tuning.
 
     .venv/bin/python benchmarks/tuning_load.py [--rounds 7] [--seconds 8]
 

@@ -55,7 +55,7 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learner:
-    """What one kind of trees did on one log.
+    """Results of one kind of trees on one log.
 
     Attributes:
         name: of the kind.
@@ -74,7 +74,7 @@ class Learner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boosted:
-    """What one log showed.
+    """Results of one log.
 
     Attributes:
         jobs: how many there are, the first ones included.
@@ -90,7 +90,7 @@ class Boosted:
 
 
 class Columns:
-    """What trees are shown of a job: its own fields, and its user's last runs that had ended."""
+    """Features of a job: its own fields, and its user's last runs that had ended."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
@@ -287,7 +287,7 @@ def learner_of(
 
 
 def least_costs(log: Sequence[Completion]) -> tuple[Table, float]:
-    """What least-cost says at each price, and the microseconds of one prediction."""
+    """Predictions of least-cost by price and job, and the microseconds of one prediction."""
     first = LeastCost(price=PRICES[0])
     methods = [first, *(first.repriced(price) for price in PRICES[1:])]
 
@@ -299,7 +299,7 @@ def least_costs(log: Sequence[Completion]) -> tuple[Table, float]:
 
 
 def attentions(log: Sequence[Completion]) -> tuple[Table, float]:
-    """What attention says at each price with the shipped weights, and its microseconds."""
+    """Predictions of attention with the shipped weights, and the microseconds of one job."""
     attention = Attention()
     prices = np.array(PRICES)
     return timed(log, attention, lambda job: attention.estimates(job, prices))

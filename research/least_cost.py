@@ -33,7 +33,7 @@ DEFAULT = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceComparison:
-    """What one log showed.
+    """Results of one log.
 
     Attributes:
         jobs: how many there are, the first ones included.

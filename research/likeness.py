@@ -69,7 +69,7 @@ PUBLISHED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """What one log showed whose jobs took no part in learning.
+    """Results of one log whose jobs took no part in learning.
 
     Attributes:
         name: of the log.
@@ -92,7 +92,7 @@ class Likeness:
     published: Sequence[Point]
 
     def gains(self, points: Sequence[Point]) -> Sequence[float]:
-        """By price, a point's error over that of least-cost where it underestimates as often."""
+        """Relative difference from least-cost's error at equal underestimation rates, by price."""
         return [
             point.error / self.reference.error_at(point.underestimation_rate) - 1
             for point in points
@@ -108,7 +108,7 @@ class Likeness:
         return point.error + price * self.mean_runtime * point.underestimation_rate
 
     def regrets(self) -> Sequence[tuple[float, str]]:
-        """By price, auto's cost over that of the best single method in hindsight, and which it is.
+        """Regret of auto against the best single method in hindsight, with that method, by price.
 
         Of attention and least-cost the one at the same price counts, of the methods of the papers
         any that was played.
@@ -131,7 +131,7 @@ class Likeness:
 
 
 class Lesson(NamedTuple):
-    """What weights are learned from.
+    """Input of learning.
 
     Attributes:
         examples: folder with them.
@@ -255,7 +255,7 @@ def likeness(name: str, log: Sequence[Completion], weights: Weights) -> Likeness
 def estimates_of(
     log: Sequence[Completion], rounds: SimulatedRounds, weights: Weights
 ) -> Mapping[str, Seconds]:
-    """What each method says of every job, from the runs that had ended when it was submitted.
+    """Predictions of each method for every job, from the runs that had ended at its submission.
 
     A whole distribution is made once for all prices: there are a million jobs.
     """
@@ -363,7 +363,7 @@ def published_table(found: Sequence[Likeness]) -> str:
 
 
 def details(found: Sequence[Likeness]) -> str:
-    """What attention underestimates, and its errors."""
+    """Table of attention's underestimation rates and errors."""
     lines = [
         (
             each.name,

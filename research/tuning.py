@@ -138,7 +138,7 @@ def _same(jobs: Divided, _: KnnParameters) -> Divided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningComparison:
-    """What one log showed.
+    """Results of one log.
 
     Attributes:
         jobs: how many were scored, those submitted after the first round.

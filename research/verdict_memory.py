@@ -1,4 +1,4 @@
-"""What a verdict on a whole log holds in memory, over all its processes, and how long it takes.
+"""Measures memory and time of a verdict on a whole log, over all its processes.
 
     PYTHONPATH=benchmarks .venv/bin/python research/verdict_memory.py [--jobs 1000000] [--goal 1500]
 
@@ -40,7 +40,7 @@ def peak_of(command: list[str], directory: Path) -> tuple[float, int, str]:
 
 
 def processor_seconds() -> float:
-    """Of all that has ended so far."""
+    """Processor time of all ended child processes, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -45,7 +45,7 @@ def told_apart(one: float, other: float) -> tuple[str, str]:
 
 
 class _Unit(NamedTuple):
-    """What durations below ``end`` seconds are said in."""
+    """Unit of durations below ``end`` seconds."""
 
     end: float
     seconds: float

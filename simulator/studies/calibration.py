@@ -52,12 +52,12 @@ class Level:
 
     @property
     def worst(self) -> float:
-        """How far the worst tenth is off."""
+        """Largest deviation of a tenth, as a share."""
         return max(abs(each - self.asked) for each in self.tenths)
 
     @property
     def verdict(self) -> str:
-        """Which of its goals it misses."""
+        """Missed goals in words, or ``reached``."""
         missed = ["whole log"] if abs(self.got - self.asked) > WHOLE_GOAL[self.what] else []
         if self.what == "interval" and self.worst > TENTH_GOAL:
             missed.append("tenths")
@@ -66,7 +66,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """What one log showed.
+    """Results of one log.
 
     Attributes:
         jobs: how many there are, the first ones included.

@@ -1,6 +1,6 @@
-"""What a study is made of: simulations that need nothing of each other, wherever they run."""
+"""Simulations of a study, which need nothing of each other."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from simulator.reports.comparison import Outcome, outcome
-from simulator.reports.page import picture
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, first_jobs, prepare
@@ -78,7 +77,7 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came out of the runs of a study, in their order."""
+    """Outcomes of the simulations of a study, in their order."""
 
     outcomes: Sequence[tuple[Simulation, Outcome]] = field(default_factory=tuple)
 
@@ -115,31 +114,15 @@ def scheduling_study(
         options: further fields of ``Study``.
     """
     return Study(
-        **{
-            "title": title,
-            "takes": Takes.DIRECTORY,
-            "logs": logs,
-            "runs": lambda paths, limit, **given: runs(paths[0], limit, **given),
-            "play": Simulation.play,
-            "tables": lambda played: tables(Results(played)),
-            "records": lambda played: {"title": title, "simulations": Results(played).records()},
-            "pictures": lambda directory, played: pictures_of(directory, Results(played)),
-            **options,
-        }
+        title=title,
+        takes=Takes.DIRECTORY,
+        logs=logs,
+        runs=lambda paths, limit, **given: runs(paths[0], limit, **given),
+        play=Simulation.play,
+        tables=lambda played: tables(Results(played)),
+        records=lambda played: {"title": title, "simulations": Results(played).records()},
+        **options,
     )
-
-
-def pictures_of(directory: Path, results: Results) -> Iterator[str]:
-    """Draw one set of pictures for each group of runs; yields their sections of the page."""
-    from simulator.reports.schedule_report import PICTURES  # noqa: PLC0415 - needs matplotlib
-
-    for group in results.groups():
-        outcomes = list(results.of(group).values())
-        name = group.replace(", ", "-").replace(" ", "-").lower()
-        for suffix, drawn in PICTURES.items():
-            path = directory / f"{name}-{suffix}"
-            drawn.draw(outcomes, path)
-            yield picture(f"{drawn.title}: {group}", path, drawn.explanation)
 
 
 @lru_cache(LOGS_KEPT)

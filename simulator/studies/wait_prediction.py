@@ -1,4 +1,4 @@
-"""How far the waits told at arrival are from those that come: requests, predictions, exact times.
+"""Errors of waits that are forecast at arrival by requests, predictions and exact runtimes.
 
 Two questions. What a user is told while the scheduler goes on planning by requests, as sites do
 today; and what becomes of it when the scheduler plans by the same estimates (Klusáček & Soysal

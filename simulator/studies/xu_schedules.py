@@ -14,7 +14,7 @@ from simulator.scheduling.estimates import REQUESTED, Estimates
 from simulator.scheduling.measures import Measures
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import prepare, with_requests
-from simulator.studies.simulations import Results, Simulation, pictures_of
+from simulator.studies.simulations import Results, Simulation
 from simulator.studies.study import Played, Sources, Study, Takes
 from simulator.studies.xu.published import tuned_predictions
 from simulator.traces.cleaning import REPLAY_RULES, clean
@@ -218,6 +218,5 @@ STUDY = Study(
     tables=tables,
     notes=lambda _: NOTES,
     records=lambda played: {"title": TITLE, "simulations": results_of(played).records()},
-    pictures=lambda directory, played: pictures_of(directory, results_of(played)),
     exhibits={"table 5": table_5, "table 6": table_6},
 )

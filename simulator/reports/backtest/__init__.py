@@ -1,1 +1,1 @@
-"""What predictions would change at a site, from its own log: a verdict, and one page of reasons."""
+"""Backtest of a site's own log: a verdict on predictions, and one page of reasons."""

@@ -179,7 +179,7 @@ def _change_axis(axes: Axes, gained: Sequence[Interval]) -> None:
 
 
 def _style(name: str) -> dict[str, Any]:
-    """How the line of estimates is drawn: today's is dashed, so that no two are told by colour."""
+    """Colour and line style of estimates; today's line is dashed, for readers without colours."""
     return {"color": _colour(name), "linestyle": "--" if name == REQUESTED else "-"}
 
 

@@ -1,4 +1,4 @@
-"""How good a model of the machine the simulation is: its waits against the log's own waits."""
+"""Compares the simulated waits with the waits in the log: is the simulation a good model?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ GOOD, ROUGH = 1.5, 2.5
 
 
 class Quality(StrEnum):
-    """How near the simulated waits of today are to those of the log."""
+    """Quality of the simulation as a model of the machine."""
 
     GOOD = "good"
     ROUGH = "rough"
@@ -65,7 +65,7 @@ class Believability:
         return Quality.ROUGH if factor <= ROUGH else Quality.POOR
 
     def sentence(self) -> str:
-        """How good a model this is, with the figures."""
+        """Sentence on the quality, with the figures."""
         quality = self.quality
         if quality is Quality.UNKNOWN:
             return (
@@ -89,7 +89,7 @@ class Believability:
         )
 
     def _why(self) -> str:
-        """What usually makes the difference, where there is one."""
+        """Usual reason of a difference; empty for a good model."""
         if self.quality is Quality.GOOD:
             return ""
         if self.logged_mean > self.simulated_mean:
@@ -130,5 +130,5 @@ def _p90(quantiles: Values) -> float:
 
 
 def _factor(one: float, other: float) -> float:
-    """By which factor two durations differ, beyond ``SLACK``."""
+    """Factor between two durations, beyond ``SLACK``; at least 1."""
     return exp(abs(log((one + SLACK) / (other + SLACK))))

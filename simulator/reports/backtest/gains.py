@@ -1,4 +1,4 @@
-"""What a method gains against the requests, over all repetitions: a mean and an interval."""
+"""Gains of a method against the requests over all repetitions: a mean and an interval."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def mean_wait(plays: Sequence[Play]) -> float:
 def gain(
     today: Sequence[Play], plays: Sequence[Play], measure: Callable[[Play], float]
 ) -> Interval:
-    """By which share a measure is smaller than by requests, repetition by repetition.
+    """Relative decrease of a measure against the requests, repetition by repetition.
 
     Where a measure is 0 by requests, there is nothing to gain: the gain is 0, or the loss whole.
     """

@@ -67,7 +67,7 @@ class Waits(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """What came of one play of the log; times are seconds.
+    """Result of one play of the log; times are seconds.
 
     Attributes:
         estimates: the source of estimates.

@@ -41,7 +41,7 @@ class SpecialLog:
 
 
 def unusual(site: Site, today: Sequence[Play], believed: Believability) -> list[SpecialLog]:
-    """What is unusual about a log; the first that has a verdict decides."""
+    """List the unusual properties of a log; the first one with a verdict decides."""
     workloads = [workload for workload in site.workloads() if len(workload)]
     found = (
         few_jobs(today[0].jobs),

@@ -79,12 +79,12 @@ class Backtest:
 
     @property
     def today(self) -> Sequence[Play]:
-        """By requests."""
+        """Plays by requests."""
         return self.plays[REQUESTED]
 
     @property
     def predicted(self) -> Sequence[Play]:
-        """By what would be in force."""
+        """Plays by the method that would be in force."""
         return self.plays[self.in_force]
 
     @property
@@ -100,15 +100,15 @@ class Backtest:
 
     @property
     def repetitions(self) -> int:
-        """How often the log was played with each source of estimates."""
+        """Number of plays with each source of estimates."""
         return len(self.today)
 
     def wait_gain(self, name: str) -> Interval:
-        """By which share jobs wait less than by requests."""
+        """Relative decrease of the wait against the requests."""
         return gains.gain(self.today, self.plays[name], lambda play: play.wait)
 
     def slowdown_gain(self, name: str) -> Interval:
-        """By which share the bounded slowdown is smaller than by requests."""
+        """Relative decrease of the bounded slowdown against the requests."""
         return gains.gain(self.today, self.plays[name], lambda play: play.bounded_slowdown)
 
 
@@ -129,7 +129,7 @@ def backtest_of(site: Site, plays: Plays, in_force: str, profile: str) -> Backte
 
 
 def counts_of(workloads: Sequence[Workload], jobs: int) -> Mapping[str, int]:
-    """How many of a log's jobs each rule changed or left out, on all machines together."""
+    """Number of jobs that each rule changed or left out, on all machines together."""
     counts: dict[str, int] = {}
     for workload in workloads:
         for rule, number in workload.counts.items():
@@ -200,7 +200,7 @@ def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
 
 
 def _decided(wait: Interval, slowdown: Interval, *, by_wait: bool) -> tuple[str, str]:
-    """Which of the two decides, and what is said of the other, which neither gains nor loses."""
+    """Name of the deciding measure, and a phrase on the other, which neither gains nor loses."""
     which, other, rest = (
         ("waits", "slowdowns", slowdown) if by_wait else ("slowdowns", "waits", wait)
     )
@@ -233,7 +233,7 @@ def _smaller_or_larger(gained: float) -> str:
 
 
 def remarks(tested: Backtest) -> list[str]:
-    """What else must be said beside the verdict."""
+    """Sentences that stand beside the verdict."""
     found = []
     requested, predicted = tested.today[0], tested.predicted[0]
     found.append(

@@ -1,4 +1,4 @@
-"""Who gains and who loses: waits of users, accounts, queues, job sizes and months."""
+"""Gains and losses in waits of users, accounts, queues, job sizes and months."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ FEWEST_JOBS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How the mean wait of a group changes; means are over the repetitions, in seconds.
+    """Change of the mean wait of a group; means are over the repetitions, in seconds.
 
     Attributes:
         name: the group.
@@ -72,7 +72,7 @@ class Changes:
         return [*gains, *losses]
 
     def sentence(self) -> str:
-        """How many gain and lose, in words."""
+        """Sentence with the numbers of groups that gain and lose."""
         alike = len(self.changes) - self.better - self.worse
         return (
             f"Of {len(self.changes):,} {self.kind} with at least {FEWEST_JOBS} jobs, "

@@ -1,4 +1,4 @@
-"""What Hanzich et al. 2005 found, asked of our deviations seed by seed."""
+"""Tests the findings of Hanzich et al. 2005 on our deviations, seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,14 +52,14 @@ class Mean(NamedTuple):
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """Of at least two values, with the margin of Student's t distribution."""
+    """Mean of at least two values, with the margin of Student's t distribution."""
     quantile = students_quantile(len(values) - 1)
     return Mean(fmean(values), quantile * stdev(values) / sqrt(len(values)))
 
 
 @cache
 def students_quantile(freedom: int) -> float:
-    """What |t| exceeds with probability 1 - ``CONFIDENCE``, of so many degrees of freedom."""
+    """Two-sided quantile of Student's t distribution at ``CONFIDENCE``."""
     low, high = 0.0, pi / 2
     for _ in range(60):
         middle = (low + high) / 2
@@ -71,7 +71,7 @@ def students_quantile(freedom: int) -> float:
 
 
 def _probability_within(angle: float, freedom: int) -> float:
-    """That |t| is at most sqrt(freedom) tan(angle).
+    """Probability that the absolute value of t is at most sqrt(freedom) tan(angle).
 
     M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
     """

@@ -48,7 +48,7 @@ def tables(played: Played) -> str:
 
 
 def findings(played: Played) -> str:
-    """Which findings of the paper hold."""
+    """Table of the paper's findings with the comparisons in which they hold."""
     rows = [
         [
             verdict.finding,

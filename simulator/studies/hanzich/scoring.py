@@ -1,4 +1,4 @@
-"""How far the estimators' turnarounds are from the true ones, workload by workload."""
+"""Deviations of estimated from true turnarounds, workload by workload."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ Estimates = defaultdict[str, list[Span]]
 
 
 class Conditions(NamedTuple):
-    """What a workload is played on.
+    """Setting of a workload.
 
     Attributes:
         policy: a name in ``SHARED_POLICIES``.
@@ -55,7 +55,7 @@ class Conditions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """Of estimated from true turnarounds, in % of the true ones, averaged over a workload's jobs.
+    """Deviation of estimated from true turnarounds in %, averaged over a workload's jobs.
 
     Attributes:
         at_arrival: absolute, of the estimate that a job gets when it arrives.
@@ -109,7 +109,7 @@ def score(setting: Conditions, seeds: Iterable[int]) -> list[Mapping[str, Deviat
 
 
 def learned(setting: Conditions) -> Predictor:
-    """What the hybrid goes by: runtimes of the same application on shared nodes."""
+    """Predictor of the hybrid: runtimes of the same application on shared nodes."""
     predictor = Knn(template=("application",), neighbours=10)
     for seed in range(FIRST_SEED_OF_HISTORY, FIRST_SEED_OF_HISTORY + WORKLOADS_OF_HISTORY):
         arrivals = workload(seed, scale=setting.scale)[: setting.jobs]
@@ -171,7 +171,7 @@ def _with_prediction(arrival: Arrival, history: Predictor) -> SharedJob:
 
 
 def _submission(arrival: Arrival, *, time: float) -> Submission:
-    """What history knows of a job: its request is the most that Eq 4 makes of its time alone."""
+    """Submission of a job for the predictor; its request is the largest estimate by Eq 4."""
     return Submission(
         requested_walltime=arrival.job.execution_time * (PARALLEL_MPL + 1),
         submit_time=time,

@@ -24,7 +24,7 @@ FEW_JOBS = 5000
 
 
 class FirstJobs(NamedTuple):
-    """How much of a log is played on named nodes."""
+    """The first jobs of a log, which are played on named nodes."""
 
     name: str
     limit: int | None

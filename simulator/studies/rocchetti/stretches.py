@@ -1,4 +1,4 @@
-"""Which jobs the six scenarios are played with: many stretches of a log, on a machine too small."""
+"""Jobs of the six scenarios: many stretches of a log, on a machine that is too small."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

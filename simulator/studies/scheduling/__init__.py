@@ -1,1 +1,1 @@
-"""What predictions do to a schedule, by method, policy and profile."""
+"""Effect of predictions on a schedule, by method, policy and profile."""

@@ -26,7 +26,7 @@ LONGEST_GOAL = 1.25
 
 
 class Change(NamedTuple):
-    """What changed, repetition by repetition: a share, or a factor of the longest wait."""
+    """Changes over the repetitions: shares of wait and slowdown, factor of the longest wait."""
 
     wait: Interval
     slowdown: Interval
@@ -139,7 +139,7 @@ class Summary(NamedTuple):
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> "Summary":
-        """Of at least one log."""
+        """Summary of at least one log."""
         wait, slowdown = (
             median(change.mean for change in (line.today[place] for line in lines))
             for place in (0, 1)
@@ -160,7 +160,7 @@ class Summary(NamedTuple):
 
 
 def summaries(lines: Sequence[Line]) -> Mapping[tuple[Rules, str], Summary]:
-    """By rules and estimates."""
+    """Summaries of all logs by rules and estimates."""
     keys = dict.fromkeys((line.rules, line.estimates) for line in lines)
     return {
         key: Summary.of([line for line in lines if (line.rules, line.estimates) == key])

@@ -65,7 +65,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one source of estimates on one log."""
+    """Result of one source of estimates on one log."""
 
     jobs: int
     plays: Plays
@@ -103,7 +103,7 @@ def _log(path: str) -> Trace:
 
 
 def answers(trace: Trace, estimates: str) -> JobEstimates:
-    """What is said of each line of the log; 0 of a line that cannot be simulated."""
+    """Estimates of each line of the log; 0 for a line that cannot be simulated."""
     workload = prepare(trace)
     source = Estimates.named(estimates)
     said = source.beforehand(workload) or simulate(workload, ASKED, source).said

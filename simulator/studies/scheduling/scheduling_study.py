@@ -1,4 +1,4 @@
-"""What do predictions do to a schedule? Methods, policies and profiles, shaken again and again."""
+"""Effect of predictions on schedules: methods, policies and profiles, on shaken logs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

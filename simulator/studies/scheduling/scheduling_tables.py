@@ -23,7 +23,7 @@ from simulator.studies.study import Played
 
 
 def tables(played: Played) -> str:
-    """What holds on all logs, then every log."""
+    """Table of all logs together, then of each log."""
     lines = list(lines_of(played))
     logs = dict.fromkeys(part.trace for part, _ in played)
     return "\n".join([summary_table(lines), *(log_table(trace, played, lines) for trace in logs)])

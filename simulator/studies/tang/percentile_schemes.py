@@ -129,7 +129,7 @@ def predictions(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> Mapping[Scheme, Seconds]:
-    """What every scheme predicts for every job, in seconds: as its predictor would."""
+    """Predictions of every scheme for every job in seconds, as its predictor makes them."""
     families: dict[tuple[str, float | None], list[Scheme]] = {}
     for scheme in compared:
         families.setdefault((scheme.key, scheme.window_days), []).append(scheme)
@@ -155,7 +155,7 @@ def predictions(
 
 
 class _Family:
-    """What the schemes of one key and window have in common: usages at some percentiles."""
+    """Usages of all jobs at the percentiles of the schemes of one key and window."""
 
     def __init__(self, jobs: int, percentiles: Iterable[float]) -> None:
         self._shares = {percentile: share_of(percentile) for percentile in percentiles}

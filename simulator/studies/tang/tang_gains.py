@@ -85,7 +85,7 @@ def _simulated(number: int, played: Played) -> Exhibit:
 
 
 def _means(gains: Values) -> list[Value]:
-    """Of the months in which anybody waited."""
+    """Means over the months with waits; None without such a month."""
     known = [row[np.isfinite(row)] for row in gains]
     return [float(row.mean()) if len(row) else None for row in known]
 

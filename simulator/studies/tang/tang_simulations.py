@@ -69,7 +69,7 @@ class MonthSimulation:
 
     @property
     def group(self) -> str:
-        """What is compared."""
+        """Name of the simulations that are compared with each other."""
         return f"{self.log}, {self.order}, {self.adjustment}"
 
     def play(self) -> "Months":
@@ -115,7 +115,7 @@ class MonthSimulation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """What the paper's section 6 leaves open.
+    """Choices that the paper's section 6 leaves open.
 
     Attributes:
         lower_bound: the threshold on A.
@@ -164,7 +164,7 @@ class Logged(Estimates):
 
 @dataclass(frozen=True, slots=True)
 class Months:
-    """What came out, a row for each of ``MEASURES`` and a column for each month.
+    """Results by month: a row for each of ``MEASURES`` and a column for each month.
 
     Attributes:
         jobs: in each month.

@@ -113,13 +113,13 @@ def pictures(directory: Path, played: Played) -> Iterator[str]:
 
 
 def _mean(gains: NDArray[np.float64]) -> str:
-    """Of the months in which anybody waited."""
+    """Mean gain over the months with waits, as text."""
     known = gains[np.isfinite(gains)]
     return f"{known.mean():+.1f}" if len(known) else "-"
 
 
 def _percent(gain: float) -> str:
-    """Of one month, if anybody waited in it."""
+    """Gain of one month as text; ``-`` without waits."""
     return f"{gain:+.0f}" if np.isfinite(gain) else "-"
 
 

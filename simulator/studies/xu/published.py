@@ -45,7 +45,7 @@ TUNED = "knn, tuned"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedComparison:
-    """What one log showed.
+    """Results of one log.
 
     Attributes:
         jobs: how many were scored, those submitted after the first round.
@@ -138,7 +138,7 @@ def play(part: LogPart) -> PublishedComparison:
 
 
 def tuned_predictions(runs: Sequence[Completion], plan: TuningPlan = PUBLISHED) -> Seconds:
-    """What tuned knn predicts for each job of a log, in its order.
+    """Predictions of tuned knn for each job of a log in seconds, in its order.
 
     Jobs before the first round have their requests: the paper predicts none of them.
     """

@@ -17,7 +17,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def submitted_after(runs: Sequence[Completion], ended: int) -> int:
-    """How many jobs are submitted when a number of runs has ended, or later."""
+    """Number of jobs that are submitted after a number of runs has ended."""
     first = sorted(run.end_time for run in runs)[ended - 1]
     return sum((run.submission.submit_time or 0.0) >= first for run in runs)
 

@@ -25,7 +25,7 @@ FIGURE_2 = 0.8
 
 
 class Log(NamedTuple):
-    """What a log holds.
+    """Properties of a log.
 
     Attributes:
         jobs: that can be learned from.
@@ -45,7 +45,7 @@ class Log(NamedTuple):
 
 
 def log_of(part: LogPart) -> Log:
-    """What the part's log holds."""
+    """Properties of the part's log."""
     runs = jobs_of(part)
     times = [run.submission.submit_time for run in runs]
     return Log(
@@ -68,7 +68,7 @@ def figure_1(sources: Sources) -> Exhibit:
 
 
 def table_2(sources: Sources) -> Exhibit:
-    """What the logs hold."""
+    """Properties of the logs."""
     logs = _logs(sources)
     series = [
         Series("jobs", [float(log.jobs) for _, log in logs]),

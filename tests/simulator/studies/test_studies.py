@@ -60,15 +60,6 @@ def test_the_same_runs_have_the_same_results_wherever_they_run(logs):
         assert (one.schedule.start == other.schedule.start).all()
 
 
-def test_a_study_is_written_with_pictures_for_each_comparison(logs, tmp_path):
-    study = STUDIES["xu-schedules"]
-    runs = study.runs([logs], 250)[:2]
-    study.write(tmp_path, "xu", "a table\n", [(run, study.play(run)) for run in runs])
-    assert (tmp_path / "table.txt").read_text() == "xu\n\na table\n"
-    [picture] = tmp_path.glob("*-waits.png")
-    assert f'src="{picture.name}"' in (tmp_path / "index.html").read_text()
-
-
 def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
     log = str(logs / "SDSC-DS-2004-2.1-cln.swf.gz")
     whole = Simulation(trace=log, semantics=Semantics(), estimates="exact")
