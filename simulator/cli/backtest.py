@@ -46,7 +46,7 @@ from simulator.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from simulator.reports.backtest.site import Site
+    from simulator.reports.backtest.site import BacktestSite
     from simulator.reports.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.completions import RecordedLog
@@ -227,10 +227,10 @@ def site_of(
     cores_per_node: int | None,
     partitions: str | None,
     limit: int | None,
-) -> "Site":
+) -> "BacktestSite":
     """The site as it is simulated."""
     from simulator.reports.backtest.site import (
-        Site,
+        BacktestSite,
         groupings_of,
         machines_of,
         names_of_queues,
@@ -254,7 +254,7 @@ def site_of(
             f"{', '.join(each.name for each in found[:8])}; the log's queues are {names}.",
             ExitCode.USAGE,
         )
-    return Site(
+    return BacktestSite(
         trace=without_unused(trace),
         semantics=semantics,
         processors=processors,

@@ -24,7 +24,7 @@ from simulator.cli.options import AsJson, Limit, Processes, Wide
 from simulator.cli.study_table import EXPERIMENTS, Experiment, option
 
 if TYPE_CHECKING:
-    from simulator.studies.study import Sources, Study
+    from simulator.studies.study import ExhibitInput, Study
 
 ALL = "all"
 
@@ -190,14 +190,14 @@ def make_exhibits(
 ) -> None:
     """Make figures and tables of a study's paper, as PNG and CSV in ``output`` or here."""
     from simulator.studies import STUDIES
-    from simulator.studies.study import Sources
+    from simulator.studies.study import ExhibitInput
 
     study = STUDIES[name]
     names = wanted_of(study, *wanted)
     if common.as_json:
         raise CommandError("A figure is written as CSV, not as JSON.", ExitCode.USAGE)
     with executor_of(common.processes, common.dask) as executor:
-        sources = Sources(
+        sources = ExhibitInput(
             paths=common.resolved(paths), limit=common.limit, executor=executor, options=options
         )
         write_exhibits(name, study, names, sources, common.output or Path(), wide=common.wide)
@@ -262,7 +262,7 @@ def write_exhibits(
     name: str,
     study: "Study",
     wanted: Sequence[str],
-    sources: "Sources",
+    sources: "ExhibitInput",
     directory: Path,
     *,
     wide: bool,

@@ -20,8 +20,6 @@ COMPARED = ("wait", "bounded_slowdown", "weighted_wait", "utilisation")
 OUTLIVED = {"corrected": "outlived"}
 """A job that outlives an estimate gets a corrected one; tables and JSON say outlived."""
 
-Progress = Callable[[int], object]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -85,7 +83,7 @@ def outcome(
     estimates: Callable[[], Estimates],
     *,
     shaken_workloads: Iterator[Workload] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> Outcome:
     """Simulate ``workload`` and each shaken workload, each time without any history."""
     schedule = simulate(workload, semantics, estimates(), progress=progress)

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import PredictionMeasures, measure
 from simulator.replay.trace_replay import Replay
-from simulator.reports.tables import Column, seconds_columns, table_of
-
-Row = TypeVar("Row")
+from simulator.reports.tables import Column, Row, seconds_columns, table_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

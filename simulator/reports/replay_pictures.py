@@ -9,15 +9,12 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
-from numpy.typing import NDArray
 
-from predictors.measures import error_per_group
+from predictors.measures import Seconds, error_per_group
 from simulator.replay.trace_replay import Replay
 from simulator.reports import palette
 from simulator.reports.method_summary import user_numbers
 from simulator.traces.files import whole_file
-
-Seconds = NDArray[np.float64]
 
 REQUESTED = "requested"
 """The method whose answers are the requests; pictures show the requests themselves."""

@@ -71,7 +71,7 @@ def records_by_log(played: Played) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class ExhibitInput:
     """Input of an exhibit; results are kept for the next exhibit that needs them.
 
     Attributes:
@@ -102,7 +102,7 @@ class Sources:
         return [(part, self.known[name, part]) for part in parts]
 
 
-Make = Callable[[Sources], Exhibit]
+Make = Callable[[ExhibitInput], Exhibit]
 """Makes one figure or table."""
 
 Exhibits = Mapping[str, Make]

@@ -15,7 +15,7 @@ from simulator.scheduling.measures import Measures
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import prepare, with_requests
 from simulator.studies.simulations import Results, Simulation
-from simulator.studies.study import Played, Sources, Study, Takes
+from simulator.studies.study import ExhibitInput, Played, Study, Takes
 from simulator.studies.xu.published import tuned_predictions
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
@@ -167,19 +167,19 @@ def _line(group: str, estimates: str, each: Outcome, base: Outcome) -> tuple[str
     )
 
 
-def table_5(sources: Sources) -> Exhibit:
+def table_5(sources: ExhibitInput) -> Exhibit:
     """Average wait."""
     return _table(sources, "Average wait (Xu et al., Table 5)", "AVEwait, s", lambda m: m.wait)
 
 
-def table_6(sources: Sources) -> Exhibit:
+def table_6(sources: ExhibitInput) -> Exhibit:
     """Average bounded slowdown."""
     title = "Average bounded slowdown (Xu et al., Table 6)"
     return _table(sources, title, "AVEbsld", lambda m: m.bounded_slowdown)
 
 
 def _table(
-    sources: Sources, title: str, value: str, measure: Callable[[Measures], float]
+    sources: ExhibitInput, title: str, value: str, measure: Callable[[Measures], float]
 ) -> Exhibit:
     """A panel for each block, a line for each log and policy."""
     results = results_of(sources.play(play, parts(sources.paths, sources.limit)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.backtest_pictures import Drawing, belief_drawings, drawings
 from simulator.reports.backtest.backtest_style import STYLE_SHEET
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import PlayRange
 from simulator.reports.backtest.repetitions import FULL_LOOP_JOBS, SHAKE_SECONDS, Play
 from simulator.reports.backtest.verdict import (
     HEADLINES,
@@ -19,7 +19,7 @@ from simulator.reports.backtest.verdict import (
     remarks,
     users_of,
 )
-from simulator.reports.backtest.winners import Change, Changes
+from simulator.reports.backtest.winners import GroupChange, GroupChanges
 from simulator.reports.page import paragraph, section
 from simulator.reports.palette import name_of_method
 from simulator.reports.words import big, change, changes, counted, duration, less_or_more, share
@@ -162,7 +162,7 @@ def _card(
     )
 
 
-def _tone(gained: Interval) -> str:
+def _tone(gained: PlayRange) -> str:
     if gained.is_gain:
         return "good"
     return "bad" if gained.is_loss else "quiet"
@@ -256,7 +256,7 @@ def _method_name(label: str) -> str:
     return f"{escape(name)}{below}"
 
 
-def _change(gained: Interval) -> str:
+def _change(gained: PlayRange) -> str:
     """The mean change and its range, coloured where it is more than chance."""
     mean, ends = change(-gained.mean), changes(-gained.high, -gained.low)
     spread = "" if ends == mean else f' <span class="range">({ends})</span>'
@@ -275,7 +275,7 @@ def _winners(tested: Backtest) -> str:
     return f'{sentences}<div class="tables">{tables}</div>'
 
 
-def _changes(found: Changes) -> str:
+def _changes(found: GroupChanges) -> str:
     heads = (HEADS[found.kind], "jobs", "wait today", "predicted", "hours saved")
     listed = found.largest(LISTED[found.kind])
     if found.kind == "job sizes" or (found.kind == "months" and len(found.changes) <= MONTHS):
@@ -286,7 +286,7 @@ def _changes(found: Changes) -> str:
     return _table(caption, heads, [_change_row(each) for each in listed])
 
 
-def _change_row(each: Change) -> str:
+def _change_row(each: GroupChange) -> str:
     tone = "good" if each.is_better else "bad" if each.is_worse else "quiet"
     hours = f"{each.hours:+,.0f}".replace("-", "\u2212")
     cells = (f"{each.jobs:,}", duration(each.today), duration(each.predicted, beside=each.today))

@@ -8,7 +8,7 @@ from math import exp, log
 import numpy as np
 
 from simulator.reports.backtest.repetitions import QUANTILES, Play, Values, by_month
-from simulator.reports.backtest.site import Site
+from simulator.reports.backtest.site import BacktestSite
 from simulator.reports.words import duration
 
 SLACK = 300.0
@@ -104,7 +104,7 @@ class Believability:
         )
 
 
-def compare(site: Site, today: Play) -> Believability:
+def compare(site: BacktestSite, today: Play) -> Believability:
     """Compare the log's waits with those of the simulated today, for the same jobs."""
     workloads = [workload for workload in site.workloads() if len(workload)]
     waits = np.concatenate([workload.trace.wait for workload in workloads])

@@ -12,7 +12,7 @@ MATERIAL = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class PlayRange:
     """The mean over the repetitions, and the lowest and highest of them."""
 
     mean: float
@@ -20,7 +20,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Interval":
+    def of(cls, values: Sequence[float]) -> "PlayRange":
         """The interval of at least one value."""
         return cls(float(np.mean(values)), float(min(values)), float(max(values)))
 
@@ -45,9 +45,9 @@ class Interval:
         return self.high < 0 and self.matters
 
 
-def of(plays: Sequence[Play], measure: Callable[[Play], float]) -> Interval:
+def of(plays: Sequence[Play], measure: Callable[[Play], float]) -> PlayRange:
     """The interval of a measure over the repetitions."""
-    return Interval.of([measure(play) for play in plays])
+    return PlayRange.of([measure(play) for play in plays])
 
 
 def mean_wait(plays: Sequence[Play]) -> float:
@@ -57,13 +57,13 @@ def mean_wait(plays: Sequence[Play]) -> float:
 
 def gain(
     today: Sequence[Play], plays: Sequence[Play], measure: Callable[[Play], float]
-) -> Interval:
+) -> PlayRange:
     """Relative decrease of a measure against the requests, repetition by repetition.
 
     Where a measure is 0 by requests, there is nothing to gain: the gain is 0, or the loss whole.
     """
     pairs = zip(today, plays, strict=True)
-    return Interval.of([_share(measure(before), measure(after)) for before, after in pairs])
+    return PlayRange.of([_share(measure(before), measure(after)) for before, after in pairs])
 
 
 def _share(before: float, after: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
-from simulator.reports.backtest.site import Grouping, Site
+from simulator.reports.backtest.site import BacktestSite, Grouping
 from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
 from simulator.scheduling.measures import (
@@ -115,7 +115,7 @@ class Task(NamedTuple):
     kept: bool
 
 
-def play(site: Site, task: Task, kept: Path | None = None) -> Play:
+def play(site: BacktestSite, task: Task, kept: Path | None = None) -> Play:
     """Simulate the site once, from an empty machine and without any history.
 
     Args:
@@ -133,7 +133,7 @@ def play(site: Site, task: Task, kept: Path | None = None) -> Play:
     return _play_of(site, task, schedules)
 
 
-def _estimates(site: Site, task: Task, kept: Path | None) -> Estimates:
+def _estimates(site: BacktestSite, task: Task, kept: Path | None) -> Estimates:
     if not (task.kept and task.repetition and kept):
         return Estimates.named(task.estimates)
     log = np.load(_kept_file(kept, task), mmap_mode="r")
@@ -145,7 +145,7 @@ def _estimates(site: Site, task: Task, kept: Path | None) -> Estimates:
     return Estimates(task.estimates, known=known)
 
 
-def _keep(site: Site, schedules: Sequence[Schedule], file: Path) -> None:
+def _keep(site: BacktestSite, schedules: Sequence[Schedule], file: Path) -> None:
     log = np.zeros((len(JobEstimates._fields), len(site.trace)), np.int64)
     for schedule in schedules:
         log[:, site.places([schedule.workload])] = schedule.said
@@ -156,7 +156,7 @@ def _kept_file(directory: Path, task: Task) -> Path:
     return directory / f"estimates-{task.number}.npy"
 
 
-def _play_of(site: Site, task: Task, schedules: Sequence[Schedule]) -> Play:
+def _play_of(site: BacktestSite, task: Task, schedules: Sequence[Schedule]) -> Play:
     workloads = [schedule.workload for schedule in schedules]
     waits = np.concatenate([schedule.wait for schedule in schedules])
     runtime = np.concatenate([workload.runtime for workload in workloads])
@@ -186,7 +186,7 @@ def _play_of(site: Site, task: Task, schedules: Sequence[Schedule]) -> Play:
     )
 
 
-def _where_logged(site: Site, workloads: Sequence[Workload], waits: Integers) -> Waits:
+def _where_logged(site: BacktestSite, workloads: Sequence[Workload], waits: Integers) -> Waits:
     logged = np.concatenate([workload.trace.wait for workload in workloads]) >= 0
     found = waits[logged]
     return Waits(
@@ -197,7 +197,7 @@ def _where_logged(site: Site, workloads: Sequence[Workload], waits: Integers) ->
 
 
 def by_month(
-    site: Site, workloads: Sequence[Workload], waits: NDArray[Any], known: Flags
+    site: BacktestSite, workloads: Sequence[Workload], waits: NDArray[Any], known: Flags
 ) -> Values:
     """Mean waits of the jobs that are ``known``, by month; NaN for a month without one."""
     months = next((each for each in site.groupings if each.kind == "months"), None)
@@ -315,7 +315,7 @@ def _as_they_end(
                 under_way |= {submit(each): each for each in freed}
 
 
-_here: list[tuple[Site, Path | None]] = []
+_here: list[tuple[BacktestSite, Path | None]] = []
 """The site of a process that plays."""
 
 

@@ -3,7 +3,7 @@
 from textwrap import fill
 
 from simulator.reports.backtest import gains
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import PlayRange
 from simulator.reports.backtest.verdict import HEADLINES, Backtest, judge, remarks
 from simulator.reports.tables import text_table
 from simulator.reports.words import changes, counted, duration, share
@@ -43,5 +43,5 @@ def _row(tested: Backtest, name: str) -> tuple[str, ...]:
     )
 
 
-def _range(gained: Interval, name: str) -> str:
+def _range(gained: PlayRange, name: str) -> str:
     return "" if name == REQUESTED else changes(-gained.high, -gained.low, to="..")

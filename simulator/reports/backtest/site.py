@@ -38,7 +38,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class BacktestSite:
     """A site whose scheduler is simulated.
 
     Attributes:

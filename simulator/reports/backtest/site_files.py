@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from simulator.reports.backtest.site import Site
+from simulator.reports.backtest.site import BacktestSite
 from simulator.traces.trace import SWF_FIELDS
 
 _COLUMNS = (*SWF_FIELDS, "line")
@@ -33,11 +33,11 @@ class SiteFiles:
         directory: where the files are.
     """
 
-    shell: Site
+    shell: BacktestSite
     directory: Path
 
     @classmethod
-    def written(cls, site: Site, directory: Path) -> Self:
+    def written(cls, site: BacktestSite, directory: Path) -> Self:
         """Write the long columns of a site into an empty directory."""
 
         def write(name: str, column: Any) -> Any:
@@ -46,14 +46,14 @@ class SiteFiles:
 
         return cls(_with_columns(site, write), directory)
 
-    def mapped(self) -> Site:
+    def mapped(self) -> BacktestSite:
         """The site again, with its columns mapped into memory."""
         return _with_columns(
             self.shell, lambda name, _: np.load(self.directory / f"{name}.npy", mmap_mode="r")
         )
 
 
-def _with_columns(site: Site, column_of: Callable[[str, Any], Any]) -> Site:
+def _with_columns(site: BacktestSite, column_of: Callable[[str, Any], Any]) -> BacktestSite:
     """The site with another array for each of its long columns, by name and by what it was."""
     trace = site.trace
     columns = {name: column_of(name, getattr(trace, name)) for name in _COLUMNS}

@@ -8,11 +8,11 @@ import numpy as np
 
 from simulator.reports.backtest.believability import Believability, Quality
 from simulator.reports.backtest.repetitions import Play
-from simulator.reports.backtest.site import Site
+from simulator.reports.backtest.site import BacktestSite
 from simulator.reports.words import counted, duration, share
 from simulator.scheduling.workload import Workload
 
-Verdict = Literal["turn-on", "observe", "not-worth-it", "too-little-data"]
+BacktestVerdict = Literal["turn-on", "observe", "not-worth-it", "too-little-data"]
 
 FEWEST_JOBS = 300
 """Fewer jobs say nothing about a schedule."""
@@ -37,10 +37,10 @@ class SpecialLog:
     """
 
     sentence: str
-    verdict: Verdict | None = None
+    verdict: BacktestVerdict | None = None
 
 
-def unusual(site: Site, today: Sequence[Play], believed: Believability) -> list[SpecialLog]:
+def unusual(site: BacktestSite, today: Sequence[Play], believed: Believability) -> list[SpecialLog]:
     """List the unusual properties of a log; the first one with a verdict decides."""
     workloads = [workload for workload in site.workloads() if len(workload)]
     found = (
@@ -96,7 +96,7 @@ def right_requests(workloads: Sequence[Workload]) -> SpecialLog | None:
     )
 
 
-def one_user(site: Site) -> SpecialLog | None:
+def one_user(site: BacktestSite) -> SpecialLog | None:
     """A log of one user, or without users."""
     users = np.unique(site.trace.user)
     if len(users) > 1:

@@ -13,11 +13,11 @@ import numpy as np
 
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import Believability, Quality, compare
-from simulator.reports.backtest.gains import MATERIAL, Interval
+from simulator.reports.backtest.gains import MATERIAL, PlayRange
 from simulator.reports.backtest.repetitions import Play, Plays
-from simulator.reports.backtest.site import Site
-from simulator.reports.backtest.special_logs import SpecialLog, Verdict, unusual
-from simulator.reports.backtest.winners import Changes, changes_of
+from simulator.reports.backtest.site import BacktestSite
+from simulator.reports.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
+from simulator.reports.backtest.winners import GroupChanges, changes_of
 from simulator.reports.words import change, duration, less_or_more, one_in, share, told_apart
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
@@ -26,7 +26,7 @@ from simulator.traces.shake import FEWEST_REPETITIONS
 LONGER_LONGEST = 1.5
 """The longest wait may grow by this factor; beyond it the page warns."""
 
-HEADLINES: Mapping[Verdict, str] = {
+HEADLINES: Mapping[BacktestVerdict, str] = {
     "turn-on": "Turn it on",
     "observe": "Observe only",
     "not-worth-it": "Not worth it here",
@@ -43,7 +43,7 @@ class Judged(NamedTuple):
         details: the figures behind it, and what limits them.
     """
 
-    verdict: Verdict
+    verdict: BacktestVerdict
     sentence: str
     details: str = ""
 
@@ -68,13 +68,13 @@ class Backtest:
         counts: number of jobs that each rule changed or left out.
     """
 
-    site: Site
+    site: BacktestSite
     plays: Plays
     in_force: str
     profile: str
     believed: Believability
     special: Sequence[SpecialLog]
-    changes: Sequence[Changes]
+    changes: Sequence[GroupChanges]
     counts: Mapping[str, int]
 
     @property
@@ -103,16 +103,16 @@ class Backtest:
         """Number of plays with each source of estimates."""
         return len(self.today)
 
-    def wait_gain(self, name: str) -> Interval:
+    def wait_gain(self, name: str) -> PlayRange:
         """Relative decrease of the wait against the requests."""
         return gains.gain(self.today, self.plays[name], lambda play: play.wait)
 
-    def slowdown_gain(self, name: str) -> Interval:
+    def slowdown_gain(self, name: str) -> PlayRange:
         """Relative decrease of the bounded slowdown against the requests."""
         return gains.gain(self.today, self.plays[name], lambda play: play.bounded_slowdown)
 
 
-def backtest_of(site: Site, plays: Plays, in_force: str, profile: str) -> Backtest:
+def backtest_of(site: BacktestSite, plays: Plays, in_force: str, profile: str) -> Backtest:
     """Put together what the plays of a site show."""
     today = plays[REQUESTED]
     believed = compare(site, today[0])
@@ -147,7 +147,7 @@ def judge(tested: Backtest) -> Judged:
     wait, slowdown = tested.wait_gain(tested.in_force), tested.slowdown_gain(tested.in_force)
     verdict, sentence = _of_gains(tested.in_force, wait, slowdown, tested.repetitions)
     figures = _figures(tested, wait, slowdown)
-    careful: Verdict = "observe" if verdict == "turn-on" else verdict
+    careful: BacktestVerdict = "observe" if verdict == "turn-on" else verdict
     if tested.believed.quality is Quality.POOR and tested.repetitions >= FEWEST_REPETITIONS:
         return Judged(
             careful,
@@ -164,8 +164,8 @@ def judge(tested: Backtest) -> Judged:
 
 
 def _of_gains(
-    name: str, wait: Interval, slowdown: Interval, repetitions: int
-) -> tuple[Verdict, str]:
+    name: str, wait: PlayRange, slowdown: PlayRange, repetitions: int
+) -> tuple[BacktestVerdict, str]:
     """The verdict by the gains alone, and the reason."""
     if repetitions < FEWEST_REPETITIONS:
         return "observe", f"One play or two cannot tell a gain by {name} from chance: see --shake."
@@ -182,14 +182,14 @@ def _of_gains(
     return "observe", f"What {name} would change is no more than chance on this log."
 
 
-def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
+def _gained(name: str, wait: PlayRange, slowdown: PlayRange) -> str:
     if wait.is_gain and slowdown.is_gain:
         return f"With {name}, jobs would wait less and be slowed down less, in every repetition."
     better, rest = _decided(wait, slowdown, by_wait=wait.is_gain)
     return f"With {name} {better} would get smaller in every repetition, and {rest}."
 
 
-def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
+def _lost(name: str, wait: PlayRange, slowdown: PlayRange) -> str:
     if wait.is_loss and slowdown.is_loss:
         return f"Jobs would be worse off with {name} than with today's requests."
     worse, rest = _decided(wait, slowdown, by_wait=wait.is_loss)
@@ -199,7 +199,7 @@ def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
     )
 
 
-def _decided(wait: Interval, slowdown: Interval, *, by_wait: bool) -> tuple[str, str]:
+def _decided(wait: PlayRange, slowdown: PlayRange, *, by_wait: bool) -> tuple[str, str]:
     """Name of the deciding measure, and a phrase on the other, which neither gains nor loses."""
     which, other, rest = (
         ("waits", "slowdowns", slowdown) if by_wait else ("slowdowns", "waits", wait)
@@ -208,7 +208,7 @@ def _decided(wait: Interval, slowdown: Interval, *, by_wait: bool) -> tuple[str,
     return which, f"{other} would {way}"
 
 
-def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
+def _figures(tested: Backtest, wait: PlayRange, slowdown: PlayRange) -> str:
     """The gains in one sentence."""
     before = gains.of(tested.today, lambda play: play.wait)
     after = gains.of(tested.predicted, lambda play: play.wait)
@@ -220,7 +220,7 @@ def _figures(tested: Backtest, wait: Interval, slowdown: Interval) -> str:
     )
 
 
-def _between(gained: Interval) -> str:
+def _between(gained: PlayRange) -> str:
     """The interval, the lower gain first."""
     low, high = change(-gained.high), change(-gained.low)
     return f"{low} in all repetitions" if low == high else f"{low} to {high} in the repetitions"
@@ -300,7 +300,7 @@ def _method(tested: Backtest, name: str) -> dict[str, Any]:
     }
 
 
-def _record(interval: Interval) -> dict[str, float]:
+def _record(interval: PlayRange) -> dict[str, float]:
     return {"mean": interval.mean, "low": interval.low, "high": interval.high}
 
 

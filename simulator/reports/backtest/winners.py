@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import PlayRange
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import Grouping
 
@@ -14,7 +14,7 @@ FEWEST_JOBS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class GroupChange:
     """Change of the mean wait of a group; means are over the repetitions, in seconds.
 
     Attributes:
@@ -29,7 +29,7 @@ class Change:
     jobs: int
     today: float
     predicted: float
-    saved: Interval
+    saved: PlayRange
 
     @property
     def hours(self) -> float:
@@ -48,11 +48,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class GroupChanges:
     """The changes of all groups of one kind, in the order of the grouping."""
 
     kind: str
-    changes: Sequence[Change]
+    changes: Sequence[GroupChange]
 
     @property
     def better(self) -> int:
@@ -64,7 +64,7 @@ class Changes:
         """Number of groups that wait longer in every repetition."""
         return sum(change.is_worse for change in self.changes)
 
-    def largest(self, count: int) -> Sequence[Change]:
+    def largest(self, count: int) -> Sequence[GroupChange]:
         """The changes of most hours, ``count`` gains and ``count`` losses at most, gains first."""
         ordered = sorted(self.changes, key=lambda change: -change.hours)
         gains = [change for change in ordered if change.hours > 0][:count]
@@ -83,15 +83,17 @@ class Changes:
 
 def changes_of(
     groupings: Sequence[Grouping], today: Sequence[Play], plays: Sequence[Play]
-) -> Iterator[Changes]:
+) -> Iterator[GroupChanges]:
     """The changes of each kind of group that has more than one group with enough jobs."""
     for grouping in groupings:
-        found = Changes(grouping.kind, list(_changes(grouping, today, plays)))
+        found = GroupChanges(grouping.kind, list(_changes(grouping, today, plays)))
         if len(found.changes) > 1:
             yield found
 
 
-def _changes(grouping: Grouping, today: Sequence[Play], plays: Sequence[Play]) -> Iterator[Change]:
+def _changes(
+    grouping: Grouping, today: Sequence[Play], plays: Sequence[Play]
+) -> Iterator[GroupChange]:
     kind = grouping.kind
     before = np.array([play.groups[kind].wait for play in today])
     after = np.array([play.groups[kind].wait for play in plays])
@@ -100,10 +102,10 @@ def _changes(grouping: Grouping, today: Sequence[Play], plays: Sequence[Play]) -
     for number in np.flatnonzero(jobs >= FEWEST_JOBS).tolist():
         # A shaken month may have lost its last job to the next one.
         waits = saved[:, number][~np.isnan(saved[:, number])]
-        yield Change(
+        yield GroupChange(
             name=grouping.names[number],
             jobs=int(jobs[number]),
             today=float(np.nanmean(before[:, number])),
             predicted=float(np.nanmean(after[:, number])),
-            saved=Interval.of(waits.tolist()),
+            saved=PlayRange.of(waits.tolist()),
         )

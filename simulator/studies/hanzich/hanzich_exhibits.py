@@ -5,10 +5,17 @@ from itertools import product
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.shared_nodes.policies import SHARED_POLICIES
-from simulator.studies.hanzich.hanzich_findings import COLUMNS, PAPER, Cell, Scores, mean, scores_of
+from simulator.studies.hanzich.hanzich_findings import (
+    COLUMNS,
+    PAPER,
+    Cell,
+    DeviationsByCell,
+    mean,
+    scores_of,
+)
 from simulator.studies.hanzich.nas import LOCAL_SHARES
 from simulator.studies.hanzich.scoring import SCORED, SEEDS, Conditions, Workloads, play
-from simulator.studies.study import Exhibits, Sources
+from simulator.studies.study import ExhibitInput, Exhibits
 
 TRUTH = (
     "The truth here is simulated, the paper's was measured; it does not say how long its "
@@ -16,30 +23,30 @@ TRUTH = (
 )
 
 
-def figure_3(sources: Sources) -> Exhibit:
+def figure_3(sources: ExhibitInput) -> Exhibit:
     """Every estimator under every policy, a quarter of the nodes with local users."""
     return figure_of(_scores(sources, LOCAL_SHARES[:1]))
 
 
-def figure_of(scores: Scores) -> Exhibit:
+def figure_of(scores: DeviationsByCell) -> Exhibit:
     """The bars of Fig. 3; those of which Table 1 has a number have the paper's too."""
     panel = _panel(scores, LOCAL_SHARES[0], {name: name for name in SCORED})
     return Exhibit("Turnaround deviation by estimator (Hanzich et al., Fig. 3)", [panel], TRUTH)
 
 
-def table_1(sources: Sources) -> Exhibit:
+def table_1(sources: ExhibitInput) -> Exhibit:
     """MPL-MPL and CPU-CPU under every policy, by local load."""
     return table_of(_scores(sources, LOCAL_SHARES))
 
 
-def table_of(scores: Scores) -> Exhibit:
+def table_of(scores: DeviationsByCell) -> Exhibit:
     """A panel for each local load."""
     names = {"mpl-mpl": "MPL-MPL", "cpu-cpu": "CPU-CPU"}
     panels = [_panel(scores, share, names) for share in LOCAL_SHARES]
     return Exhibit("Turnaround deviation by local load (Hanzich et al., Table 1)", panels, TRUTH)
 
 
-def _panel(scores: Scores, share: float, names: Mapping[str, str]) -> Panel:
+def _panel(scores: DeviationsByCell, share: float, names: Mapping[str, str]) -> Panel:
     """The mean deviations of estimators, which are called as in ``names``, by policy."""
     return Panel(
         title=f"{share:.0%} of the nodes with local load",
@@ -58,7 +65,7 @@ def _panel(scores: Scores, share: float, names: Mapping[str, str]) -> Panel:
     )
 
 
-def _scores(sources: Sources, shares: Sequence[float]) -> Scores:
+def _scores(sources: ExhibitInput, shares: Sequence[float]) -> DeviationsByCell:
     """The deviations of every policy with these local loads."""
     seeds = range(sources.options.get("seeds", SEEDS))
     scale = sources.options.get("scale", 1.0)
@@ -69,7 +76,7 @@ def _scores(sources: Sources, shares: Sequence[float]) -> Scores:
     return scores_of(sources.play(play, [Workloads(setting, seeds) for setting in settings]))
 
 
-def _mean(scores: Scores, cell: Cell) -> float:
+def _mean(scores: DeviationsByCell, cell: Cell) -> float:
     return mean([each.at_arrival for each in scores[cell]]).value
 
 

@@ -40,7 +40,7 @@ class Cell(NamedTuple):
     estimator: str
 
 
-Scores = Mapping[Cell, Sequence[Deviation]]
+DeviationsByCell = Mapping[Cell, Sequence[Deviation]]
 """By cell, the same seeds in the same order in each."""
 
 
@@ -83,7 +83,7 @@ def _probability_within(angle: float, freedom: int) -> float:
     return 2 / pi * (angle + sin(angle) * total) if is_odd else sin(angle) * total
 
 
-def scores_of(played: Played) -> Scores:
+def scores_of(played: Played) -> DeviationsByCell:
     """The deviations of all workloads of one scale by cell."""
     scored: dict[Conditions, list[Mapping[str, Deviation]]] = {}
     for part, found in played:
@@ -96,7 +96,7 @@ def scores_of(played: Played) -> Scores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class FindingVerdict:
     """In how many comparisons a finding holds; the others are within the noise.
 
     Attributes:
@@ -114,7 +114,7 @@ class Verdict:
     difference: float
 
 
-def verdicts(scores: Scores) -> list[Verdict]:
+def verdicts(scores: DeviationsByCell) -> list[FindingVerdict]:
     """Every finding, over all cells that it speaks of."""
     return [
         _verdict(finding, [values(scores) for values in comparisons])
@@ -122,9 +122,9 @@ def verdicts(scores: Scores) -> list[Verdict]:
     ]
 
 
-def _verdict(finding: str, comparisons: Sequence[Sequence[float]]) -> Verdict:
+def _verdict(finding: str, comparisons: Sequence[Sequence[float]]) -> FindingVerdict:
     means = [mean(values) for values in comparisons]
-    return Verdict(
+    return FindingVerdict(
         finding=finding,
         holds=sum(each.value > each.margin for each in means),
         contrary=sum(each.value < -each.margin for each in means),
@@ -133,12 +133,12 @@ def _verdict(finding: str, comparisons: Sequence[Sequence[float]]) -> Verdict:
     )
 
 
-Comparison = Callable[[Scores], Sequence[float]]
+Comparison = Callable[[DeviationsByCell], Sequence[float]]
 """By seed, by how many points the finding holds."""
 
 
 def _worse(worse: Cell, better: Cell) -> Comparison:
-    def differences(scores: Scores) -> list[float]:
+    def differences(scores: DeviationsByCell) -> list[float]:
         pairs = zip(scores[worse], scores[better], strict=True)
         return [one.at_arrival - other.at_arrival for one, other in pairs]
 
@@ -150,7 +150,7 @@ def _pessimistic(cell: Cell) -> Comparison:
 
 
 def _execution_worse(worse: Cell, better: Cell) -> Comparison:
-    def differences(scores: Scores) -> list[float]:
+    def differences(scores: DeviationsByCell) -> list[float]:
         pairs = zip(scores[worse], scores[better], strict=True)
         return [one.execution - other.execution for one, other in pairs]
 

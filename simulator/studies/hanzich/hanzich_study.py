@@ -10,7 +10,7 @@ from simulator.studies.hanzich.hanzich_findings import (
     COLUMNS,
     PAPER,
     Cell,
-    Scores,
+    DeviationsByCell,
     mean,
     scores_of,
     verdicts,
@@ -72,7 +72,7 @@ MEASURES = {
 """Fields of ``Deviation`` by their names in JSON."""
 
 
-def as_records(scores: Scores) -> list[dict[str, Any]]:
+def as_records(scores: DeviationsByCell) -> list[dict[str, Any]]:
     """The mean of every cell with half of the width of its confidence interval, for JSON."""
     return [
         {
@@ -86,7 +86,7 @@ def as_records(scores: Scores) -> list[dict[str, Any]]:
     ]
 
 
-def _figure(scores: Scores) -> str:
+def _figure(scores: DeviationsByCell) -> str:
     rows = []
     for policy in SHARED_POLICIES:
         cells = [scores[Cell(policy, LOCAL_SHARES[0], name)] for name in SCORED]
@@ -96,7 +96,7 @@ def _figure(scores: Scores) -> str:
     return text_table(["policy", *SCORED], rows)
 
 
-def _executions(scores: Scores) -> str:
+def _executions(scores: DeviationsByCell) -> str:
     rows = [
         [
             policy,
@@ -110,7 +110,7 @@ def _executions(scores: Scores) -> str:
     return text_table(["policy", *SCORED], rows)
 
 
-def _table(scores: Scores) -> str:
+def _table(scores: DeviationsByCell) -> str:
     rows = []
     for share in LOCAL_SHARES:
         cells = [scores[Cell(policy, share, name)] for policy, name in COLUMNS]

@@ -33,7 +33,7 @@ FIRST_SEED_OF_HISTORY = 10**9
 """Apart from the seeds of the workloads that are scored."""
 
 
-Estimates = defaultdict[str, list[Span]]
+SpansByJob = defaultdict[str, list[Span]]
 """When a job was told to run, at each arrival from its own on, by job id."""
 
 
@@ -136,7 +136,7 @@ def _score_workload(setting: Conditions, seed: int, history: Predictor) -> Mappi
     arrivals = workload(seed, scale=setting.scale)[: setting.jobs]
     policy = SHARED_POLICIES[setting.policy]
     truth = _truth(setting, seed, arrivals)
-    estimates: dict[str, Estimates] = {name: defaultdict(list) for name in SCORED}
+    estimates: dict[str, SpansByJob] = {name: defaultdict(list) for name in SCORED}
     for arrival in arrivals:
         truth.run(arrival.time)
         truth.submit(_with_prediction(arrival, history))

@@ -37,14 +37,14 @@ from simulator.studies.klusacek.klusacek_simulations import (
     spans,
 )
 from simulator.studies.simulations import Results, Simulation
-from simulator.studies.study import Exhibits, LogPart, Make, Sources, StudyError
+from simulator.studies.study import ExhibitInput, Exhibits, LogPart, Make, StudyError
 
 NAMES = {"exact": "exact", "requested": "requests", "max-usage": "predictor"}
 
 TENTHS = 10
 
 
-def figure_2(sources: Sources) -> Exhibit:
+def figure_2(sources: ExhibitInput) -> Exhibit:
     """Distributions of walltimes."""
     places = [seconds for seconds in DURATIONS if seconds > 1]
     panels = []
@@ -72,10 +72,10 @@ def figure_2(sources: Sources) -> Exhibit:
     return Exhibit("Fig. 2: actual, requested and predicted walltimes", panels, _missing(sources))
 
 
-def user_errors(number: int, logs: Callable[[Sources], Sequence[Path]]) -> Make:
+def user_errors(number: int, logs: Callable[[ExhibitInput], Sequence[Path]]) -> Make:
     """Figures 3 and 4: average absolute errors of users."""
 
-    def make(sources: Sources) -> Exhibit:
+    def make(sources: ExhibitInput) -> Exhibit:
         panels = [_user_panel(*each) for each in _replays(sources, _some(logs(sources), number))]
         return Exhibit(f"Fig. {number}: average absolute errors of users", panels)
 
@@ -106,7 +106,7 @@ def _mean(errors: Times) -> Value:
     return float(errors.mean()) if len(errors) else None
 
 
-def figure_5(sources: Sources) -> Exhibit:
+def figure_5(sources: ExhibitInput) -> Exhibit:
     """Backfilled jobs, by both readings."""
     played = _conservative(sources, [*_archive(sources), *_stand_in(sources)])
     readings: dict[str, Callable[[Any], float]] = {
@@ -133,13 +133,13 @@ def figure_5(sources: Sources) -> Exhibit:
 def distributions(
     number: int,
     what: str,
-    logs: Callable[[Sources], Sequence[Path]],
+    logs: Callable[[ExhibitInput], Sequence[Path]],
     times: Callable[[Any], Times],
     estimates: Sequence[str] = ESTIMATES,
 ) -> Make:
     """Figures 6, 7 and 9: a distribution under conservative backfilling."""
 
-    def make(sources: Sources) -> Exhibit:
+    def make(sources: ExhibitInput) -> Exhibit:
         panels = [
             class_panel(name_of(path), {NAMES[one]: times(each[one].schedule) for one in estimates})
             for path, each in _conservative(sources, _some(logs(sources), number))
@@ -152,12 +152,12 @@ def distributions(
 def on_nodes(
     number: int,
     what: str,
-    logs: Callable[[Sources], Sequence[Path]],
+    logs: Callable[[ExhibitInput], Sequence[Path]],
     times: Callable[[Any], Times],
 ) -> Make:
     """Figures 11 to 14: a distribution for every pinning interval and all estimates."""
 
-    def make(sources: Sources) -> Exhibit:
+    def make(sources: ExhibitInput) -> Exhibit:
         panels = []
         span = spans(sources.limit, sources.options.get("node_jobs"))[-1]
         for path in _some(logs(sources), number):
@@ -177,7 +177,7 @@ def on_nodes(
     return make
 
 
-def _replays(sources: Sources, paths: Sequence[Path]) -> Iterator[tuple[Path, Replay]]:
+def _replays(sources: ExhibitInput, paths: Sequence[Path]) -> Iterator[tuple[Path, Replay]]:
     parts = [LogPart(str(path), sources.limit) for path in paths]
     played = [replayed for _, replayed in sources.play(_replayed, parts)]
     yield from zip(paths, played, strict=True)
@@ -187,7 +187,7 @@ def _replayed(part: LogPart) -> Replay:
     return replay(part.runs(), InProcess({"max-usage": MaxUsage()}))
 
 
-def _conservative(sources: Sources, paths: Sequence[Path]) -> list[tuple[Path, Any]]:
+def _conservative(sources: ExhibitInput, paths: Sequence[Path]) -> list[tuple[Path, Any]]:
     """Outcomes by estimates, of each log."""
     found = []
     for path in paths:
@@ -196,15 +196,15 @@ def _conservative(sources: Sources, paths: Sequence[Path]) -> list[tuple[Path, A
     return found
 
 
-def _archive(sources: Sources) -> list[Path]:
+def _archive(sources: ExhibitInput) -> list[Path]:
     return [sources.logs / CTC, sources.logs / SDSC]
 
 
-def _karlsruhe(sources: Sources) -> list[Path]:
+def _karlsruhe(sources: ExhibitInput) -> list[Path]:
     return list(more_logs(sources.logs).values())
 
 
-def _stand_in(sources: Sources) -> list[Path]:
+def _stand_in(sources: ExhibitInput) -> list[Path]:
     return [*_karlsruhe(sources), sources.logs / STAND_IN]
 
 
@@ -215,13 +215,13 @@ def _some(paths: Sequence[Path], number: int) -> Sequence[Path]:
     return paths
 
 
-def _missing(sources: Sources) -> str:
+def _missing(sources: ExhibitInput) -> str:
     missing = [name for name in MORE_LOGS if name not in more_logs(sources.logs)]
     text = f"Not in the directory: {' and '.join(missing)}. " if missing else ""
     return f"{text}CERIT-SC, where shown, is no log of the paper.\n"
 
 
-def _all(sources: Sources) -> list[Path]:
+def _all(sources: ExhibitInput) -> list[Path]:
     return [*_archive(sources), *_stand_in(sources)]
 
 

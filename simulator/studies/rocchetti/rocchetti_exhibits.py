@@ -22,13 +22,13 @@ from simulator.studies.rocchetti.stretches import (
     LOGS,
     ORDERS,
     POLICIES,
-    Stretch,
+    ScenarioStretch,
     logs_in,
     scenario_runs,
     stretches_of,
 )
 from simulator.studies.simulations import Results, Simulation
-from simulator.studies.study import Exhibits, Make, Sources, StudyError
+from simulator.studies.study import ExhibitInput, Exhibits, Make, StudyError
 from simulator.traces.cleaning import SIMULATION_RULES, NoJobError, clean
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Trace
@@ -47,7 +47,7 @@ JOBS: Mapping[str, tuple[int, float, float | None]] = {
 SCENARIO_NUMBERS = tuple("123456")
 
 
-def figure_1(_sources: Sources) -> Exhibit:
+def figure_1(_sources: ExhibitInput) -> Exhibit:
     """Priorities that age."""
     times = [float(STEP_SECONDS) * step for step in range(0, 46, 5)]
     series = [
@@ -75,7 +75,7 @@ def figure_1(_sources: Sources) -> Exhibit:
     )
 
 
-def table_2(sources: Sources) -> Exhibit:
+def table_2(sources: ExhibitInput) -> Exhibit:
     """Jobs by the cores they request."""
     shares = {name: _core_shares(jobs) for name, jobs in _jobs_of(sources).items()}
     panel = Panel(
@@ -90,7 +90,7 @@ def table_2(sources: Sources) -> Exhibit:
     return Exhibit("Table 2: jobs by cores", [panel], _missing(shares))
 
 
-def table_3(sources: Sources) -> Exhibit:
+def table_3(sources: ExhibitInput) -> Exhibit:
     """Users by their accuracy."""
     shares = {name: _group_shares(jobs) for name, jobs in _jobs_of(sources).items()}
     panel = Panel(
@@ -156,7 +156,7 @@ def _scenario_table_of(name: str) -> Make:
 def _figure_of(log: str) -> Make:
     """Waits on a log, by policy and estimates."""
 
-    def make(sources: Sources) -> Exhibit:
+    def make(sources: ExhibitInput) -> Exhibit:
         if log not in logs_in(sources.logs):
             raise StudyError(
                 f"Fig. {FIGURES[log]} needs {log}'s log, which is not in the directory."
@@ -176,11 +176,11 @@ EXHIBITS: Exhibits = {
     "table 6": _scenario_table_of("table 6"),
 }
 
-Found = Mapping[str, Sequence[Stretch]]
+StretchesByPolicy = Mapping[str, Sequence[ScenarioStretch]]
 """Stretches by policy."""
 
 
-def _stretches(sources: Sources, logs: Sequence[str]) -> Mapping[str, Found]:
+def _stretches(sources: ExhibitInput, logs: Sequence[str]) -> Mapping[str, StretchesByPolicy]:
     """All stretches of some logs, by log and policy."""
     runs = [
         run
@@ -193,7 +193,7 @@ def _stretches(sources: Sources, logs: Sequence[str]) -> Mapping[str, Found]:
     }
 
 
-def _scenario_table(name: str, played: Mapping[str, Found]) -> Exhibit:
+def _scenario_table(name: str, played: Mapping[str, StretchesByPolicy]) -> Exhibit:
     table = SCENARIO_TABLES[name]
     panels = [
         Panel(
@@ -216,7 +216,7 @@ def _scenario_table(name: str, played: Mapping[str, Found]) -> Exhibit:
     return Exhibit(table.title, panels, _missing(played))
 
 
-def _figure(log: str, found: Found) -> Exhibit:
+def _figure(log: str, found: StretchesByPolicy) -> Exhibit:
     """One panel for each policy, as the paper's figure: bars by order and estimates."""
     panels = []
     for policy, meaning in POLICIES.items():
@@ -246,7 +246,7 @@ def _medians(values: Sequence[Sequence[float]]) -> list[Value]:
     return medians
 
 
-def _jobs_of(sources: Sources) -> Mapping[str, Trace]:
+def _jobs_of(sources: ExhibitInput) -> Mapping[str, Trace]:
     """The jobs of more than one core that ran, of every log that is there."""
     found = {}
     for name, path in _paths(sources).items():
@@ -257,7 +257,7 @@ def _jobs_of(sources: Sources) -> Mapping[str, Trace]:
     return found
 
 
-def _paths(sources: Sources) -> Mapping[str, Path]:
+def _paths(sources: ExhibitInput) -> Mapping[str, Path]:
     """The paper's logs that are there.
 
     Raises:

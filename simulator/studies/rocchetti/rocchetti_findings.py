@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulator.studies.rocchetti.stretches import Stretch
+from simulator.studies.rocchetti.stretches import ScenarioStretch
 
 PAPER_WAITS: Mapping[str, Sequence[float]] = {
     "Curie": (4569, 3785, 2617, 4609, 3706, 2336),
@@ -80,7 +80,7 @@ MAKESPANS: Sequence[Finding] = (
 """Section 5, Table 6: the text says so; its scenario 2 contradicts it."""
 
 
-class Counted(NamedTuple):
+class FindingCount(NamedTuple):
     """A finding over many stretches.
 
     Attributes:
@@ -96,7 +96,7 @@ class Counted(NamedTuple):
     upper: float
 
 
-def counted(finding: Finding, values: Sequence[Sequence[float]]) -> Counted:
+def counted(finding: Finding, values: Sequence[Sequence[float]]) -> FindingCount:
     """A finding over stretches, each with a value for each scenario.
 
     The interval is a bootstrap over the stretches, as if they had nothing in common. Stretches in
@@ -107,14 +107,14 @@ def counted(finding: Finding, values: Sequence[Sequence[float]]) -> Counted:
     held = int(np.count_nonzero(greater))
     positive = pairs[(pairs > 0).all(axis=1)]
     if not len(positive):
-        return Counted(held, np.nan, np.nan, np.nan)
+        return FindingCount(held, np.nan, np.nan, np.nan)
     logarithms = np.log(positive[:, 0] / positive[:, 1])
     drawn = np.random.default_rng(0).choice(logarithms, (DRAWS, len(logarithms))).mean(axis=1)
     lower, upper = np.exp(np.quantile(drawn, (0.025, 0.975)))
-    return Counted(held, float(np.exp(logarithms.mean())), float(lower), float(upper))
+    return FindingCount(held, float(np.exp(logarithms.mean())), float(lower), float(upper))
 
 
-def whole_orders(stretches: Sequence[Stretch]) -> Mapping[str, int]:
+def whole_orders(stretches: Sequence[ScenarioStretch]) -> Mapping[str, int]:
     """In how many stretches the whole order of scenarios is the paper's."""
     return {
         "exact: FCFS > PSP > aging": sum(_falls(each.waits[:3]) for each in stretches),

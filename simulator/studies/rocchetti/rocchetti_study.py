@@ -18,7 +18,7 @@ from simulator.studies.rocchetti.stretches import (
     CURIE,
     LOGS,
     POLICIES,
-    Stretch,
+    ScenarioStretch,
     scenario_runs,
     stretches_of,
 )
@@ -53,7 +53,7 @@ def tables(results: Results) -> str:
     return "\n".join(parts)
 
 
-def _stretch_table(stretches: Sequence[Stretch]) -> str:
+def _stretch_table(stretches: Sequence[ScenarioStretch]) -> str:
     heads = ("stretch", "jobs", *SCENARIO_HEADS, *(f"makespan {n}" for n in SCENARIO_HEADS[3:]))
     return text_table(
         heads,
@@ -69,7 +69,7 @@ def _stretch_table(stretches: Sequence[Stretch]) -> str:
     )
 
 
-def _finding_table(log: str, stretches: Sequence[Stretch]) -> str:
+def _finding_table(log: str, stretches: Sequence[ScenarioStretch]) -> str:
     waits = [each.waits for each in stretches]
     makespans = [each.makespans for each in stretches]
     lines = []
@@ -91,7 +91,7 @@ def _finding_table(log: str, stretches: Sequence[Stretch]) -> str:
     return text_table(FINDING_HEADS, lines)
 
 
-def _order_table(stretches: Sequence[Stretch]) -> str:
+def _order_table(stretches: Sequence[ScenarioStretch]) -> str:
     lines = [
         (order, f"{held} of {len(stretches)}") for order, held in whole_orders(stretches).items()
     ]

@@ -8,7 +8,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.studies.simulations import Results, Simulation
 
 
-class Log(NamedTuple):
+class PaperLog(NamedTuple):
     """A log of the paper.
 
     Attributes:
@@ -22,9 +22,9 @@ class Log(NamedTuple):
 
 CURIE, GAIA = "Curie", "Gaia"
 
-LOGS: Mapping[str, Log] = {
-    CURIE: Log("CEA-Curie-2011-2.1-cln.swf.gz", 4096),
-    GAIA: Log("*Gaia*.swf*", 1024),
+LOGS: Mapping[str, PaperLog] = {
+    CURIE: PaperLog("CEA-Curie-2011-2.1-cln.swf.gz", 4096),
+    GAIA: PaperLog("*Gaia*.swf*", 1024),
 }
 
 DAYS = (8, 10, 12, 14, 16)
@@ -40,7 +40,7 @@ POLICIES: Mapping[str, str] = {"easy": "EASY backfilling", "fcfs": "no backfilli
 """The paper does not say whether its Slurm backfilled."""
 
 
-class Stretch(NamedTuple):
+class ScenarioStretch(NamedTuple):
     """Days in a row, with the outcome of every scenario by policy.
 
     Attributes:
@@ -83,9 +83,9 @@ def scenario_runs(directory: Path, limit: int | None) -> Sequence[Simulation]:
     ]
 
 
-def stretches_of(results: Results, log: str, policy: str) -> list[Stretch]:
+def stretches_of(results: Results, log: str, policy: str) -> list[ScenarioStretch]:
     """The stretches of a log that differ in any job, with what came out under a policy."""
-    found: dict[bytes, Stretch] = {}
+    found: dict[bytes, ScenarioStretch] = {}
     for group in results.groups():
         if not group.startswith(f"{log}, {policy}, "):
             continue
@@ -93,7 +93,7 @@ def stretches_of(results: Results, log: str, policy: str) -> list[Stretch]:
         submitted = played[0].schedule.workload.submit
         found.setdefault(
             submitted.tobytes(),
-            Stretch(
+            ScenarioStretch(
                 log=log,
                 name=group.split(", ")[2],
                 jobs=len(submitted),

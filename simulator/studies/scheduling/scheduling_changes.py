@@ -7,14 +7,14 @@ from itertools import product
 from statistics import median
 from typing import Any, NamedTuple
 
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import PlayRange
 from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_plays import (
     POLICIES,
     TODAY,
+    PolicyProfile,
     Repetition,
-    Rules,
 )
 from simulator.studies.study import Played
 
@@ -25,25 +25,25 @@ LONGEST_GOAL = 1.25
 """The longest wait of every log, over that by requests."""
 
 
-class Change(NamedTuple):
+class ScheduleChange(NamedTuple):
     """Changes over the repetitions: shares of wait and slowdown, factor of the longest wait."""
 
-    wait: Interval
-    slowdown: Interval
-    longest: Interval
+    wait: PlayRange
+    slowdown: PlayRange
+    longest: PlayRange
 
     @classmethod
-    def between(cls, before: Sequence[Repetition], after: Sequence[Repetition]) -> "Change":
+    def between(cls, before: Sequence[Repetition], after: Sequence[Repetition]) -> "ScheduleChange":
         """From one to the other."""
         pairs = list(zip(before, after, strict=True))
         wait, slowdown = (
-            Interval.of([_ratio(one[place], other[place]) - 1 for one, other in pairs])
+            PlayRange.of([_ratio(one[place], other[place]) - 1 for one, other in pairs])
             for place in (0, 1)
         )
         return cls(
             wait,
             slowdown,
-            Interval.of([_ratio(one.longest, other.longest) for one, other in pairs]),
+            PlayRange.of([_ratio(one.longest, other.longest) for one, other in pairs]),
         )
 
     @property
@@ -59,7 +59,7 @@ def _ratio(before: float, after: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class MethodChange:
     """One source of estimates under one policy and profile on one log.
 
     Attributes:
@@ -70,10 +70,10 @@ class Line:
 
     log: str
     estimates: str
-    rules: Rules
+    rules: PolicyProfile
     plays: tuple[Sequence[Repetition], Sequence[Repetition]]
-    today: Change
-    alike: Change
+    today: ScheduleChange
+    alike: ScheduleChange
 
     def as_record(self) -> dict[str, Any]:
         """For JSON."""
@@ -90,27 +90,27 @@ class Line:
         }
 
 
-def _record(change: Change) -> dict[str, Any]:
+def _record(change: ScheduleChange) -> dict[str, Any]:
     return {
         name: {"mean": each.mean, "low": each.low, "high": each.high}
         for name, each in change._asdict().items()
     }
 
 
-def lines_of(played: Played) -> Iterator[Line]:
+def lines_of(played: Played) -> Iterator[MethodChange]:
     """The changes on every log, those of requests under another policy first."""
     base = {part.trace: found.plays for part, found in played if part.estimates == REQUESTED}
     for part, found in played:
         for rules, plays in found.plays.items():
             if (part.estimates, rules) != (REQUESTED, TODAY):
                 before = base[part.trace]
-                yield Line(
+                yield MethodChange(
                     log=part.log,
                     estimates=part.estimates,
                     rules=rules,
                     plays=(before[TODAY], plays),
-                    today=Change.between(before[TODAY], plays),
-                    alike=Change.between(before[rules[0], TODAY[1]], plays),
+                    today=ScheduleChange.between(before[TODAY], plays),
+                    alike=ScheduleChange.between(before[rules[0], TODAY[1]], plays),
                 )
 
 
@@ -138,7 +138,7 @@ class Summary(NamedTuple):
         return "missed" if self.missed else "reached"
 
     @classmethod
-    def of(cls, lines: Sequence[Line]) -> "Summary":
+    def of(cls, lines: Sequence[MethodChange]) -> "Summary":
         """Summary of at least one log."""
         wait, slowdown = (
             median(change.mean for change in (line.today[place] for line in lines))
@@ -159,7 +159,7 @@ class Summary(NamedTuple):
         return cls(wait, slowdown, (alike[0], alike[1]), longest, missed)
 
 
-def summaries(lines: Sequence[Line]) -> Mapping[tuple[Rules, str], Summary]:
+def summaries(lines: Sequence[MethodChange]) -> Mapping[tuple[PolicyProfile, str], Summary]:
     """Summaries of all logs by rules and estimates."""
     keys = dict.fromkeys((line.rules, line.estimates) for line in lines)
     return {
@@ -169,5 +169,5 @@ def summaries(lines: Sequence[Line]) -> Mapping[tuple[Rules, str], Summary]:
 
 
 @cache
-def _place(rules: Rules) -> int:
+def _place(rules: PolicyProfile) -> int:
     return list(product(POLICIES, PROFILES)).index(rules)

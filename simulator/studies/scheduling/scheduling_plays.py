@@ -38,14 +38,14 @@ class Repetition(NamedTuple):
     longest: float
 
 
-Rules = tuple[str, str]
+PolicyProfile = tuple[str, str]
 """A policy and a profile."""
 
-Plays = Mapping[Rules, Sequence[Repetition]]
+PlaysByRules = Mapping[PolicyProfile, Sequence[Repetition]]
 """Of the log itself, then of its shaken copies."""
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """One source of estimates on one log.
 
     Attributes:
@@ -64,14 +64,14 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SourceOutcome:
     """Result of one source of estimates on one log."""
 
     jobs: int
-    plays: Plays
+    plays: PlaysByRules
 
 
-def play(part: Part) -> Outcome:
+def play(part: SourcePart) -> SourceOutcome:
     """Play the log and its shaken copies under all rules.
 
     The method is asked once about each job, in a schedule of EASY by requests, when it knows what
@@ -84,7 +84,7 @@ def play(part: Part) -> Outcome:
     said = answers(trace, part.estimates)
     if not said.estimate.any():
         raise NoJobError(Path(part.trace).name, "simulated", prepare(trace).counts)
-    plays: dict[Rules, list[Repetition]] = {}
+    plays: dict[PolicyProfile, list[Repetition]] = {}
     jobs = 0
     for repetition in range(part.shakes + 1):
         copy = shaken(trace, SHAKE_SECONDS, repetition) if repetition else trace
@@ -94,7 +94,7 @@ def play(part: Part) -> Outcome:
         for policy, profile in rules_of(part.estimates):
             semantics = Semantics.adjusted(profile, policy=policy)
             plays.setdefault((policy, profile), []).append(_measured(workload, semantics, known))
-    return Outcome(jobs=jobs, plays=plays)
+    return SourceOutcome(jobs=jobs, plays=plays)
 
 
 @lru_cache(1)
@@ -121,7 +121,7 @@ def _places(trace: Trace, workload: Workload) -> Any:
     return np.searchsorted(trace.line, workload.trace.line)
 
 
-def rules_of(estimates: str) -> Sequence[Rules]:
+def rules_of(estimates: str) -> Sequence[PolicyProfile]:
     """The rules to play; by requests all profiles are the same."""
     profiles = [TODAY[1]] if estimates == REQUESTED else list(PROFILES)
     return list(product(POLICIES, profiles))

@@ -10,7 +10,7 @@ from simulator.reports.page import picture
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import lines_of, summaries
-from simulator.studies.scheduling.scheduling_plays import POLICIES, Part, play
+from simulator.studies.scheduling.scheduling_plays import POLICIES, SourcePart, play
 from simulator.studies.scheduling.scheduling_tables import draw, tables
 from simulator.studies.study import (
     Played,
@@ -29,7 +29,7 @@ def runs(
     shake: int = 10,
     method: Sequence[str] = (),
     first: Sequence[str] = (),
-) -> Sequence[Part]:
+) -> Sequence[SourcePart]:
     """A part for each log and source of estimates.
 
     Raises:
@@ -47,7 +47,7 @@ def runs(
     chosen = method or [name for name in usual_methods() if name != REQUESTED]
     names = names_of(paths, (_two_words, first_word))
     return [
-        Part(str(path), _limit_of(path, limits, limit), estimates, shake, names[path])
+        SourcePart(str(path), _limit_of(path, limits, limit), estimates, shake, names[path])
         for path in paths
         for estimates in (REQUESTED, *chosen, EXACT)
     ]

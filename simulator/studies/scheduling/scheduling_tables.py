@@ -10,15 +10,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from simulator.replay.method_spec import usual_methods
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import PlayRange
 from simulator.reports.palette import colours_of, name_of_method
 from simulator.reports.replay_pictures import STYLE, save
 from simulator.reports.tables import text_table
 from simulator.reports.words import counted, duration
 from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.semantics import PROFILES
-from simulator.studies.scheduling.scheduling_changes import Line, Summary, lines_of, summaries
-from simulator.studies.scheduling.scheduling_plays import POLICIES, TODAY, Rules
+from simulator.studies.scheduling.scheduling_changes import (
+    MethodChange,
+    Summary,
+    lines_of,
+    summaries,
+)
+from simulator.studies.scheduling.scheduling_plays import POLICIES, TODAY, PolicyProfile
 from simulator.studies.study import Played
 
 
@@ -37,11 +42,11 @@ longest: longest wait over that by requests under EASY, in the worst log. Goals:
 """
 
 
-def summary_table(lines: Sequence[Line]) -> str:
+def summary_table(lines: Sequence[MethodChange]) -> str:
     """The goals, reached or missed."""
     heads = ("all logs", "wait", "alone", "slowdown", "alone", "longest", "goals")
     rows: list[Sequence[str]] = []
-    rules: Rules | None = None
+    rules: PolicyProfile | None = None
     for (here, estimates), found in summaries(lines).items():
         if here != rules:
             rows.append((", ".join(here), *[""] * (len(heads) - 1)))
@@ -64,7 +69,7 @@ def _marked(text: str, goal: str, found: Summary) -> str:
     return f"{text}{'*' if goal in found.missed else ' '}"
 
 
-def log_table(trace: str, played: Played, lines: Sequence[Line]) -> str:
+def log_table(trace: str, played: Played, lines: Sequence[MethodChange]) -> str:
     """The changes on one log, mean and range of the repetitions."""
     part, found = next((p, f) for p, f in played if (p.trace, p.estimates) == (trace, REQUESTED))
     today = found.plays[TODAY]
@@ -97,11 +102,11 @@ def short(estimates: str) -> str:
     return name_of_method(estimates) if estimates in known else estimates[:20]
 
 
-def _change(change: Interval) -> tuple[str, str]:
+def _change(change: PlayRange) -> tuple[str, str]:
     return f"{change.mean:+.0%}", f"({100 * change.low:+.0f} to {100 * change.high:+.0f})"
 
 
-def draw(lines: Sequence[Line], path: Path) -> None:
+def draw(lines: Sequence[MethodChange], path: Path) -> None:
     """Changes by log and method, with the ranges of the repetitions."""
     logs = list(dict.fromkeys(line.log for line in lines))
     methods = list(dict.fromkeys(line.estimates for line in lines))

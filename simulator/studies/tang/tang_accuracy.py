@@ -8,7 +8,7 @@ import numpy as np
 from predictors.measures import accuracy
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.method_summary import CLASSES
-from simulator.studies.study import Make, Sources
+from simulator.studies.study import ExhibitInput, Make
 from simulator.studies.tang.percentile_schemes import (
     PERCENTILES,
     WINDOWS,
@@ -30,7 +30,7 @@ from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
 MEDIUM = 85
 
 
-def figure_4(sources: Sources) -> Exhibit:
+def figure_4(sources: ExhibitInput) -> Exhibit:
     """Accuracy by key and percentile, over all history."""
     swept = swept_of(sources)
     base = float(accuracy(*requested_and_run(runs_in(sources))).mean())
@@ -51,7 +51,7 @@ def figure_4(sources: Sources) -> Exhibit:
 def classes(number: int, keys: Sequence[str], lower_bounds: Sequence[float]) -> Make:
     """Figures 5 to 7: shares of NA, OE, UE and BE, and accuracy."""
 
-    def make(sources: Sources) -> Exhibit:
+    def make(sources: ExhibitInput) -> Exhibit:
         swept = swept_of(sources)
         panels = []
         for kind in keys:
@@ -75,7 +75,7 @@ def classes(number: int, keys: Sequence[str], lower_bounds: Sequence[float]) -> 
 def by_window(number: int, field: str, what: str) -> Make:
     """Figures 8 to 10: a measure by percentile and time window."""
 
-    def make(sources: Sources) -> Exhibit:
+    def make(sources: ExhibitInput) -> Exhibit:
         swept = swept_of(sources)
         panels = []
         for name in ("triple", "double"):
@@ -100,7 +100,7 @@ def by_window(number: int, field: str, what: str) -> Make:
     return make
 
 
-def figure_11(sources: Sources) -> Exhibit:
+def figure_11(sources: ExhibitInput) -> Exhibit:
     """Distribution of accuracy before and after adjustment."""
     runs = runs_in(sources)
     requested, run = requested_and_run(runs)
@@ -138,7 +138,7 @@ def figure_11(sources: Sources) -> Exhibit:
     return Exhibit("Fig. 11: distribution of accuracy, 1M, threshold 0.5", panels)
 
 
-def figure_13(sources: Sources) -> Exhibit:
+def figure_13(sources: ExhibitInput) -> Exhibit:
     """Average accuracy by month."""
     runs = runs_in(sources)
     requested, run = requested_and_run(runs)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
-from simulator.studies.study import Make, Played, Sources
-from simulator.studies.tang.tang_log import Values
+from simulator.studies.study import ExhibitInput, Make, Played
+from simulator.studies.tang.tang_log import FloatArray
 from simulator.studies.tang.tang_paper import GAINS
 from simulator.studies.tang.tang_simulations import (
     INTREPID,
@@ -22,7 +22,7 @@ from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
 def simulated(number: int) -> Make:
     """Figures 14 to 17: waits, slowdowns and weighted waits by month, and mean gains."""
 
-    def make(sources: Sources) -> Exhibit:
+    def make(sources: ExhibitInput) -> Exhibit:
         order, adjustment = RULES[number - 14]
         options = {name: value for name, value in sources.options.items() if name != "log"}
         runs = [
@@ -84,11 +84,11 @@ def _simulated(number: int, played: Played) -> Exhibit:
     return Exhibit(f"Fig. {number}: {rules} adjustment on {INTREPID}", panels)
 
 
-def _means(gains: Values) -> list[Value]:
+def _means(gains: FloatArray) -> list[Value]:
     """Means over the months with waits; None without such a month."""
     known = [row[np.isfinite(row)] for row in gains]
     return [float(row.mean()) if len(row) else None for row in known]
 
 
-def _known(values: Values) -> list[Value]:
+def _known(values: FloatArray) -> list[Value]:
     return [float(value) if np.isfinite(value) else None for value in values]

@@ -7,7 +7,7 @@ import numpy as np
 
 from predictors.methods.percentile import KEYS
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
-from simulator.studies.study import Sources
+from simulator.studies.study import ExhibitInput
 from simulator.studies.tang.percentile_schemes import usable_keys
 from simulator.studies.tang.tang_log import name_of, requested_of, runs_in, usages_of
 from simulator.studies.tang.tang_paper import MEAN_USAGE, SPREADS, TRACE, USAGES
@@ -16,7 +16,7 @@ FEWEST_IN_GROUP = 10
 """Jobs; smaller groups are left out of Table 2."""
 
 
-def table_1(sources: Sources) -> Exhibit:
+def table_1(sources: ExhibitInput) -> Exhibit:
     """The log in numbers."""
     runs = runs_in(sources)
     submit = np.array([run.submission.submit_time for run in runs])
@@ -32,7 +32,7 @@ def table_1(sources: Sources) -> Exhibit:
     return Exhibit("Table 1: the log", [panel])
 
 
-def figure_1(sources: Sources) -> Exhibit:
+def figure_1(sources: ExhibitInput) -> Exhibit:
     """Distribution of R."""
     usages = usages_of(runs_in(sources))
     bars, edges = np.histogram(usages, bins=20, range=(0, 1))
@@ -63,7 +63,7 @@ def figure_1(sources: Sources) -> Exhibit:
     return Exhibit("Fig. 1: distribution of R", panels)
 
 
-def figure_2(sources: Sources) -> Exhibit:
+def figure_2(sources: ExhibitInput) -> Exhibit:
     """Average R by quarters."""
     runs = runs_in(sources)
     usages = usages_of(runs)
@@ -86,7 +86,7 @@ def figure_2(sources: Sources) -> Exhibit:
     return Exhibit("Fig. 2: average R by quarter (the paper's: 0.42 to 0.59)", [panel])
 
 
-def table_2(sources: Sources) -> Exhibit:
+def table_2(sources: ExhibitInput) -> Exhibit:
     """Spread of R within groups of similar jobs: which key fits the log?"""
     runs = runs_in(sources)
     usages = usages_of(runs)

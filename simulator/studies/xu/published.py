@@ -68,7 +68,7 @@ class PublishedComparison:
     running: Mapping[str, Sequence[float]]
 
 
-class Options(NamedTuple):
+class TuningOptions(NamedTuple):
     """Options of the study.
 
     Attributes:
@@ -102,7 +102,7 @@ def parts(
     """
     given = {name: value for name, value in plan.items() if value is not None}
     try:
-        return log_parts(paths, limit, Options(year, replace(first, **given)))
+        return log_parts(paths, limit, TuningOptions(year, replace(first, **given)))
     except ValueError as error:
         raise StudyError(str(error)) from error
 

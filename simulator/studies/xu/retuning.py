@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.jobs import Completion
+from predictors.measures import Seconds
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import batch_of
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.round import SEARCHES
 
-Seconds = NDArray[np.float64]
 Number = TypeVar("Number", bound=np.generic)
 
 

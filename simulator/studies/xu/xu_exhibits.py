@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.studies.study import Exhibits, LogPart, Sources, first_word
+from simulator.studies.study import ExhibitInput, Exhibits, LogPart, first_word
 from simulator.studies.xu.published import (
     SECONDS,
     STEPS,
@@ -24,7 +24,7 @@ FIGURE_2 = 0.8
 """The paper's share of errors within ``WITHIN`` seconds."""
 
 
-class Log(NamedTuple):
+class LogProperties(NamedTuple):
     """Properties of a log.
 
     Attributes:
@@ -44,11 +44,11 @@ class Log(NamedTuple):
     runtimes: Sequence[float]
 
 
-def log_of(part: LogPart) -> Log:
+def log_of(part: LogPart) -> LogProperties:
     """Properties of the part's log."""
     runs = jobs_of(part)
     times = [run.submission.submit_time for run in runs]
-    return Log(
+    return LogProperties(
         jobs=len(runs),
         users=len({run.submission.user for run in runs} - {None}),
         first=_year(min(times)),
@@ -58,7 +58,7 @@ def log_of(part: LogPart) -> Log:
     )
 
 
-def figure_1(sources: Sources) -> Exhibit:
+def figure_1(sources: ExhibitInput) -> Exhibit:
     """Distribution of requests and of run times."""
     panels = [
         _distribution(name, {"requests": log.requests, "run times": log.runtimes})
@@ -67,7 +67,7 @@ def figure_1(sources: Sources) -> Exhibit:
     return Exhibit("Requests and run times (Xu et al., Fig. 1)", panels)
 
 
-def table_2(sources: Sources) -> Exhibit:
+def table_2(sources: ExhibitInput) -> Exhibit:
     """Properties of the logs."""
     logs = _logs(sources)
     series = [
@@ -80,21 +80,21 @@ def table_2(sources: Sources) -> Exhibit:
     return Exhibit("The logs (Xu et al., Table 2)", [panel], LOST)
 
 
-def table_3(sources: Sources) -> Exhibit:
+def table_3(sources: ExhibitInput) -> Exhibit:
     """Share of underestimated jobs."""
     return _scores(
         sources, "Underestimated jobs (Xu et al., Table 3)", lambda rate, _: rate, shares=True
     )
 
 
-def table_4(sources: Sources) -> Exhibit:
+def table_4(sources: ExhibitInput) -> Exhibit:
     """Mean absolute error."""
     return _scores(
         sources, "Mean absolute error (Xu et al., Table 4)", lambda _, error: error, shares=False
     )
 
 
-def figure_2(sources: Sources) -> Exhibit:
+def figure_2(sources: ExhibitInput) -> Exhibit:
     """Distribution of absolute errors."""
     panels = [
         _distribution(name, found.cumulative, {WITHIN: FIGURE_2}) for name, found in _found(sources)
@@ -103,7 +103,7 @@ def figure_2(sources: Sources) -> Exhibit:
     return Exhibit("Absolute errors (Xu et al., Fig. 2)", panels, remark)
 
 
-def figure_3(sources: Sources) -> Exhibit:
+def figure_3(sources: ExhibitInput) -> Exhibit:
     """Mean absolute error over the number of predicted jobs."""
     panels = [
         Panel(
@@ -121,7 +121,7 @@ def figure_3(sources: Sources) -> Exhibit:
 
 
 def _scores(
-    sources: Sources, title: str, chosen: Callable[[float, float], float], *, shares: bool
+    sources: ExhibitInput, title: str, chosen: Callable[[float, float], float], *, shares: bool
 ) -> Exhibit:
     found = _found(sources)
     methods = list(found[0][1].errors)
@@ -163,15 +163,15 @@ def _distribution(
     )
 
 
-def _parts(sources: Sources) -> list[LogPart]:
+def _parts(sources: ExhibitInput) -> list[LogPart]:
     return parts(sources.paths, sources.limit, **sources.options)
 
 
-def _logs(sources: Sources) -> list[tuple[str, Log]]:
+def _logs(sources: ExhibitInput) -> list[tuple[str, LogProperties]]:
     return [(_name(part), log) for part, log in sources.play(log_of, _parts(sources))]
 
 
-def _found(sources: Sources) -> list[tuple[str, PublishedComparison]]:
+def _found(sources: ExhibitInput) -> list[tuple[str, PublishedComparison]]:
     return [(_name(part), found) for part, found in sources.play(play, _parts(sources))]
 
 

@@ -9,10 +9,10 @@ from workloads import log_of
 
 from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
-from simulator.reports.backtest.gains import Interval, gain
+from simulator.reports.backtest.gains import PlayRange, gain
 from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, Waits, play_all
 from simulator.reports.backtest.report_text import text_of
-from simulator.reports.backtest.site import Site, groupings_of, machines_of
+from simulator.reports.backtest.site import BacktestSite, groupings_of, machines_of
 from simulator.reports.backtest.site_files import SiteFiles
 from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
 from simulator.reports.backtest.winners import changes_of
@@ -49,7 +49,7 @@ def case_of(waits, slowdowns=(2.0, 2.0, 2.0), *, quality=Quality.GOOD, special=(
     believed = SimpleNamespace(quality=quality, comparison=lambda: "It was compared.")
     trace = log_of([(0, 1, 10, 20)], 4)
     return verdict.Backtest(
-        site=Site(trace=trace, semantics=Semantics()),
+        site=BacktestSite(trace=trace, semantics=Semantics()),
         plays={"requested": today, "knn": predicted, "exact": today},
         in_force="knn", profile="regular", believed=believed, special=special, changes=(),
         counts={},
@@ -112,7 +112,7 @@ def test_a_change_says_its_direction_however_small_it_is():
 
 def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():
     nothing = [play_of(0.0)]
-    assert gain(nothing, nothing, lambda play: play.wait) == Interval(0.0, 0.0, 0.0)
+    assert gain(nothing, nothing, lambda play: play.wait) == PlayRange(0.0, 0.0, 0.0)
     assert gain(nothing, [play_of(5.0)], lambda play: play.wait).mean == -1.0
 
 
@@ -128,7 +128,9 @@ def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():
 def test_the_dates_of_a_log_are_said_where_it_has_some(header, said):
     case = case_of((1000,), (2.0,))
     trace = replace(log_of([(0, 1, 20, 20)], 4), header=header)
-    assert verdict.period(replace(case, site=Site(trace=trace, semantics=Semantics()))) == said
+    assert (
+        verdict.period(replace(case, site=BacktestSite(trace=trace, semantics=Semantics()))) == said
+    )
 
 
 def test_a_log_below_some_hundred_jobs_is_too_little_data():
@@ -161,31 +163,33 @@ def test_a_queue_that_only_the_log_knows_is_no_verdict():
 
 
 def test_requests_that_are_never_wrong_leave_nothing_to_predict():
-    right = Site(trace=log_of([(0, 1, 100, 100)] * 20, 4), semantics=Semantics())
+    right = BacktestSite(trace=log_of([(0, 1, 100, 100)] * 20, 4), semantics=Semantics())
     special = right_requests(right.workloads())
     assert special is not None
     assert special.verdict == "not-worth-it"
-    wrong = Site(trace=log_of([(0, 1, 50, 100)] * 20, 4), semantics=Semantics())
+    wrong = BacktestSite(trace=log_of([(0, 1, 50, 100)] * 20, 4), semantics=Semantics())
     assert right_requests(wrong.workloads()) is None
 
 
 def test_a_log_of_one_user_or_without_users_says_so():
     alone = log_of([(0, 1, 10, 20, 7)], 4)
-    found = one_user(Site(trace=alone, semantics=Semantics()))
+    found = one_user(BacktestSite(trace=alone, semantics=Semantics()))
     assert found is not None
     assert "belong to one user" in found.sentence
     nameless = replace(alone, user=np.array([-1]))
-    found = one_user(Site(trace=nameless, semantics=Semantics()))
+    found = one_user(BacktestSite(trace=nameless, semantics=Semantics()))
     assert found is not None
     assert "does not name users" in found.sentence
     two = log_of([(0, 1, 10, 20, 7), (1, 1, 10, 20, 8)], 4)
-    assert one_user(Site(trace=two, semantics=Semantics())) is None
+    assert one_user(BacktestSite(trace=two, semantics=Semantics())) is None
 
 
 def waited(simulated, logged):
     """How good a model is whose jobs wait ``simulated`` seconds and really waited ``logged``."""
     trace = log_of([(0, 1, 10, 20)] * 10, 4)
-    site = Site(trace=replace(trace, wait=np.full(10, float(logged))), semantics=Semantics())
+    site = BacktestSite(
+        trace=replace(trace, wait=np.full(10, float(logged))), semantics=Semantics()
+    )
     waits = Waits(float(simulated), np.full(401, float(simulated)), np.zeros(0))
     return compare(site, replace(play_of(0.0), where_logged=waits))
 
@@ -213,7 +217,7 @@ def test_jobs_whose_wait_is_not_in_the_log_are_left_out_of_the_comparison(tmp_pa
     trace = log_of([(0, 4, 100, 100)] * 4, 4)
     trace = replace(trace, wait=np.array([0.0, 100.0, -1.0, -1.0]))
     months = groupings_of(trace, users={}, queues={}, accounts={})
-    site = Site(trace=trace, semantics=Semantics(), groupings=months)
+    site = BacktestSite(trace=trace, semantics=Semantics(), groupings=months)
     today = played(tmp_path, site, [], 0)["requested"][0]
     found = compare(site, today)
     assert (today.wait, found.simulated_mean, found.logged_mean) == (150.0, 50.0, 50.0)
@@ -257,7 +261,7 @@ def test_idle_processors_count_only_while_a_job_waits():
 
 def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch, tmp_path):
     trace = synthesise(SyntheticLog(jobs=150, seed=3))
-    site = Site(trace=trace, semantics=Semantics())
+    site = BacktestSite(trace=trace, semantics=Semantics())
     whole = played(tmp_path, site, ["last-two"], 1)["last-two"]
     monkeypatch.setattr(repetitions, "FULL_LOOP_JOBS", 100)
     first, moved = played(tmp_path, site, ["last-two"], 1)["last-two"]
@@ -273,7 +277,9 @@ def test_a_queue_s_jobs_run_on_its_own_processors(tmp_path):
     halves = [Partition(frozenset({"a"}), 4), Partition(frozenset({"2"}), 4)]
     codes = machines_of(trace, {1: "a"}, halves)
     assert codes.tolist() == [0, 1]
-    site = Site(trace=trace, semantics=Semantics(), partitions=halves, machine_of_line=codes)
+    site = BacktestSite(
+        trace=trace, semantics=Semantics(), partitions=halves, machine_of_line=codes
+    )
     plays = played(tmp_path, site, ["last-two"], 0)
     assert plays["requested"][0].wait == 0
     together = Partition(frozenset({"a", "2"}), 4)

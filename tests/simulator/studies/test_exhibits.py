@@ -13,8 +13,8 @@ from simulator.reports.exhibit_pictures import draw
 from simulator.studies import STUDIES
 from simulator.studies.klusacek.klusacek_simulations import name_of, runs
 from simulator.studies.rocchetti.rocchetti_findings import Finding, counted, whole_orders
-from simulator.studies.rocchetti.stretches import Stretch
-from simulator.studies.study import Sources, StudyError
+from simulator.studies.rocchetti.stretches import ScenarioStretch
+from simulator.studies.study import ExhibitInput, StudyError
 from simulator.studies.tang.tang_simulations import Months, MonthSimulation
 from simulator.traces.swf import write_swf
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -39,7 +39,7 @@ def logs(tmp_path_factory):
 def sources(logs):
     """As a command that makes one exhibit after the other has them: what was played is kept."""
     with ThreadPoolExecutor(1) as executor:
-        yield Sources(paths=[logs], limit=120, executor=executor)
+        yield ExhibitInput(paths=[logs], limit=120, executor=executor)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_log_too_small_for_a_figure_leaves_gaps_and_no_number_that_is_none(
 
 def test_a_figure_of_a_log_that_is_not_there_says_so(tmp_path):
     with ThreadPoolExecutor(1) as executor:
-        without = Sources(paths=[tmp_path], limit=None, executor=executor)
+        without = ExhibitInput(paths=[tmp_path], limit=None, executor=executor)
         with pytest.raises(StudyError, match="FH1 and FH2"):
             STUDIES["klusacek"].exhibits["figure 11"](without)
         for name, log in {
@@ -120,8 +120,8 @@ def test_a_month_in_which_nobody_waits_any_more_is_gained_whole():
 
 
 def test_whole_orders_are_those_of_the_paper_in_waits_and_makespans():
-    as_the_paper = Stretch("Curie", "a", 9, (3, 2, 1, 6, 5, 4), (1, 2, 3, 4, 5, 6))
-    not_exact = Stretch("Curie", "b", 9, (3, 1, 2, 6, 5, 4), (1, 3, 2, 6, 5, 4))
+    as_the_paper = ScenarioStretch("Curie", "a", 9, (3, 2, 1, 6, 5, 4), (1, 2, 3, 4, 5, 6))
+    not_exact = ScenarioStretch("Curie", "b", 9, (3, 1, 2, 6, 5, 4), (1, 3, 2, 6, 5, 4))
     assert list(whole_orders([as_the_paper, not_exact]).values()) == [1, 2, 1, 1, 1]
 
 

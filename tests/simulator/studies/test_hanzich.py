@@ -11,7 +11,7 @@ from simulator.studies.hanzich.hanzich_findings import (
     FINDINGS,
     PAPER,
     Cell,
-    Verdict,
+    FindingVerdict,
     mean,
     scores_of,
     students_quantile,
@@ -121,7 +121,7 @@ def test_a_finding_holds_where_the_paired_difference_is_beyond_the_noise(
     uniform, normal, holds, contrary, difference
 ):
     found = {v.finding: v for v in verdicts(made_up(uniform, normal))}
-    assert found["Uniform deviates less than Normal"] == Verdict(
+    assert found["Uniform deviates less than Normal"] == FindingVerdict(
         finding="Uniform deviates less than Normal",
         holds=holds,
         contrary=contrary,

@@ -15,7 +15,12 @@ from service.cli import app
 from simulator.cli import experiment as command
 from simulator.scheduling.estimates import JobEstimates
 from simulator.scheduling.semantics import PROFILES
-from simulator.studies.scheduling.scheduling_changes import Change, Line, Summary, lines_of
+from simulator.studies.scheduling.scheduling_changes import (
+    MethodChange,
+    ScheduleChange,
+    Summary,
+    lines_of,
+)
 from simulator.studies.scheduling.scheduling_plays import (
     POLICIES,
     TODAY,
@@ -58,7 +63,7 @@ def repeated(*measures):
 
 def test_changes_are_counted_repetition_by_repetition():
     before = repeated((100, 10, 500), (200, 10, 1000))
-    change = Change.between(before, repeated((90, 12, 500), (160, 13, 1500)))
+    change = ScheduleChange.between(before, repeated((90, 12, 500), (160, 13, 1500)))
     assert change.wait.mean == pytest.approx(-0.15)
     assert (change.wait.low, change.wait.high) == pytest.approx((-0.2, -0.1))
     assert change.slowdown.mean == pytest.approx(0.25)
@@ -68,8 +73,10 @@ def test_changes_are_counted_repetition_by_repetition():
 
 def line(wait, slowdown, longest):
     plays = repeated((1, 1, 1)), repeated((1 + wait, 1 + slowdown, longest))
-    change = Change.between(*plays)
-    return Line(log="a", estimates="m", rules=TODAY, plays=plays, today=change, alike=change)
+    change = ScheduleChange.between(*plays)
+    return MethodChange(
+        log="a", estimates="m", rules=TODAY, plays=plays, today=change, alike=change
+    )
 
 
 @pytest.mark.parametrize(
