@@ -114,11 +114,11 @@ def sentence(methods: Sequence[MethodScore], in_force: str, days: int) -> str:
     if ours is None:
         return ""
     text = (
-        f"In the last {days} days with jobs, predictions by {in_force} were off by "
-        f"{duration(ours.mean_absolute_error)} a job"
+        f"In the last {days} days with jobs, predictions by {in_force} had a mean error of "
+        f"{duration(ours.mean_absolute_error)}"
     )
     if requests is not None and requests is not ours:
-        text += f"; the users' requests by {duration(requests.mean_absolute_error)}"
+        text += f"; the users' requests had {duration(requests.mean_absolute_error)}"
     return f"{text}. {share(ours.underestimation_rate)} of jobs ran longer than predicted."
 
 
@@ -146,7 +146,7 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
     return [
         by_day(
             name="error",
-            title="Off by",
+            title="Mean error",
             says="Mean distance between prediction and runtime, of the jobs that ended in the week "
             "up to each day. Lower is better; requested is what users ask for.",
             series=lines("mean_absolute_error", methods),
@@ -163,18 +163,18 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
         ),
         by_day(
             name="coverage",
-            title="Ranges: asked and got",
+            title="Coverage of ranges: nominal and observed",
             says=f"The share of runtimes that the ranges of {in_force} should hold, and did hold, "
             "over the week up to each day.",
             series=[
                 ChartLine(
-                    label="got",
+                    label="observed",
                     values=[smoothed.get((day, in_force, "coverage")) for day in days],
                     colour=f"method-{in_force}",
                     heavy=True,
                 ),
                 ChartLine(
-                    label="asked",
+                    label="nominal",
                     values=[smoothed.get((day, in_force, "asked_coverage")) for day in days],
                     colour="quiet",
                     dash=True,

@@ -131,8 +131,8 @@ def sentence(rows: Sequence[ClusterRow]) -> str:
     for row in rows:
         if row.score is not None:
             return (
-                f"{learned}. In the last days its predictions for {row.history.cluster} were off "
-                f"by {duration(row.score.mean_absolute_error)} a job."
+                f"{learned}. In the last days its predictions for {row.history.cluster} had a "
+                f"mean error of {duration(row.score.mean_absolute_error)}."
             )
     return f"{learned}; none of its predictions has been scored in the last week."
 
