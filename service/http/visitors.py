@@ -14,7 +14,7 @@ from service.auth import EVERYBODY, Guard
 from service.errors import BodyTooLargeError, ForbiddenError
 from service.store import Store
 from service.web.frame import READERS, Visitor
-from service.web.sources import Recent
+from service.web.sources import AnswerCache
 
 COOKIE = "walltimed_session"
 
@@ -47,7 +47,7 @@ class Visitors:
         self._store = store
         self._clock = clock
         self._seconds = seconds
-        self._recent = Recent()
+        self._cache = AnswerCache()
 
     async def visitor(self, request: Request) -> Visitor | None:
         """Return the visitor; None if a token is needed and the browser has not logged in."""
@@ -57,7 +57,7 @@ class Visitors:
         if text is None:
             return None
         token_id = await asyncio.to_thread(
-            self._recent.get,
+            self._cache.get,
             text,
             FRESH_SECONDS,
             lambda: self._store.sessions.token_of(text, self._clock()),
@@ -96,7 +96,7 @@ class Visitors:
         """End the session for good, and take the cookie back."""
         if text := session_in(request):
             await asyncio.to_thread(self._store.sessions.close, text)
-            self._recent.forget(text)
+            self._cache.forget(text)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 
 

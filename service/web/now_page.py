@@ -89,7 +89,7 @@ def view(
     queues = {queue.cluster: queue for queue in service.queues}
     rows = [
         row_of(sources, history, queues.get(history.cluster))
-        for history in sources.recent.get("sizes", FRESH_SECONDS, sources.store.past_runs.sizes)
+        for history in sources.cache.get("sizes", FRESH_SECONDS, sources.store.past_runs.sizes)
     ]
     return {
         "title": "Now",

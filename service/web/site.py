@@ -28,7 +28,7 @@ from service.web import (
     what_if_page,
 )
 from service.web.frame import Assets, Frame, PageQuery, Renderer, Visitor
-from service.web.sources import PageSources, Recent
+from service.web.sources import AnswerCache, PageSources
 from service.worker.processes import ChildProcess, come_second
 from service.worker.worker import Worker
 
@@ -103,7 +103,7 @@ class PageMaker:
     def __init__(self, sources: PageSources) -> None:
         self._sources = sources
         self._renderer = Renderer(Assets())
-        self._rendered = Recent(most=MOST_RENDERED)
+        self._rendered = AnswerCache(most=MOST_RENDERED)
 
     def make(self, name: str, frame: Frame, query: PageQuery, facts: Any = None) -> bytes:
         """Return a page in UTF-8; ``facts`` are those that only the service knows."""

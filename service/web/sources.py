@@ -19,7 +19,7 @@ MOST = 1000
 """Most answers in the cache; beyond that it is emptied."""
 
 
-class Recent:
+class AnswerCache:
     """A cache of answers for some seconds: ten open pages cost as much as one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
@@ -55,7 +55,7 @@ class PageSources:
         settings: of the service.
         store: the history.
         clock: Unix seconds.
-        recent: cache of answers.
+        cache: answers that were read lately.
         queues: shows live queues.
         reports: compares requests with runtimes.
     """
@@ -67,7 +67,7 @@ class PageSources:
         self.settings = settings
         self.store = store
         self.clock = clock
-        self.recent = Recent()
+        self.cache = AnswerCache()
         self.queues = ShowingQueue(
             settings, find_queue=StoredQueues(store.queues).of, pseudonyms=pseudonyms, clock=clock
         )
@@ -75,7 +75,7 @@ class PageSources:
 
     def scores(self, cluster: str, side: Side, *, days: int, fresh: float) -> list[MethodScore]:
         """Return daily scores of a cluster, not older than ``fresh`` seconds."""
-        return self.recent.get(
+        return self.cache.get(
             ("scores", cluster, side, days),
             fresh,
             lambda: self.store.scores.daily(cluster, side, days=days),

@@ -33,7 +33,7 @@ def view(
 ) -> dict[str, Any]:
     """Return all users of a cluster and their accuracy groups, to visitors who see their names."""
     query = UsersQuery(cluster=frame.cluster, limit=MOST_ROWS)
-    report = sources.recent.get(
+    report = sources.cache.get(
         ("users", frame.cluster),
         FRESH_SECONDS,
         lambda: sources.reports.by_user(query, frame.visitor.caller),
@@ -58,7 +58,7 @@ def user_view(
     caller = frame.visitor.caller
     name = caller.restricted_to or query.name
     period = RequestsQuery(cluster=frame.cluster, user=name)
-    report = sources.recent.get(
+    report = sources.cache.get(
         ("user", frame.cluster, name, caller.restricted_to),
         FRESH_SECONDS / 5,
         lambda: sources.reports.by_job(period, caller),

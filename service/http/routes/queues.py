@@ -169,6 +169,6 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     @router.get(
         "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*READERS)
     )
-    async def waits(of: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
+    async def waits(query: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
         """Show the errors of forecast waits, of the jobs that have started."""
-        return await showing.waits(of.cluster)
+        return await showing.waits(query.cluster)

@@ -42,9 +42,9 @@ def add(router: APIRouter, hot: HotCalls, rounds: TuningRounds, *, limit: int) -
         responses=refusals(422, 503),
         openapi_extra=needs(Scope.PREDICT, Scope.READ, Scope.SELF),
     )
-    async def of_cluster(of: Annotated[ClusterQuery, Query()]) -> TuningsAnswer:
+    async def of_cluster(query: Annotated[ClusterQuery, Query()]) -> TuningsAnswer:
         """List the latest rounds of a cluster with their progress and results."""
-        return await rounds.of_cluster(of.cluster)
+        return await rounds.of_cluster(query.cluster)
 
     @router.get(
         "/v1/tunings/{tuning_id}",

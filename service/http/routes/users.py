@@ -22,7 +22,7 @@ from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.request_reports import ReportingRequests
 
-Of = Annotated[ClusterQuery, Query()]
+OneCluster = Annotated[ClusterQuery, Query()]
 
 
 def add(
@@ -32,9 +32,9 @@ def add(
     of_one = needs(Scope.PREDICT, Scope.READ, Scope.SELF)
 
     @router.get("/v1/methods", tags=["methods"], responses=refusals(422, 503), openapi_extra=of_one)
-    async def methods(of: Of) -> MethodsAnswer:
+    async def methods(query: OneCluster) -> MethodsAnswer:
         """Show the methods with their parameters and their scores on jobs that have ended."""
-        return await reporting.methods(of.cluster)
+        return await reporting.methods(query.cluster)
 
     # A user's name may contain slashes, hence the converter.
     @router.get(
@@ -43,19 +43,21 @@ def add(
         responses=refusals(404, 422),
         openapi_extra=of_one,
     )
-    async def accuracy(user: Annotated[Text, Path()], of: Of, caller: CurrentCaller) -> UserAnswer:
+    async def accuracy(
+        user: Annotated[Text, Path()], query: OneCluster, caller: CurrentCaller
+    ) -> UserAnswer:
         """Show the accuracy of a user's requests: the share that the last ten jobs used.
 
         A caller with scope self may ask about no user but their own.
         """
-        return ranking.user(user, of.cluster, caller)
+        return ranking.user(user, query.cluster, caller)
 
     @router.get(
         "/v1/accuracy-groups", tags=["accuracy"], responses=refusals(422), openapi_extra=of_one
     )
-    async def groups(of: Of) -> GroupsAnswer:
+    async def groups(query: OneCluster) -> GroupsAnswer:
         """Show the accuracy groups g1 to g10 and the users of each."""
-        return ranking.groups(of.cluster)
+        return ranking.groups(query.cluster)
 
     @router.post(
         "/v1/priorities",

@@ -11,7 +11,7 @@ from service.errors import BodyTooLargeError
 from service.http import visitors
 from service.http.visitors import COOKIE, Visitors, own_path, read_form
 from service.store import StoreUnavailableError
-from service.web.sources import Recent
+from service.web.sources import AnswerCache
 
 CALLER = Caller(frozenset({Scope.READ}))
 
@@ -39,7 +39,7 @@ class House:
 @pytest.fixture
 def house(monkeypatch):
     house = None
-    monkeypatch.setattr(visitors, "Recent", lambda: Recent(lambda: house.now))
+    monkeypatch.setattr(visitors, "AnswerCache", lambda: AnswerCache(lambda: house.now))
     house = House()
     return house
 
@@ -70,14 +70,14 @@ def test_unknown_cookies_take_no_memory_while_the_store_is_away(house):
     for number in range(5):
         with pytest.raises(StoreUnavailableError):
             house.look(f"stranger{number}")
-    assert vars(house.visitors._recent)["_entries"] == {}
+    assert vars(house.visitors._cache)["_entries"] == {}
 
 
 def test_what_is_kept_of_cookies_has_a_bound():
-    recent = Recent(most=10)
+    cache = AnswerCache(most=10)
     for number in range(1000):
-        recent.get(number, 60.0, lambda: None)
-    assert len(recent._entries) <= 10
+        cache.get(number, 60.0, lambda: None)
+    assert len(cache._entries) <= 10
 
 
 def read(*pieces):

@@ -10,7 +10,7 @@ from service.contract.reports import (
 )
 from service.web import users_page
 from service.web.frame import Frame, PageQuery, Visitor
-from service.web.sources import Recent
+from service.web.sources import AnswerCache
 
 
 class Reporting:
@@ -34,7 +34,7 @@ class Reporting:
 
 
 def test_what_better_requests_would_spare_is_that_of_all_users():
-    sources = SimpleNamespace(reports=Reporting(3000), recent=Recent())
+    sources = SimpleNamespace(reports=Reporting(3000), cache=AnswerCache())
     frame = Frame(Visitor(EVERYBODY), "/users", "hill", ("hill",), "http://localhost")
     view = users_page.view(sources, frame, PageQuery(), [])
     assert "would have asked for 3,000 hours less" in view["sentence"]
