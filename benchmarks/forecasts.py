@@ -92,10 +92,10 @@ def body_of(policy: str) -> dict[str, object]:
             "nodes": [
                 {
                     "name": f"{node.number}",
-                    "local_tasks": node.room.local_tasks,
+                    "local_tasks": node.load.local_tasks,
                     "local_cpu": node.local_cpu,
-                    "memory": node.room.memory,
-                    "local_memory": node.without_runs().room.used_memory,
+                    "memory": node.load.memory,
+                    "local_memory": node.without_runs().load.used_memory,
                 }
                 for node in state.cluster.nodes
             ]

@@ -20,7 +20,7 @@ from simulator.scheduling.futures import OwnerLevels, quantile_at
 from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.jobs import SHORTEST_EXECUTION, RunningJob, SharedJob
-from simulator.shared_nodes.pace import ESTIMATORS, Pace, TurnedOut
+from simulator.shared_nodes.pace import ESTIMATORS, ActualJobs, Pace
 from simulator.shared_nodes.policies import SharedPolicy
 from simulator.shared_nodes.simulation import Span
 
@@ -109,7 +109,7 @@ def _paces(
     if can_vary and any(map(queue.is_uncertain, queue.snapshot.jobs)):
         for seed in range(samples):
             random = Random(seed)  # noqa: S311 - repeatable
-            yield TurnedOut(pace, _other_jobs(queue, jobs, ratios, random))
+            yield ActualJobs(pace, _other_jobs(queue, jobs, ratios, random))
 
 
 def _run(snapshot: QueueSnapshot, job: LiveJob, shared: SharedJob) -> RunningJob:

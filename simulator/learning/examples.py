@@ -24,13 +24,13 @@ Singles = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningLog:
-    """A log.
+    """The jobs of a workload log, with its name and origin.
 
     Attributes:
-        name: of its file, without what follows the first dot behind the name.
-        runs: its jobs that can be learned from.
-        acknowledgement: whom its header asks to thank.
-        source: where its header says that it comes from.
+        name: name of the file without its suffixes.
+        runs: runs of the cleaned log.
+        acknowledgement: value of ``Acknowledge`` in its header.
+        source: value of ``Installation`` in its header.
     """
 
     name: str
@@ -39,7 +39,7 @@ class LearningLog:
     source: str
 
     def described(self) -> dict[str, Any]:
-        """For the header of a file of weights."""
+        """Return name, number of jobs and origin for the header of a file of weights."""
         return {
             "name": self.name,
             "jobs": len(self.runs),
@@ -49,7 +49,7 @@ class LearningLog:
 
 
 def name_of(path: str | Path) -> str:
-    """The name of a log, by which a file of weights knows it: that of its file up to ``.swf``."""
+    """Return the name of a log in files of weights: the name of its file up to ``.swf``."""
     return Path(path).name.split(".swf")[0]
 
 
@@ -71,16 +71,16 @@ def read_log(path: str) -> LearningLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples:
-    """Jobs with their atoms in ascending order of value.
+    """Jobs with their support points in ascending order of value.
 
     Attributes:
-        features: by job, feature and atom; half precision is enough, and they are many.
-        context: by job.
-        counts: how many atoms each job has.
-        before: by job, how many of the seconds between an atom and the next are before the true
-            runtime.
-        after: how many of them are after it.
-        units: seconds, which the loss of a job is divided by: one number for all jobs of a log.
+        features: shape (jobs, features, support points), in half precision to save memory.
+        context: shape (jobs, context features).
+        counts: number of support points of each job.
+        before: seconds between a support point and the next that lie before the true runtime;
+            shape (jobs, support points - 1).
+        after: seconds between them that lie after it.
+        units: seconds by which the loss of a job is divided, the same for all jobs of a log.
     """
 
     features: Halves
@@ -94,8 +94,8 @@ class Examples:
         return len(self.counts)
 
     @classmethod
-    def room(cls, jobs: int) -> "Examples":
-        """Arrays of zeros."""
+    def empty(cls, jobs: int) -> "Examples":
+        """Return examples of zeros."""
         return cls(
             features=np.zeros((jobs, len(FEATURES), ATOMS), np.float16),
             context=np.zeros((jobs, len(CONTEXT)), np.float32),
@@ -106,13 +106,13 @@ class Examples:
         )
 
     def save(self, folder: Path) -> None:
-        """Write the arrays down, each as a file."""
+        """Write each array to a file of its name."""
         for each in fields(self):
             np.save(folder / f"{each.name}.npy", getattr(self, each.name))
 
     @classmethod
     def load(cls, folder: Path) -> "Examples":
-        """Look at arrays that were saved; their files are read where they are needed."""
+        """Map saved arrays into memory; the files are read on demand."""
         return cls(
             **{
                 each.name: np.load(folder / f"{each.name}.npy", mmap_mode="c")
@@ -121,12 +121,12 @@ class Examples:
         )
 
     def first(self, jobs: int) -> "Examples":
-        """The first ``jobs`` of them."""
+        """Return the first ``jobs`` examples."""
         return Examples(**{each.name: getattr(self, each.name)[:jobs] for each in fields(self)})
 
 
 def together(logs: Sequence[Examples]) -> Examples:
-    """The examples of several logs as one."""
+    """Concatenate the examples of several logs."""
     return Examples(
         **{
             each.name: np.concatenate([getattr(log, each.name) for log in logs])
@@ -142,21 +142,21 @@ def examples_of(
     seed: int,
     progress: Callable[[int], object] | None = None,
 ) -> Examples:
-    """Draw jobs of a log and look at each when it is submitted: only runs that have ended count.
+    """Draw jobs of a log, and compute each example from the runs that had ended by its submission.
 
-    Jobs of whose user and cluster nothing is known yet teach nothing, and are left out. The unit
-    of losses is the mean request of those that are drawn: so a second counts alike in all jobs of
-    a log, as in a mean absolute error, and logs of short and of long jobs count alike.
+    Jobs without any history of their user or cluster are left out. The unit of losses is the mean
+    request of the drawn jobs: so a second has the same weight in all jobs of a log, as in a mean
+    absolute error, and logs of short and of long jobs have the same weight.
 
     Args:
-        runs: the log.
-        jobs: how many to draw; all where the log has no more.
-        seed: of the draw.
-        progress: called with the number of jobs that were just passed.
+        runs: the runs of the log.
+        jobs: number of jobs to draw, at most all.
+        seed: seed of the draw.
+        progress: called with the number of jobs that were just played.
     """
     drawn = np.zeros(len(runs), dtype=np.bool_)
     drawn[np.random.default_rng(seed).permutation(len(runs))[:jobs]] = True
-    examples = Examples.room(int(drawn.sum()))
+    examples = Examples.empty(int(drawn.sum()))
     table = Attention(weights=NOTHING_LEARNED)
     asked = [
         run.submission.requested_walltime
@@ -176,7 +176,7 @@ def examples_of(
 
 
 def note(examples: Examples, place: int, table: Attention, run: Completion) -> bool:
-    """Write one job down unless nothing is known of it; returns whether it was written."""
+    """Store the example of one job, and return True; False without any history."""
     features, values, context = table.atoms(run.submission)
     count = len(values)
     if count < 2:

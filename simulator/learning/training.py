@@ -1,9 +1,10 @@
 """Learns the weights with PyTorch, which is an optional dependency (the extra ``learning``).
 
-Several large networks learn from the jobs, each from other first weights and in another order. The
-small one that is shipped learns what they say together: it errs less than one of them by chance,
-and answers sooner. (G. Hinton, O. Vinyals and J. Dean, "Distilling the knowledge in a neural
-network", 2015.)
+Several large networks (teachers) learn from the jobs, each from other initial weights and in
+another order. The small network that is shipped is distilled from the mean of their distributions:
+it has less variance than a single network, and answers sooner.
+
+Reference: G. Hinton, O. Vinyals and J. Dean, "Distilling the knowledge in a neural network", 2015.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How the weights are learned.
+    """The parameters of learning.
 
     Attributes:
-        jobs: drawn from each log.
-        passes: over all of them, of the network that is shipped.
+        jobs: number of jobs drawn from each log.
+        passes: epochs of the shipped network.
         batch: jobs in a step.
-        rate: of learning at the first step; it falls to 0 as a cosine does.
-        units: in the first and the second layer.
-        teachers: how many larger networks it learns from; with none it learns from the jobs.
-        teacher_units: in their layers.
-        teacher_passes: over all jobs, of each of them.
-        longest_gradient: a longer one is shortened to that.
-        by_hand: the share of all weight that goes by hand-chosen likeness, when jobs are predicted.
-        unseen: how many past runs the runtimes that no run had count for, then.
-        seed: of the draw, of the first weights and of the order.
+        rate: learning rate at the first step; it falls to 0 along a cosine.
+        units: units of the first and the second layer.
+        teachers: number of larger networks to distil; with 0 it learns from the jobs.
+        teacher_units: units of their layers.
+        teacher_passes: epochs of each teacher.
+        longest_gradient: norm to which longer gradients are clipped.
+        by_hand: weight of the handcrafted kernel in a prediction, in [0, 1].
+        unseen: pseudo-count of the tail mixture in a prediction, in runs.
+        seed: seed of the draw, of the initial weights and of the order.
     """
 
     jobs: int = 12_000
@@ -53,7 +54,7 @@ class Recipe:
     seed: int = 1
 
     def as_dict(self) -> dict[str, Any]:
-        """For the header of the file."""
+        """Return the parameters for the header of the file of weights."""
         return asdict(self)
 
 
@@ -65,18 +66,18 @@ class LearningUnavailableError(RuntimeError):
     """Learning needs PyTorch, which is not installed (extra learning): pip install torch."""
 
     def __str__(self) -> str:
-        """What it says; made of nothing, it is made again in another process as it was."""
+        """Return the class docstring: an exception without arguments can be pickled."""
         return str(self.__doc__)
 
 
 @dataclass(slots=True)
 class Network:
-    """The network in PyTorch: the same arrays, in the same order, as the compiled one's."""
+    """The network in PyTorch: the arrays of the compiled network, in the same order."""
 
     layers: "Sequence[Tensor]" = field(default_factory=tuple)
 
     def weights_of(self, features: "Tensor", context: "Tensor", counts: "Tensor") -> "Tensor":
-        """The weight of each atom, by job."""
+        """Compute the weight of each support point, by job."""
         import torch  # noqa: PLC0415 - optional
 
         of_features, of_context, bias, second, second_bias, units, direct = self.layers
@@ -88,7 +89,7 @@ class Network:
         return torch.softmax(score.masked_fill(places[None] >= counts[:, None], -1e9), 1)
 
     def below(self, batch: ExampleBatch) -> "Tensor":
-        """The share of all weight up to each atom but the last, by job."""
+        """Compute the cumulative weight up to each support point but the last, by job."""
         import torch  # noqa: PLC0415 - optional
 
         weights = self.weights_of(batch["features"].float(), batch["context"], batch["counts"])
@@ -96,7 +97,7 @@ class Network:
 
 
 def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
-    """Where learning starts."""
+    """Draw the initial weights."""
     import torch  # noqa: PLC0415 - optional
 
     random = np.random.default_rng(seed)
@@ -108,24 +109,24 @@ def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
 
 
 def loss(network: Network, batch: ExampleBatch) -> "Tensor":
-    """Mean continuous ranked probability score of jobs, each in the unit of its log."""
+    """Compute the mean continuous ranked probability score (CRPS), each in the unit of its log."""
     below = network.below(batch)
     scores = (batch["before"] * below**2 + batch["after"] * (1 - below) ** 2).sum(1)
     return (scores / batch["units"]).mean()
 
 
 def distance(network: Network, batch: ExampleBatch) -> "Tensor":
-    """How far a network is from its teachers, in the same unit.
+    """Compute the expected excess CRPS over the teachers, in the same unit.
 
-    By so much its mean score would be worse than theirs if runtimes were distributed as they say.
+    It is the excess of the mean score if runtimes follow the distribution of the teachers.
     """
     gaps = batch["before"] + batch["after"]
-    scores = (gaps * (network.below(batch) - batch["taught"]) ** 2).sum(1)
+    scores = (gaps * (network.below(batch) - batch["targets"]) ** 2).sum(1)
     return (scores / batch["units"]).mean()
 
 
 def steps_of(jobs: int, recipe: Recipe) -> int:
-    """The number of steps that learning from a number of jobs takes, those of teachers included."""
+    """Return the number of steps to learn from a number of jobs, with those of the teachers."""
     passes = recipe.teachers * recipe.teacher_passes + recipe.passes
     return passes * max(1, jobs // recipe.batch)
 
@@ -141,12 +142,12 @@ def learn(
     """Learn the weights from examples of several logs, shuffled.
 
     Args:
-        examples: what to learn from.
-        recipe: how.
-        chosen: places of the examples that count; all without it.
-        origin: what to say of where the weights come from.
-        progress: called with the loss of every step: of a teacher its score, of the network that
-            learns from teachers its distance.
+        examples: the training examples.
+        recipe: the parameters of learning.
+        chosen: indices of the examples to use; by default all.
+        origin: the origin of the weights, for their header.
+        progress: called with the loss of every step: the score of a teacher, or the distance of
+            the network that is distilled.
 
     Raises:
         LearningUnavailableError: PyTorch is not installed.
@@ -161,19 +162,19 @@ def learn(
     seeds = range(recipe.seed, recipe.seed + recipe.teachers)
     teachers = [Network(first_layers(recipe.teacher_units, seed)) for seed in seeds]
     for seed, teacher in zip(seeds, teachers, strict=True):
-        its = replace(recipe, passes=recipe.teacher_passes, seed=seed)
-        descend(teacher, loss, columns, chosen, its, progress)
+        settings = replace(recipe, passes=recipe.teacher_passes, seed=seed)
+        descend(teacher, loss, columns, chosen, settings, progress)
     if teachers:
-        columns["taught"] = taught(teachers, columns, recipe.batch)
+        columns["targets"] = soft_targets(teachers, columns, recipe.batch)
     network = Network(first_layers(recipe.units, recipe.seed))
     descend(network, distance if teachers else loss, columns, chosen, recipe, progress)
     layers = tuple(each.detach().numpy().copy() for each in network.layers)
-    said = {**(origin or {}), "recipe": recipe.as_dict()}
-    return Weights(layers=layers, by_hand=recipe.by_hand, unseen=recipe.unseen, origin=said)
+    header = {**(origin or {}), "recipe": recipe.as_dict()}
+    return Weights(layers=layers, by_hand=recipe.by_hand, unseen=recipe.unseen, origin=header)
 
 
-def taught(teachers: Sequence[Network], columns: ExampleBatch, batch: int) -> "Tensor":
-    """The share of all weight up to each atom but the last, by job: the mean of all teachers."""
+def soft_targets(teachers: Sequence[Network], columns: ExampleBatch, batch: int) -> "Tensor":
+    """Compute the soft targets: cumulative weights by job, averaged over all teachers."""
     import torch  # noqa: PLC0415 - optional
 
     with torch.no_grad():
@@ -183,15 +184,15 @@ def taught(teachers: Sequence[Network], columns: ExampleBatch, batch: int) -> "T
     return torch.cat(means)
 
 
-def descend(  # noqa: PLR0913, PLR0917 - all that learning depends on
+def descend(  # noqa: PLR0913, PLR0917 - everything that learning depends on
     network: Network,
-    lost: "Callable[[Network, ExampleBatch], Tensor]",
+    criterion: "Callable[[Network, ExampleBatch], Tensor]",
     columns: ExampleBatch,
     chosen: NDArray[np.int64],
     recipe: Recipe,
     progress: Callable[[float], object] | None,
 ) -> None:
-    """Lower what is lost, batch by batch of the chosen jobs, shuffled."""
+    """Minimise a loss by Adam, over shuffled batches of the chosen jobs."""
     import torch  # noqa: PLC0415 - optional
 
     optimiser = torch.optim.Adam(network.layers, lr=recipe.rate)
@@ -202,7 +203,7 @@ def descend(  # noqa: PLR0913, PLR0917 - all that learning depends on
         shuffled = random.permutation(chosen)
         for step in range(steps):
             places = torch.from_numpy(shuffled[step * recipe.batch : (step + 1) * recipe.batch])
-            current = lost(network, {name: each[places] for name, each in columns.items()})
+            current = criterion(network, {name: each[places] for name, each in columns.items()})
             optimiser.zero_grad()
             current.backward()
             torch.nn.utils.clip_grad_norm_(network.layers, recipe.longest_gradient)

@@ -1,4 +1,4 @@
-"""Processes that simulations run in, which end with whoever started them."""
+"""Worker processes for simulations, which end with the process that started them."""
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +13,12 @@ Result = TypeVar("Result")
 
 
 class _DeafToInterrupts(ProcessPoolExecutor):
-    """Starts processes that ctrl-C does not reach, also while they begin: it is their parent's."""
+    """Starts processes that block SIGINT from their first instruction: ctrl-C is their parent's."""
 
     def submit(
         self, fn: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs
     ) -> "Future[Result]":
-        """Submit a call; a process that is started for it inherits which signals are blocked."""
+        """Submit a call; a process that it starts inherits the blocked signals."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return super().submit(fn, *args, **kwargs)
@@ -30,12 +30,12 @@ class _DeafToInterrupts(ProcessPoolExecutor):
 def several_processes(
     number: int | None, prepare: Callable[..., object] | None = None, *given: Any
 ) -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes, by default one per core; an error in the block ends what they are doing.
+    """Open a pool of processes, by default one per core; an error in the block ends them.
 
     Args:
-        number: of processes.
-        prepare: called in each of them first, with what is ``given``.
-        given: can be sent to another process.
+        number: number of processes.
+        prepare: called first in each process, with the arguments ``given``.
+        given: arguments that can be pickled.
     """
     with _DeafToInterrupts(
         number,
@@ -55,10 +55,10 @@ def several_processes(
 def in_order(
     executor: Executor, play: Callable[[Part], Result], parts: Sequence[Part]
 ) -> Iterator[Result]:
-    """The results of ``play`` in the order of the parts.
+    """Yield the results of ``play`` in the order of the parts.
 
-    ``Executor.map`` does so too, but cancels what is left after an error, and of a process that is
-    ended then an executor says in a traceback that its work was cancelled.
+    Unlike ``Executor.map``, it does not cancel the remaining calls after an error: the executor
+    prints a traceback if a process ends whose call was cancelled.
     """
     futures = [executor.submit(play, part) for part in parts]
     for future in futures:

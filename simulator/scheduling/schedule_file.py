@@ -102,7 +102,7 @@ def _comments(schedule: Schedule) -> list[str]:
 
 
 def _as_read(comment: str) -> str:
-    """A comment in UTF-8 as it is read from a file, byte by byte: it may name a user's file."""
+    """Decode the UTF-8 bytes of a comment as Latin-1, as the reader does: it may name a file."""
     return comment.encode(errors="surrogateescape").decode("latin-1")
 
 
@@ -128,7 +128,7 @@ class Result:
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
-        """The schedule in ``trace``.
+        """Read the schedule in ``trace``.
 
         Raises:
             NoResultError: the trace has no rules of a simulation in its header.

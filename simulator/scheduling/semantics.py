@@ -1,4 +1,4 @@
-"""The rules on which two programs must agree to make the same schedule."""
+"""Scheduling rules: two programs with the same rules make the same schedule."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Semantics:
         policy: a name in ``POLICIES``, or ``SLURM``.
         order: order of the queue, a name in ``ORDERS``.
         events: order of the events of one second, a name in ``EVENT_ORDERS``.
-        depth: how many blocked jobs have reservations under EASY and EASY-SJBF.
+        depth: number of blocked jobs with a reservation under EASY and EASY-SJBF.
         compression: of the plan under conservative backfilling, a name in ``COMPRESSIONS``.
         pinning: a job whose planned start is at most this many seconds ahead is pinned; 0: none.
         pinned: what a pinned job keeps, a name in ``PINNED``.
@@ -105,9 +105,11 @@ class Semantics:
             ("correction", self.correction, CORRECTION_NUMBERS),
             ("rule of pinned jobs", self.pinned, PINNED),
         )
-        for what, name, known in names:
-            if name not in known:
-                raise SemanticsError(f"There is no {what} {name!r}; there are {', '.join(known)}.")
+        for kind, name, existing in names:
+            if name not in existing:
+                raise SemanticsError(
+                    f"There is no {kind} {name!r}; there are {', '.join(existing)}."
+                )
         if not 1 <= self.depth <= WHOLE_QUEUE:
             raise SemanticsError(f"depth must be between 1 and {WHOLE_QUEUE}, not {self.depth}.")
         if self.pinning < 0:
@@ -130,7 +132,7 @@ class Semantics:
 
     @classmethod
     def adjusted(cls, adjustment: str, **others: Any) -> Self:
-        """Rules under which estimates act as a profile says; ``others`` are further rules."""
+        """Return the rules of a profile; ``others`` are further rules."""
         if adjustment not in PROFILES:
             raise SemanticsError(
                 f"There is no adjustment {adjustment!r}; there are {', '.join(PROFILES)}."
@@ -158,7 +160,7 @@ class Semantics:
         return self.order in NEEDS_PRIORITY
 
     def numbers(self) -> Mapping[str, int]:
-        """The rules by the names of ``simulator.engine.state.RULES``."""
+        """Return the rules as numbers, by the names of ``simulator.engine.state.RULES``."""
         return {
             "policy": NUMBERS[self.policy],
             "shortest_first": POLICIES[self.policy].shortest_first,
@@ -177,7 +179,7 @@ class Semantics:
         }
 
     def card(self) -> dict[str, str]:
-        """The rules in words, as they stand in every result."""
+        """Return the rules in words, as every result shows them."""
         if self.slurm is not None:
             return self._slurm_card(self.slurm)
         policy = POLICIES[self.policy]
@@ -204,7 +206,7 @@ class Semantics:
         return card
 
     def _slurm_card(self, rules: SlurmRules) -> dict[str, str]:
-        """The rules of the twin in words."""
+        """Return the rules of the twin in words."""
         length = "estimate" if self.estimated_order else "TimeLimit"
         waiting = self.estimated_backfilling or self.estimated_running
         return {
@@ -218,7 +220,7 @@ class Semantics:
         }
 
     def _sources(self) -> Mapping[str, str]:
-        """What each decision goes by."""
+        """Return the source of runtimes for each decision."""
         compared, admitted = "estimate", "estimate"
         if self.guarded:
             compared, admitted = "median", f"{BOUND:.0%} bound, shortest median first"

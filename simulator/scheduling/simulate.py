@@ -29,7 +29,7 @@ PROGRESS_STEP = 2000
 """Number of submissions between two reports of progress."""
 
 MOST_NODES = 2**24
-"""That are named: 2 GB of memory."""
+"""Most nodes that can be named: they take 2 GB of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Schedule:
     Attributes:
         estimate: the first estimate of each job, in seconds.
         median: 0 unless decisions are guarded, and so is the bound.
-        bound: what each job was admitted by.
+        bound: upper bounds by which jobs were admitted.
         corrections: number of estimates that each job outlived.
         backfilled: whether a job was started while a job ahead of it in the queue waited on.
         promise: the start that was first planned, or -1 under policies that do not plan.
@@ -65,8 +65,8 @@ class Schedule:
     seconds: float
 
     @property
-    def said(self) -> JobEstimates:
-        """What the scheduler was told of each job."""
+    def job_estimates(self) -> JobEstimates:
+        """The estimates that the scheduler had of each job."""
         return JobEstimates(self.estimate, self.median, self.bound)
 
     @property
@@ -80,7 +80,7 @@ class Schedule:
         return self.start + self.workload.runtime
 
     def card(self) -> dict[str, str]:
-        """The rules in words, with the treatment of the input."""
+        """Return the rules in words, with the treatment of the input."""
         machine = f"{self.workload.processors_of_machine} processors"
         if self.workload.cores_per_node is not None:
             machine = (
@@ -166,23 +166,23 @@ def _play_together(
     feeds: Sequence[EstimateFeed],
     progress: Callable[[int], object] | None,
 ) -> None:
-    """Let the machine go on whose submissions are the earliest, until all have ended."""
+    """Advance the machine with the earliest submission, until all machines have ended."""
     stops = [_stops(state, progress) for state in states]
-    wanting: list[tuple[int, int]] = []
+    paused: list[tuple[int, int]] = []
 
-    def go_on(number: int) -> None:
+    def advance(number: int) -> None:
         if any(stopped == ESTIMATES_WANTED for stopped in stops[number]):
-            heappush(wanting, (feeds[number].now, number))
+            heappush(paused, (feeds[number].now, number))
 
     for number in range(len(feeds)):
-        go_on(number)
-    while wanting:
-        now, number = heappop(wanting)
+        advance(number)
+    while paused:
+        now, number = heappop(paused)
         ended = [run for feed in feeds for run in feed.ended(now)]
         if ended:
             feeds[0].learn(sorted(ended, key=lambda run: run.end_time))
         feeds[number].answer()
-        go_on(number)
+        advance(number)
 
 
 def run(state: AnyState) -> int:
@@ -191,14 +191,14 @@ def run(state: AnyState) -> int:
 
 
 def initial_state(workload: Workload, semantics: Semantics) -> AnyState:
-    """The state of a simulation before the first submission, under any policy."""
+    """Return the state of a simulation before the first submission, under any policy."""
     if semantics.is_slurm:
         return empty_cluster(workload, semantics)
     return empty_machine(workload, semantics)
 
 
 def empty_machine(workload: Workload, semantics: Semantics) -> State:
-    """The state of a simulation before the first submission, under a policy of the engine.
+    """Return the state of a simulation before the first submission, under a policy of the engine.
 
     Raises:
         WorkloadError: the machine has more nodes than can be named.
@@ -224,7 +224,7 @@ def warm_up(semantics: Semantics = Semantics()) -> None:  # noqa: B008 - frozen
 
 
 def _stops(state: AnyState, progress: Callable[[int], object] | None) -> Iterator[int]:
-    """Run to the end, stop where estimates are wanted, and report progress."""
+    """Run to the end; yield at each stop for estimates, and report progress."""
     submitted = state.clock["submitted"]
     pause_at = state.clock["pause_at"]
     reported = 0

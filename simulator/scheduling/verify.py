@@ -15,7 +15,7 @@ from simulator.scheduling.schedule_file import Result
 from simulator.traces.trace import Reals
 
 SHOWN = 5
-"""Number of violations that are listed; all are counted."""
+"""Most violations that are listed for a check; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class CheckResult:
 
 
 def verify(result: Result) -> list[CheckResult]:
-    """All checks that apply to a schedule."""
+    """Run all checks that apply to a schedule."""
     findings = []
     for name, (applies, check) in CHECKS.items():
         if applies(result):
@@ -119,13 +119,13 @@ def head_is_not_delayed(result: Result) -> Iterator[str]:
 
 
 def _latest_start_before(result: Result) -> Reals:
-    """The latest start of the jobs submitted before each job."""
+    """Return the latest start of the jobs submitted before each job."""
     latest = np.maximum.accumulate(result.start)
     return np.concatenate([[-np.inf], latest])[: len(latest)]
 
 
 def _reservation(result: Result, running: list[tuple[float, int]], processors: int) -> float:
-    """The time at which ``processors`` are free, if ``running`` jobs (sorted) end as expected."""
+    """Return the time at which ``processors`` are free, if ``running`` jobs end as expected."""
     free = result.size - sum(int(result.processors[one]) for _, one in running)
     for end, one in running:
         free += int(result.processors[one])
@@ -135,13 +135,13 @@ def _reservation(result: Result, running: list[tuple[float, int]], processors: i
 
 
 def _assumed_running(result: Result) -> Reals:
-    """The runtimes that are first assumed of running jobs."""
+    """Return the runtimes that are first assumed of running jobs."""
     by_estimates = result.semantics.estimated_running
     return result.estimate if by_estimates else np.ceil(result.trace.requested_time)
 
 
 def _outlived(result: Result) -> Any:
-    """The jobs that ran longer than was assumed of them before or after their start."""
+    """Return the jobs that ran longer than assumed, before or after their start."""
     by_estimates = result.semantics.estimated_backfilling
     planned = result.estimate if by_estimates else np.ceil(result.trace.requested_time)
     return np.ceil(result.trace.run) > np.minimum(planned, _assumed_running(result))
@@ -156,7 +156,7 @@ def _is_first_come(result: Result) -> bool:
     return result.semantics.order == "fcfs"
 
 
-def _lets_nobody_pass(result: Result) -> bool:
+def _keeps_order(result: Result) -> bool:
     rules = result.semantics
     # A job pinned to nodes that are late is passed by those pinned to other nodes.
     in_time = rules.policy == "fcfs-pinned" and not (rules.pinning and _outlived(result).any())
@@ -185,7 +185,7 @@ CHECKS: Mapping[str, tuple[Callable[[Result], bool], Callable[[Result], Iterator
     "no start before submission": (_always, starts_after_submission),
     "no more processors held than there are": (_always, within_capacity),
     "estimates between 1 s and the request": (_always, within_request),
-    "starts in the order of submission": (_lets_nobody_pass, in_submission_order),
+    "starts in the order of submission": (_keeps_order, in_submission_order),
     "backfilled jobs are marked": (_is_first_come, backfilled_are_marked),
     "the head of the queue is not delayed": (_reserves, head_is_not_delayed),
     "planned starts are kept": (_binds_itself, promises_are_kept),

@@ -10,7 +10,7 @@ from simulator.traces.cleaning import SIMULATION_RULES, clean, in_words
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 
 LARGEST_MACHINE = 2**30
-"""Processors; no machine has as many."""
+"""Most processors of a machine."""
 
 
 class WorkloadError(ValueError):
@@ -73,7 +73,7 @@ class Workload:
         return len(self.submit)
 
     def treated(self) -> str:
-        """The treatment of the input in words, rule by rule."""
+        """Return the treatment of the input in words, rule by rule."""
         return in_words(self.counts) or "nothing left out"
 
 
@@ -139,13 +139,13 @@ def prepare(
 
 
 def with_requests(trace: Trace, predictions: Mapping[int, float]) -> Trace:
-    """The trace with predictions in the place of its requests, as who writes them there.
+    """Return the trace with predictions in place of requests.
 
     A job without a prediction keeps its request.
 
     Args:
-        trace: as it was read.
-        predictions: in seconds, by the log's number of the job.
+        trace: the trace as it was read.
+        predictions: seconds, by the log's number of the job.
     """
     requests = zip(trace.job.tolist(), trace.requested_time.tolist(), strict=True)
     replaced = [predictions.get(job, request) for job, request in requests]
@@ -153,7 +153,7 @@ def with_requests(trace: Trace, predictions: Mapping[int, float]) -> Trace:
 
 
 def first_jobs(trace: Trace, limit: int | None, *, processors: int | None = None) -> Trace:
-    """The lines of ``trace`` up to the last of the first ``limit`` jobs that can be simulated.
+    """Return the lines of ``trace`` up to the last of the first ``limit`` jobs that can run.
 
     Args:
         trace: the trace as it was read.
@@ -178,7 +178,7 @@ def _on_machine(trace: Trace, processors: int) -> Trace:
 def _machine_size(trace: Trace, processors: int | None) -> int:
     size = trace.max_processors if processors is None else processors
     if size is None and not len(trace):
-        return 1  # whoever asks for the jobs is told that there are none
+        return 1  # the size of an empty log does not matter
     if size is None:
         widest = int(trace.processors.max(initial=0))
         raise WorkloadError(
@@ -199,7 +199,7 @@ def _sorted(trace: Trace) -> Trace:
 
 
 def _late(trace: Trace) -> int:
-    """How many jobs stand in the log after a later submission."""
+    """Count the jobs that follow a later submission in the log."""
     return int(np.count_nonzero(trace.submit < np.maximum.accumulate(trace.submit)))
 
 

@@ -7,15 +7,15 @@ from simulator.shared_nodes.jobs import MILLION, Contention, RunningJob, SharedJ
 
 
 @dataclass(slots=True)
-class Room:
-    """What is taken of a node, and by how many.
+class NodeLoad:
+    """The load of a node: tasks, CPU and memory.
 
     Attributes:
         parallel_tasks: MPL_paral(n).
         local_tasks: MPL_local(n).
-        wanted: CPU_paral(n) + CPU_local(n), millionths of a CPU that all tasks would use alone.
+        wanted: CPU_paral(n) + CPU_local(n), in millionths of a CPU, as in isolation.
         used_memory: KiB that all tasks take.
-        memory: KiB that the node has; None if nobody knows, and then it is enough.
+        memory: KiB of the node; None if unknown, and then memory limits nothing.
     """
 
     parallel_tasks: int
@@ -25,13 +25,13 @@ class Room:
     memory: int | None
 
     def take(self, job: SharedJob) -> None:
-        """A task of the job is started."""
+        """Add a task of the job."""
         self.parallel_tasks += 1
         self.wanted += job.wanted
         self.used_memory += job.memory
 
     def give_back(self, job: SharedJob) -> None:
-        """A task of the job ends."""
+        """Remove a task of the job."""
         self.parallel_tasks -= 1
         self.wanted -= job.wanted
         self.used_memory -= job.memory
@@ -41,18 +41,18 @@ class Node:
     """A node of one CPU.
 
     Args:
-        number: its place in the cluster, from 0.
-        local_tasks: of local users.
+        number: index of the node in the cluster, from 0.
+        local_tasks: number of tasks of local users.
         local_cpu: CPUs that local users want.
-        memory: KiB, if it is known.
+        memory: KiB of the node; None if unknown.
         local_memory: KiB of these that local users take.
 
     Attributes:
-        runs: of parallel jobs, one task each, in the order in which they were started.
-        room: what these and the local users take.
+        runs: running parallel jobs with a task here, in the order of their starts.
+        load: the load of these and of the local users.
     """
 
-    __slots__ = ("_without_runs", "local_cpu", "number", "room", "runs")
+    __slots__ = ("_local_load", "load", "local_cpu", "number", "runs")
 
     def __init__(
         self,
@@ -66,22 +66,22 @@ class Node:
         self.number = number
         self.local_cpu = local_cpu
         self.runs: list[RunningJob] = []
-        self.room = Room(0, local_tasks, millionths(local_cpu), local_memory, memory)
-        self._without_runs = replace(self.room)
+        self.load = NodeLoad(0, local_tasks, millionths(local_cpu), local_memory, memory)
+        self._local_load = replace(self.load)
 
     @property
     def tasks(self) -> int:
         """MPL_paral(n) + MPL_local(n)."""
-        return self.room.local_tasks + self.room.parallel_tasks
+        return self.load.local_tasks + self.load.parallel_tasks
 
     @property
     def cpu(self) -> float:
         """CPU_paral(n) + CPU_local(n), in CPUs."""
-        return self.room.wanted / MILLION
+        return self.load.wanted / MILLION
 
     def without_runs(self) -> "Node":
-        """A node with the same local load and nothing else."""
-        local = self._without_runs
+        """Return a node with the same local load and no parallel jobs."""
+        local = self._local_load
         return Node(
             self.number,
             local_tasks=local.local_tasks,
@@ -91,22 +91,22 @@ class Node:
         )
 
     def add(self, run: RunningJob) -> None:
-        """Put a task of the run there."""
+        """Add a task of the run."""
         self.runs.append(run)
-        self.room.take(run.job)
+        self.load.take(run.job)
 
     def remove(self, run: RunningJob) -> None:
-        """Take the run's task away."""
+        """Remove the task of the run."""
         self.runs.remove(run)
-        self.room.give_back(run.job)
+        self.load.give_back(run.job)
 
 
 class Cluster:
-    """The nodes and the runs on them, which change only here.
+    """Nodes and the runs on them; only its methods change them.
 
     Attributes:
-        nodes: in the order of their numbers.
-        runs: of parallel jobs, in the order in which they were started.
+        nodes: nodes in the order of their numbers.
+        runs: running parallel jobs in the order of their starts.
     """
 
     __slots__ = ("nodes", "runs")
@@ -118,7 +118,7 @@ class Cluster:
             self.start(run)
 
     def copy(self) -> "Cluster":
-        """The same nodes and runs, to be changed apart from these."""
+        """Return a copy of the nodes and runs that can be changed independently."""
         return Cluster([node.without_runs() for node in self.nodes], map(replace, self.runs))
 
     def start(self, run: RunningJob) -> None:
@@ -129,14 +129,14 @@ class Cluster:
         self._changed(run)
 
     def end(self, run: RunningJob) -> None:
-        """Take the run off its nodes."""
+        """Remove the run from its nodes."""
         self.runs.remove(run)
         for number in run.nodes:
             self.nodes[number].remove(run)
         self._changed(run)
 
     def _changed(self, run: RunningJob) -> None:
-        """Renew the contention of every run that has a node in common with this one."""
+        """Update the contention of every run that shares a node with this run."""
         for neighbour in {id(run): run for n in run.nodes for run in self.nodes[n].runs}.values():
             nodes = [self.nodes[number] for number in neighbour.nodes]
             neighbour.contention = Contention(

@@ -17,15 +17,15 @@ UsedCpuTime = Callable[[RunningJob, float], float]
 
 
 def isolated(run: RunningJob) -> float:
-    """RemainTime_isol: what it would still take alone (Eq 2)."""
+    """RemainTime_isol: the remaining time in isolation (Eq 2)."""
     job = run.job
     return max(0.0, job.execution_time * (job.cpu_time - run.cpu_time) / job.cpu_time)
 
 
 def proportional(run: RunningJob) -> float:
-    """As slow as it has been until now (Eq 1).
+    """Remaining time at the mean speed until now (Eq 1).
 
-    A run that has used no CPU time yet has no past to go by, and takes as long as alone.
+    A run that has used no CPU time yet is expected to run as in isolation.
     """
     if run.cpu_time < RESOLUTION:
         return isolated(run)
@@ -33,7 +33,7 @@ def proportional(run: RunningJob) -> float:
 
 
 def mpl(run: RunningJob) -> float:
-    """As many times slower than alone as there are tasks on its fullest node (Eq 4)."""
+    """Remaining time in isolation, times the number of tasks on the fullest node (Eq 4)."""
     return isolated(run) * run.contention.mpl
 
 
@@ -42,22 +42,22 @@ def feasible_cpu(run: RunningJob) -> float:
 
     The paper speaks of percentages, but divides CPU(J) by CPU_max(J), whose ratio is none, and
     compares it with CPU(J). Our reading: both are fractions of the one CPU of a node. Where more
-    than one CPU is wanted, everybody gets the same part of what he wants; where less is, the min
-    leaves a task what it uses in isolation.
+    than one CPU is wanted, every task gets the same part of its share; where less is wanted, the
+    minimum leaves a task what it uses in isolation.
     """
     return min(run.job.cpu_share, run.job.cpu_share / run.contention.cpu)
 
 
 def cpu(run: RunningJob) -> float:
-    """As many times slower than alone as the CPU it can get is less than it wants (Eqs 5-7)."""
+    """Remaining time in isolation, times the CPU share over the feasible share (Eqs 5-7)."""
     return isolated(run) * run.job.cpu_share / feasible_cpu(run)
 
 
 def hybrid(run: RunningJob) -> float:
-    """What history says it runs on shared nodes, less what it has run (section 5, future work).
+    """Predicted runtime on shared nodes, less the elapsed time (section 5, future work).
 
-    A prediction that is outlived is doubled up to the request, as on dedicated clusters. Where
-    history says nothing, Eqs 5-7 do.
+    An outlived prediction is doubled up to the request, as on dedicated clusters. Without a
+    prediction the answer is that of Eqs 5-7.
     """
     job = run.job
     if job.predicted_runtime is None:
@@ -75,12 +75,12 @@ REMAINING_TIMES: Mapping[str, RemainingTime] = {
 
 
 def cpu_time_by_mpl(run: RunningJob, seconds: float) -> float:
-    """Its share in isolation, divided among the tasks of its fullest node (Eq 8)."""
+    """CPU time at the share in isolation, divided by the tasks of the fullest node (Eq 8)."""
     return seconds * run.job.cpu_share / run.contention.mpl
 
 
 def cpu_time_by_cpu(run: RunningJob, seconds: float) -> float:
-    """The fraction of a CPU that it can get (Eq 9)."""
+    """CPU time at the feasible fraction of a CPU (Eq 9)."""
     return seconds * feasible_cpu(run)
 
 

@@ -1,4 +1,4 @@
-"""Parallel applications on shared nodes, and their runs.
+"""Parallel jobs on shared nodes, and their runs.
 
 Reference for the whole package:
     M. Hanzich, J. L. Lérida, M. Torchinsky, F. Giné, P. Hernández and E. Luque, "Using
@@ -15,33 +15,33 @@ from math import inf
 from typing import NamedTuple, Self
 
 COMPUTATION_BOUND = 0.5
-"""An application that uses more of a CPU is bound by computation, any other by communication."""
+"""CPU share above which an application is bound by computation, and below by communication."""
 
 SHORTEST_EXECUTION = 1.0
-"""Seconds; nobody characterises an application by less."""
+"""Seconds; shorter execution times are raised to it."""
 
 RESOLUTION = 1e-6
-"""Seconds within which things happen at once: rounding must not tell them apart."""
+"""Seconds within which events are simultaneous, so that rounding does not order them."""
 
 MILLION = 1_000_000
 
 
 def millionths(cpus: float) -> int:
-    """CPUs as a whole number of millionths, whose sums are exact in any order."""
+    """Convert CPUs to whole millionths, whose sums are exact in any order."""
     return round(cpus * MILLION)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedJob:
-    """A parallel job as it was characterised by a run in isolation.
+    """A parallel job, characterised by a run in isolation.
 
     Attributes:
-        job_id: unique among the jobs that are looked at.
-        tasks: how many nodes it takes, one task on each.
+        job_id: unique among the jobs of a simulation.
+        tasks: number of nodes, with one task on each.
         execution_time: ExeTime_tot, in isolation.
         cpu_share: CPU(J), the fraction of a CPU that a task uses in isolation.
         memory: KiB that each task takes of its node.
-        predicted_runtime: what history says of its runtime on shared nodes, where it does.
+        predicted_runtime: seconds on shared nodes as predicted from history, or None.
         requested_walltime: the limit to which an outlived prediction is prolonged.
     """
 
@@ -55,7 +55,7 @@ class SharedJob:
 
     @cached_property
     def cpu_time(self) -> float:
-        """CPUtime_tot: what a task uses of its CPU in isolation, in seconds."""
+        """CPUtime_tot: CPU seconds of a task in isolation."""
         return self.execution_time * self.cpu_share
 
     @cached_property
@@ -64,7 +64,7 @@ class SharedJob:
         return millionths(self.cpu_share)
 
     def times(self, factor: float) -> Self:
-        """The same application, its execution time multiplied by ``factor``, within its request."""
+        """Return a copy whose execution time is multiplied by ``factor``, at most its request."""
         limit = inf if self.requested_walltime is None else self.requested_walltime
         execution_time = min(limit, max(SHORTEST_EXECUTION, factor * self.execution_time))
         predicted = self.predicted_runtime
@@ -76,16 +76,16 @@ class SharedJob:
 
     @property
     def computation_bound(self) -> bool:
-        """Whether its tasks compute more than they communicate."""
+        """Whether the tasks compute more than they communicate."""
         return self.cpu_share > COMPUTATION_BOUND
 
 
 class Contention(NamedTuple):
-    """How much is wanted of the node on which a job meets most competition, itself included.
+    """The demand on the most contended node of a job, its own demand included.
 
     Attributes:
-        mpl: MPL_max(J), parallel and local tasks on the node that has most of them (Eq 3).
-        cpu: CPU_max(J), CPUs wanted on the node where most are (Eq 7).
+        mpl: MPL_max(J), the largest number of parallel and local tasks on a node (Eq 3).
+        cpu: CPU_max(J), the largest number of CPUs wanted on a node (Eq 7).
     """
 
     mpl: int
@@ -93,7 +93,7 @@ class Contention(NamedTuple):
 
 
 NOWHERE = Contention(mpl=1, cpu=0.0)
-"""Of a run that is on no nodes yet."""
+"""Contention of a run that is on no nodes yet."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -101,9 +101,9 @@ class RunningJob:
     """A job on its nodes, which are counted from 0.
 
     Attributes:
-        elapsed: ExeTime_cur, seconds since it was started.
-        cpu_time: CPUtime_cur, what each task has used of its CPU since then.
-        contention: on its nodes as they are; the cluster keeps it up to date.
+        elapsed: ExeTime_cur, seconds since the start.
+        cpu_time: CPUtime_cur, CPU seconds that each task has used since then.
+        contention: current contention on the nodes; the cluster updates it.
     """
 
     job: SharedJob

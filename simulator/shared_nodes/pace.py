@@ -1,4 +1,4 @@
-"""How fast runs advance: as an estimator supposes, or as shared CPUs really let them."""
+"""The pace of runs: by the formulas of an estimator, or by the fair shares of the CPUs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,14 +15,14 @@ from simulator.shared_nodes.jobs import RunningJob, SharedJob
 
 
 class Pace(Protocol):
-    """Says when runs end and what they use until then, as long as nothing is started or ends."""
+    """Gives remaining times and CPU times of runs, as long as no run starts or ends."""
 
     def remaining_times(self, cluster: Cluster) -> list[float]:
-        """Seconds until each run of the cluster ends, in the order of its runs."""
+        """Return the seconds until each run of the cluster ends, in the order of its runs."""
         ...
 
     def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
-        """CPU seconds of a task of each run in the next ``seconds``, in the order of its runs."""
+        """Return the CPU seconds of a task of each run in the next ``seconds``, in that order."""
         ...
 
 
@@ -33,33 +33,35 @@ class Estimated(NamedTuple):
     used_cpu_time: UsedCpuTime
 
     def remaining_times(self, cluster: Cluster) -> list[float]:
-        """As the formula says."""
+        """Apply the formula to each run."""
         return list(map(self.remaining_time, cluster.runs))
 
     def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
-        """As the formula says."""
+        """Apply the formula to each run."""
         return [self.used_cpu_time(run, seconds) for run in cluster.runs]
 
 
-class TurnedOut(NamedTuple):
-    """An estimator that knows what some jobs turn out to be, which nobody else does.
+class ActualJobs(NamedTuple):
+    """An estimator that knows other execution times of some jobs than the policies do.
 
-    Policies go on by what the jobs are known for.
+    Attributes:
+        estimated: the estimator.
+        jobs: jobs with their actual execution times, by job id.
     """
 
     estimated: Estimated
     jobs: Mapping[str, SharedJob]
 
     def remaining_times(self, cluster: Cluster) -> list[float]:
-        """Of the jobs as they turn out."""
+        """Apply the formula to the jobs with their actual execution times."""
         remaining_time = self.estimated.remaining_time
-        return [remaining_time(self._seen(run)) for run in cluster.runs]
+        return [remaining_time(self._actual(run)) for run in cluster.runs]
 
     def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
-        """As the formula says: jobs differ in how long they run, not in what they want."""
+        """Apply the formula; the CPU share of a job does not depend on its execution time."""
         return self.estimated.used_cpu_times(cluster, seconds)
 
-    def _seen(self, run: RunningJob) -> RunningJob:
+    def _actual(self, run: RunningJob) -> RunningJob:
         job = self.jobs.get(run.job.job_id)
         return run if job is None else replace(run, job=job)
 
@@ -76,26 +78,26 @@ class ProcessorSharing:
     """The ground truth: each node's CPU is shared fairly, and tasks wait for each other.
 
     Every task may use the same fraction of its node's CPU, and what it does not want goes to
-    the others (max-min fairness). The tasks of a job advance together, so its most crowded node
-    holds it back, and what it leaves on its other nodes is shared there. Local users come
-    first: they get all they want.
+    the others (max-min fairness). The tasks of a job advance together: its most contended node
+    limits it, and what it leaves on its other nodes is shared there. Local users come first and
+    get all they want.
 
     Args:
-        cpu_times: what a task of a job really needs, by job id; else what it is known for.
+        cpu_times: actual CPU seconds of a task, by job id; by default those of the job.
     """
 
     def __init__(self, cpu_times: Mapping[str, float] | None = None) -> None:
         self._cpu_times = cpu_times or {}
 
     def remaining_times(self, cluster: Cluster) -> list[float]:
-        """What is left of the CPU time that it needs, at the fraction that it gets."""
+        """Return the remaining CPU time of each run over its fraction of a CPU."""
         return [
             max(0.0, self._needed(run) - run.cpu_time) / fraction
             for run, fraction in zip(cluster.runs, fair_fractions(cluster), strict=True)
         ]
 
     def used_cpu_times(self, cluster: Cluster, seconds: float) -> list[float]:
-        """At the fraction that it gets."""
+        """Return the CPU seconds of a task of each run, at its fraction of a CPU."""
         return [fraction * seconds for fraction in fair_fractions(cluster)]
 
     def _needed(self, run: RunningJob) -> float:
@@ -103,10 +105,10 @@ class ProcessorSharing:
 
 
 def fair_fractions(cluster: Cluster) -> list[float]:
-    """The fraction of a CPU that each run gets on each of its nodes.
+    """Return the fraction of a CPU that each run gets on each of its nodes.
 
-    All fractions grow together; one stops growing when the run has what it uses in isolation
-    or when a node of its has no more to give (progressive filling).
+    All fractions grow together; a fraction stops growing when the run has its share in isolation
+    or when one of its nodes is used up (progressive filling).
     """
     fractions: dict[int, float] = {}
     growing = {id(run): run for run in cluster.runs}

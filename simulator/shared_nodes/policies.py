@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from simulator.shared_nodes.cluster import Cluster, Node, Room
+from simulator.shared_nodes.cluster import Cluster, Node, NodeLoad
 from simulator.shared_nodes.formulas import cpu as expected_remaining_time
 from simulator.shared_nodes.jobs import RESOLUTION, RunningJob, SharedJob, millionths
 
 PARALLEL_MPL = 4
-"""The paper lets no node have more parallel tasks than this, however little they want."""
+"""Most parallel tasks on a node, however little CPU they want (the paper's limit)."""
 
 CPU_LIMIT = 1.15
 """CPUs that may be wanted of a node of one CPU, local users included, when a task is started.
@@ -27,21 +27,21 @@ Placement = Callable[[SharedJob, Sequence[Node], Cluster], tuple[int, ...]]
 
 
 def normal(job: SharedJob, open_nodes: Sequence[Node], _cluster: Cluster) -> tuple[int, ...]:
-    """The nodes of which least is wanted, so that no local user is crowded out.
+    """Choose the least wanted nodes, so that no local user is crowded out.
 
-    By CPUs wanted, then number of tasks, then number of the node. CPUs are whole millionths, so
-    that nodes of which the same is wanted are equal however the sum came about.
+    Nodes are sorted by CPUs wanted, number of tasks, and number of the node. CPUs are whole
+    millionths, so that equal demands compare as equal.
     """
-    least_used = sorted(open_nodes, key=lambda node: (node.room.wanted, node.tasks, node.number))
+    least_used = sorted(open_nodes, key=lambda node: (node.load.wanted, node.tasks, node.number))
     return tuple(sorted(node.number for node in least_used[: job.tasks]))
 
 
 def uniform(job: SharedJob, open_nodes: Sequence[Node], cluster: Cluster) -> tuple[int, ...]:
-    """The same nodes as another job of its size, where no idle ones are left.
+    """Choose idle nodes, else the nodes of another job of the same size, else as ``normal``.
 
-    Idle nodes come first. Then the nodes of a running job with as many tasks: rather where all
-    jobs have just these nodes, then where fewer are bound by the same thing, computation or
-    communication, then where less CPU is wanted. Otherwise as ``normal``.
+    Among running jobs with as many tasks, those are preferred whose nodes hold only jobs on the
+    same nodes, then those with fewer jobs of the same kind (bound by computation or by
+    communication), then those with less CPU wanted.
     """
     idle = [node for node in open_nodes if not node.runs]
     if len(idle) >= job.tasks:
@@ -58,7 +58,7 @@ def uniform(job: SharedJob, open_nodes: Sequence[Node], cluster: Cluster) -> tup
 
 
 def _misfit(job: SharedJob, partner: RunningJob, cluster: Cluster) -> tuple[int, int, float, int]:
-    """How little the nodes of the partner suit the job; the lowest number decides among equals."""
+    """Rank the nodes of a partner for the job: the least is best, ties by the first node."""
     there = [run for number in partner.nodes for run in cluster.nodes[number].runs]
     return (
         sum(run.nodes != partner.nodes for run in there),
@@ -75,8 +75,8 @@ class SharedPolicy:
     Attributes:
         selects: the job selection.
         places: the node selection.
-        parallel_mpl: how many parallel tasks a node may have at most.
-        cpu_limit: CPUs that may be wanted of a node, local users included.
+        parallel_mpl: most parallel tasks on a node.
+        cpu_limit: most CPUs wanted of a node, local users included.
     """
 
     selects: "Selection"
@@ -85,31 +85,31 @@ class SharedPolicy:
     cpu_limit: float = CPU_LIMIT
 
     def next_start(self, queue: Sequence[SharedJob], cluster: Cluster) -> RunningJob | None:
-        """The run to start now, if any; to be asked again until there is none."""
+        """Return the run to start now, or None; call again after each start."""
         return self.selects(self, queue, cluster)
 
-    def admits(self, job: SharedJob, room: Room) -> bool:
-        """Whether a node with this load takes a task of the job too.
+    def admits(self, job: SharedJob, load: NodeLoad) -> bool:
+        """Whether a node with this load takes another task of the job.
 
-        Only while fewer than ``parallel_mpl`` parallel tasks are there and what is wanted stays
-        within ``cpu_limit`` and the node's memory: so the MPL depends on the node's state.
+        It has fewer than ``parallel_mpl`` parallel tasks, and the demand stays within ``cpu_limit``
+        and the node's memory: so the MPL depends on the node's state.
         """
         return (
-            room.parallel_tasks < self.parallel_mpl
-            and room.wanted + job.wanted <= millionths(self.cpu_limit)
-            and (room.memory is None or room.used_memory + job.memory <= room.memory)
+            load.parallel_tasks < self.parallel_mpl
+            and load.wanted + job.wanted <= millionths(self.cpu_limit)
+            and (load.memory is None or load.used_memory + job.memory <= load.memory)
         )
 
     def open_nodes(self, job: SharedJob, cluster: Cluster) -> list[Node]:
-        """The nodes that take a task of the job."""
-        return [node for node in cluster.nodes if self.admits(job, node.room)]
+        """Return the nodes that take a task of the job."""
+        return [node for node in cluster.nodes if self.admits(job, node.load)]
 
     def can_ever_run(self, job: SharedJob, idle: Cluster) -> bool:
-        """Whether enough nodes of a cluster on which only local users are take the job."""
+        """Whether enough nodes of a cluster without parallel jobs take the job."""
         return len(self.open_nodes(job, idle)) >= job.tasks
 
     def fit(self, job: SharedJob, cluster: Cluster) -> RunningJob | None:
-        """The run of the job on nodes that take it, if they are enough."""
+        """Return a run of the job on nodes that take it, or None if they are too few."""
         open_nodes = self.open_nodes(job, cluster)
         if len(open_nodes) < job.tasks:
             return None
@@ -120,17 +120,17 @@ Selection = Callable[[SharedPolicy, Sequence[SharedJob], Cluster], RunningJob | 
 
 
 def fcfs(policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster) -> RunningJob | None:
-    """The job at the head of the queue."""
+    """Start the job at the head of the queue, if it fits."""
     return policy.fit(queue[0], cluster) if queue else None
 
 
 def backfilling(
     policy: SharedPolicy, queue: Sequence[SharedJob], cluster: Cluster
 ) -> RunningJob | None:
-    """The head, else the first job whose start does not delay the start of the head.
+    """Start the head, else the first job whose start does not delay the start of the head.
 
-    When the head starts is expected from the remaining times by Eqs 5-7, with the contention as
-    it is: a job that would slow down those for whose nodes the head waits delays it too.
+    The start of the head follows from the remaining times by Eqs 5-7 under the present contention:
+    a job that slows down the jobs whose nodes the head waits for delays the head, too.
     """
     if not queue:
         return None
@@ -140,14 +140,14 @@ def backfilling(
     open_nodes: dict[tuple[int, int], list[Node]] = {}
     reserved: float | None = None
     for job in others:
-        wants = (job.wanted, job.memory)
-        if wants not in open_nodes:
-            open_nodes[wants] = policy.open_nodes(job, cluster)
-        if len(open_nodes[wants]) < job.tasks:
+        demand = (job.wanted, job.memory)
+        if demand not in open_nodes:
+            open_nodes[demand] = policy.open_nodes(job, cluster)
+        if len(open_nodes[demand]) < job.tasks:
             continue
         if reserved is None:
             reserved = _seconds_until_open(policy, head, cluster)
-        run = RunningJob(job=job, nodes=policy.places(job, open_nodes[wants], cluster))
+        run = RunningJob(job=job, nodes=policy.places(job, open_nodes[demand], cluster))
         cluster.start(run)
         delayed = _seconds_until_open(policy, head, cluster) > reserved + RESOLUTION
         cluster.end(run)
@@ -157,17 +157,17 @@ def backfilling(
 
 
 def _seconds_until_open(policy: SharedPolicy, head: SharedJob, cluster: Cluster) -> float:
-    """When enough nodes will take the head, if running jobs end as expected; never is infinite."""
-    rooms = [replace(node.room) for node in cluster.nodes]
-    is_open = {number for number, room in enumerate(rooms) if policy.admits(head, room)}
+    """Return the seconds until enough nodes take the head, by remaining times; inf for never."""
+    loads = [replace(node.load) for node in cluster.nodes]
+    open_numbers = {number for number, load in enumerate(loads) if policy.admits(head, load)}
     ends = sorted((expected_remaining_time(run), place) for place, run in enumerate(cluster.runs))
     for seconds, place in ends:
         run = cluster.runs[place]
         for number in run.nodes:
-            rooms[number].give_back(run.job)
-            if policy.admits(head, rooms[number]):
-                is_open.add(number)
-        if len(is_open) >= head.tasks:
+            loads[number].give_back(run.job)
+            if policy.admits(head, loads[number]):
+                open_numbers.add(number)
+        if len(open_numbers) >= head.tasks:
             return seconds
     return inf
 

@@ -17,7 +17,7 @@ from simulator.shared_nodes.policies import SharedPolicy
 
 @dataclass(slots=True, kw_only=True)
 class Span:
-    """When a job ran and where; a job that ran from the beginning started before it."""
+    """Start, end and nodes of a job; a job that runs at the beginning started before 0."""
 
     start: float
     nodes: tuple[int, ...]
@@ -28,15 +28,15 @@ class SharedSimulation:
     """A cluster and its queue, with the clock at 0.
 
     Args:
-        cluster: as it is now; the simulation changes it.
-        queue: jobs that wait, in order.
-        policy: starts them.
-        pace: says how runs advance.
+        cluster: the cluster at time 0; the simulation changes it.
+        queue: waiting jobs, in order.
+        policy: chooses jobs to start, and their nodes.
+        pace: gives remaining times and CPU times of runs.
 
     Attributes:
-        now: the clock.
-        queue: jobs that wait now.
-        spans: of every job that has been started, by job id.
+        now: the simulated time in seconds.
+        queue: waiting jobs.
+        spans: start, end and nodes of every job that has started, by job id.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class SharedSimulation:
         self._pace = pace
 
     def submit(self, job: SharedJob) -> None:
-        """Put a job at the end of the queue; it is started no sooner than ``run`` is called."""
+        """Append a job to the queue; it may start when ``run`` is called."""
         self.queue.append(job)
 
     def run(self, until: float = inf) -> None:
-        """Go on until everything has ended, or until the clock shows ``until``.
+        """Run until all jobs have ended, or until the time ``until``.
 
-        Runs that end at one time, also then, end together before waiting jobs are started.
+        Runs that end at the same time all end before waiting jobs are started.
         """
         self._start_waiting()
         while self.cluster.runs:
@@ -97,7 +97,7 @@ class SharedSimulation:
 def forecast(
     cluster: Cluster, queue: Sequence[SharedJob], policy: SharedPolicy, pace: Pace
 ) -> dict[str, Span]:
-    """When and where every job of a cluster and its queue runs; both are left as they are."""
+    """Return start, end and nodes of every job of a cluster and its queue; changes neither."""
     simulation = SharedSimulation(cluster.copy(), queue, policy, pace)
     simulation.run()
     return simulation.spans

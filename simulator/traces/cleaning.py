@@ -103,15 +103,15 @@ class NoJobError(ValueError):
         reasons = in_words(removed)
         why = f" ({reasons})" if reasons else ""
         super().__init__(f"{log} has no job that can be {use}{why}.")
-        self._made_of = log, use, removed
+        self._arguments = log, use, removed
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, str, Mapping[str, int]]]:
-        """As another process gets it: an exception is made again from what it was made of."""
-        return type(self), self._made_of
+        """Return the arguments, so that the exception can be pickled."""
+        return type(self), self._arguments
 
 
 def clean(trace: Trace, rules: Sequence[str]) -> tuple[Trace, dict[str, int]]:
-    """The jobs that no rule removes, and the number of jobs that each rule removed.
+    """Return the jobs that no rule removes, and the number of jobs that each rule removed.
 
     The rules apply in the given order: a job that several rules remove is counted under the first.
 
@@ -130,5 +130,5 @@ def clean(trace: Trace, rules: Sequence[str]) -> tuple[Trace, dict[str, int]]:
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Counts of jobs by rule, such as ``3 never-ran, 1,200 zero-run``; empty if all are 0."""
+    """Format counts of jobs by rule, as in ``3 never-ran, 1,200 zero-run``; empty if all are 0."""
     return ", ".join(f"{jobs:,} {rule}" for rule, jobs in counts.items() if jobs)

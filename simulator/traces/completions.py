@@ -1,4 +1,4 @@
-"""Turns a trace into the domain's completions, and recorded completions into a trace."""
+"""Converts a trace into the domain's completions, and recorded completions into a trace."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ STATUSES: Mapping[int, Status] = {
 UNKNOWN = -1
 
 BLOCK = 10_000
-"""Jobs that are turned into Python's numbers at once: all at once takes 250 MB of a million."""
+"""Jobs that are converted to Python objects at once: a million at once takes 250 MB."""
 
 SWF_STATUSES: Mapping[Status, int] = {
     Status.COMPLETED: 1,
@@ -36,7 +36,7 @@ FAILED = 0
 
 
 def completions(trace: Trace, *, cluster: str = DEFAULT_CLUSTER) -> Iterator[Completion]:
-    """The runs of a cleaned trace, in the order of its lines.
+    """Yield the runs of a cleaned trace, in the order of its lines.
 
     A job starts at submit + wait, or at its submission if the wait is unknown or negative. SWF has
     no project. SWF's executable is our application, and SWF's -1 is ``None``.
@@ -80,7 +80,18 @@ def _submissions(trace: Trace, submits: list[float], cluster: str) -> Iterator[S
         _known(trace.requested_memory),
         strict=True,
     )
-    for job, submit, request, user, group, queue, application, asked, given, memory in columns:
+    for (
+        job,
+        submit,
+        request,
+        user,
+        group,
+        queue,
+        application,
+        requested,
+        allocated,
+        memory,
+    ) in columns:
         yield Submission(
             requested_walltime=request,
             submit_time=submit,
@@ -90,13 +101,13 @@ def _submissions(trace: Trace, submits: list[float], cluster: str) -> Iterator[S
             group=group,
             queue=queue,
             application=application,
-            requested_processors=asked or given,
+            requested_processors=requested or allocated,
             requested_memory=memory,
         )
 
 
 def _names(column: Integers) -> list[str | None]:
-    """Numbers as names; jobs with the same number share one string."""
+    """Convert numbers to names; jobs with the same number share one string."""
     names: dict[int, str | None] = {
         number: intern(str(number)) if number >= 0 else None for number in set(column.tolist())
     }
@@ -104,24 +115,24 @@ def _names(column: Integers) -> list[str | None]:
 
 
 def _known(column: Integers | Reals) -> list[Any]:
-    """Positive numbers, and ``None`` for unknown values."""
+    """Return positive numbers, and ``None`` for unknown values."""
     return [value if value > 0 else None for value in column.tolist()]
 
 
 class Numbers:
-    """Numbers from 1 on for names, as SWF has them; -1 for no name."""
+    """Assigns numbers from 1 on to names, as SWF has them; -1 for no name."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def of(self, name: str | None) -> int:
-        """The number of a name."""
+        """Return the number of a name."""
         if name is None:
             return UNKNOWN
         return self._numbers.setdefault(name, len(self._numbers) + 1)
 
     def names(self) -> dict[int, str]:
-        """The names by their numbers."""
+        """Return the names by their numbers."""
         return {number: name for name, number in self._numbers.items()}
 
 
@@ -135,7 +146,7 @@ class RecordedLog:
         queues: names of the queues by their numbers.
         accounts: names of the accounts (projects) by their numbers.
         accounts_of_jobs: the account of each job, which SWF has no field for.
-        left_out: number of records that are no jobs to learn from, by reason.
+        left_out: number of records that were left out, by reason.
     """
 
     trace: Trace
@@ -147,7 +158,7 @@ class RecordedLog:
 
 
 def trace_of(runs: Sequence[Completion]) -> RecordedLog:
-    """Recorded runs as a trace, in the order of their submission.
+    """Convert recorded runs to a trace, in the order of their submission.
 
     Every run has a number of its own, so a job that ran twice is two jobs. A run without a submit
     time counts as submitted at its start. Records do not contain the size of the machine, so the
@@ -193,6 +204,6 @@ def trace_of(runs: Sequence[Completion]) -> RecordedLog:
 
 
 def _submitted(run: Completion) -> float:
-    """The submit time of a run in Unix seconds."""
+    """Return the submit time of a run in Unix seconds, else its start."""
     submit = run.submission.submit_time
     return run.start_time if submit is None else submit

@@ -23,7 +23,7 @@ class DamagedFileError(ValueError):
 
 
 def read_bytes(source: str | Path | BinaryIO) -> bytes:
-    """The uncompressed content of a file, of standard input (``-``) or of an open binary file.
+    """Return the uncompressed content of a file, standard input (``-``) or an open binary file.
 
     Raises:
         DamagedFileError: the content begins as gzip or xz and does not go on as such.
@@ -41,7 +41,7 @@ def read_bytes(source: str | Path | BinaryIO) -> bytes:
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:
-    """The first ``size`` uncompressed bytes of a file.
+    """Return the first ``size`` uncompressed bytes of a file.
 
     Raises:
         DamagedFileError: the content begins as gzip or xz and does not go on as such.
@@ -69,7 +69,7 @@ def _raw_bytes(source: str | Path | BinaryIO) -> bytes:
 
 
 def name_of(source: str | Path | BinaryIO) -> str:
-    """The name of a source for messages."""
+    """Return the name of a source for messages."""
     if isinstance(source, str | Path):
         return "standard input" if str(source) == STANDARD_STREAM else str(source)
     return str(getattr(source, "name", "the file"))
@@ -77,9 +77,9 @@ def name_of(source: str | Path | BinaryIO) -> str:
 
 @contextmanager
 def text_writer(path: str | Path, *, encoding: str = "latin-1") -> Iterator[IO[str]]:
-    """A text file to write, compressed if its name ends in .gz or .xz; ``-`` is standard output.
+    """Open a text file to write, compressed if its name ends in .gz or .xz; ``-`` is stdout.
 
-    The file is there as a whole or not at all, as ``whole_file`` says. The same text gives the
+    The file is complete or absent, as with ``whole_file``. The same text gives the
     same bytes: no time and no name is stored in a gzip header.
     """
     if str(path) == STANDARD_STREAM:
@@ -99,7 +99,7 @@ def text_writer(path: str | Path, *, encoding: str = "latin-1") -> Iterator[IO[s
 
 @contextmanager
 def _standard_output(encoding: str) -> Iterator[IO[str]]:
-    """Standard output in an encoding: the same bytes as in a file."""
+    """Switch standard output to an encoding meanwhile, so that it gets the bytes of a file."""
     stream = cast("io.TextIOWrapper", sys.stdout)
     usual, errors = stream.encoding, stream.errors
     stream.reconfigure(encoding=encoding, errors=errors)
@@ -112,9 +112,9 @@ def _standard_output(encoding: str) -> Iterator[IO[str]]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write beside ``path``, whose name it takes when it is complete.
+    """Open a file beside ``path`` that takes its name when it is complete.
 
-    Until then, and if it is never complete, what was there stays. A pipe, a device, or a file in a
+    Until then, and after an error, an existing file stays. A pipe, a device, or a file in a
     directory that cannot be written is written as it is.
     """
     target = path.resolve()

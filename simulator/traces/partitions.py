@@ -1,10 +1,10 @@
-"""Reads which queues have processors of their own, and how many.
+"""Reads partitions: queues with processors of their own.
 
 Queues that share a node share a machine, so that no node is counted twice: they become one
-partition with the processors of all their nodes. What is read: ``sinfo --json``, ``scontrol show
-nodes --json``, ``pbsnodes -F json``, or lines such as ``batch 4096``. Nodes that are down now are
-counted too, because they were up for most of the log. Where nothing but the log is known, a queue
-has as many processors as its jobs ever held at once.
+partition with the processors of all their nodes. Formats: ``sinfo --json``, ``scontrol show
+nodes --json``, ``pbsnodes -F json``, or lines such as ``batch 4096``. Nodes that are down
+are counted too, because they were up for most of the log. From a log alone, the size of a queue is
+the most processors that its jobs held at once.
 """
 
 import json
@@ -21,23 +21,23 @@ from simulator.traces.files import read_bytes
 from simulator.traces.trace import Trace
 
 OTHER_QUEUES = "(other queues)"
-"""Stands for all queues that have no nodes of their own."""
+"""Name of the partition of all queues without nodes of their own."""
 
 FROM_LOG = "queues"
-"""Stands for a file: the partitions are the queues of the log."""
+"""Option value in place of a file: the partitions are the queues of the log."""
 
 BEYOND_MACHINE = 1.05
-"""Queues that held more processors in all than this part of the machine share nodes."""
+"""Queues share nodes if the sum of their sizes exceeds this multiple of the machine."""
 
 LARGEST_FILE = 256 << 20
 """Bytes."""
 
 LARGEST_RANGE = 1_000_000
-"""Most nodes that one range of a list of nodes may stand for."""
+"""Most nodes in one range of a list of nodes."""
 
 
 class PartitionsError(ValueError):
-    """A file does not say how many processors queues have; the message says why."""
+    """The sizes of the queues cannot be read; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Partition:
 
     @property
     def name(self) -> str:
-        """The names of the queues."""
+        """Names of the queues, joined by " + "."""
         return " + ".join(sorted(self.queues))
 
 
@@ -67,7 +67,7 @@ class PartitionNode(NamedTuple):
 
 
 def read_partitions(path: str | Path) -> list[Partition]:
-    """The partitions that a file describes, the largest first.
+    """Read the partitions of a file, the largest first.
 
     Raises:
         PartitionsError: the file has none, or is of no known form.
@@ -92,7 +92,7 @@ def read_partitions(path: str | Path) -> list[Partition]:
 
 
 def partitions_of_log(trace: Trace, names: Mapping[int, str]) -> list[Partition]:
-    """The queues of a log, each with the most processors that its jobs held at once.
+    """Return the queues of a log, each with the most processors that its jobs held at once.
 
     Args:
         trace: the log.
@@ -122,7 +122,7 @@ def partitions_of_log(trace: Trace, names: Mapping[int, str]) -> list[Partition]
 
 
 def most_held(jobs: Trace) -> int:
-    """The most processors that jobs held at once; who starts when another ends takes its place."""
+    """Return the most processors held at once; a job that ends frees its processors first."""
     start = jobs.submit + jobs.wait
     times = np.concatenate([start + jobs.run, start])
     changes = np.concatenate([-jobs.processors, jobs.processors])
@@ -130,7 +130,7 @@ def most_held(jobs: Trace) -> int:
 
 
 def _from_lines(text: str) -> list[Partition]:
-    """Lines of a queue's name and its number of processors."""
+    """Parse lines of a queue's name and its number of processors."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
@@ -155,7 +155,7 @@ def _from_json(text: str) -> list[Partition]:
 
 
 def _sinfo_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterator[PartitionNode]:
-    """A row of sinfo is some nodes of one partition."""
+    """Yield the nodes of sinfo's rows; a row has some nodes of one partition."""
     for row in rows:
         names = [name for text in row["nodes"]["nodes"] for name in host_names(text)]
         partition = row["partition"]
@@ -167,7 +167,7 @@ def _sinfo_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterator[PartitionNode]:
 
 
 def _processors_of_row(cpus: Mapping[str, Any], nodes: int) -> Sequence[int]:
-    """Those of each node; a row may have nodes of several sizes, of which only the sum is known."""
+    """Return the processors of each node; where nodes differ, a row has only their sum."""
     total = int(cpus.get("total") or nodes * int(cpus["maximum"]))
     return [total * (place + 1) // nodes - total * place // nodes for place in range(nodes)]
 
@@ -184,7 +184,7 @@ def _pbs_node(name: str, node: Mapping[str, Any]) -> PartitionNode:
 
 
 def shared_machines(nodes: Iterable[PartitionNode]) -> list[Partition]:
-    """Partitions that share no node: queues with a node in common become one of them."""
+    """Group queues into partitions that share no node."""
     processors: dict[str, int] = {}
     queues_of: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
@@ -207,7 +207,7 @@ def shared_machines(nodes: Iterable[PartitionNode]) -> list[Partition]:
 
 
 def host_names(text: str) -> Iterator[str]:
-    """The nodes of Slurm's lists: ``n[01-03,7],login`` is n01, n02, n03, n7 and login."""
+    """Expand a list of nodes as Slurm writes it: ``n[01-02,7],login`` is n01, n02, n7, login."""
     for item in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", text):
         yield from _expanded(item)
 

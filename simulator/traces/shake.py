@@ -1,4 +1,4 @@
-"""Shakes a workload repeatedly to show which differences are noise.
+"""Input shaking: repeats a workload with moved submissions, to separate gains from noise.
 
 A schedule is chaotic: a submission that comes a second later can change every wait after it. So a
 difference between two policies means nothing if it is smaller than the differences of one policy
@@ -15,11 +15,11 @@ import numpy as np
 from simulator.traces.trace import Trace
 
 FEWEST_REPETITIONS = 3
-"""Fewer repetitions do not show what is chance."""
+"""Fewest repetitions from which noise is estimated."""
 
 
 def shaken(trace: Trace, seconds: int, seed: int) -> Trace:
-    """The trace with every submission moved by whole seconds, uniform in [-seconds, seconds].
+    """Move every submission by whole seconds, uniformly distributed in [-seconds, seconds].
 
     No submission is moved before second 0. The order of jobs may change; ``prepare`` sorts them.
     """
@@ -37,7 +37,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: list[float]) -> "Spread":
-        """The spread of at least one value."""
+        """Compute the spread of at least one value."""
         return cls(float(np.mean(values)), min(values), max(values))
 
     def overlaps(self, other: "Spread") -> bool:

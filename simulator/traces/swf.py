@@ -46,7 +46,7 @@ class MalformedLineError(ValueError):
         self.reject = reject
 
     def __reduce__(self) -> tuple[type[Self], tuple[Reject]]:
-        """As another process gets it: an exception is made again from what it was made of."""
+        """Return the arguments, so that the exception can be pickled."""
         return type(self), (self.reject,)
 
 
@@ -80,7 +80,7 @@ def read_swf(
 
 
 def read_header(source: str | Path) -> dict[str, str] | None:
-    """The header of a trace, in a fraction of the time; None where no job follows it.
+    """Read the header of a trace alone; None if no job follows it.
 
     Raises:
         DamagedFileError: a compressed file is cut short or corrupt.
@@ -92,7 +92,7 @@ def read_header(source: str | Path) -> dict[str, str] | None:
 
 
 def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[NumberedLine]:
-    """Lines that are neither blank nor comments, with their numbers; comments are collected."""
+    """Yield lines that are neither blank nor comments, with their numbers; collect comments."""
     # One line at a time: all lines as text would take as much memory again as the columns.
     content = read_bytes(source).removeprefix(BOM_UTF8)  # of an editor under Windows
     for number, line in enumerate(BytesIO(content), start=1):
@@ -104,7 +104,7 @@ def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[N
 
 
 def _parse(jobs: Iterator[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], list[Reject]]:
-    """Values and line numbers of the jobs, and the lines that are not jobs."""
+    """Return values and line numbers of the jobs, and the lines that are not jobs."""
     values = [np.empty((0, len(SWF_FIELDS)))]
     numbers: list[int] = []
     rejects: list[Reject] = []
@@ -132,7 +132,7 @@ def _parse_at_once(block: list[NumberedLine]) -> Reals | None:
 
 
 def _parse_one_by_one(block: list[NumberedLine]) -> tuple[list[NumberedLine], Reals, list[Reject]]:
-    """The lines that are jobs, their values, and the faults of the other lines."""
+    """Return the lines that are jobs, their values, and the faults of the other lines."""
     jobs, values, rejects = [], [], []
     for number, text in block:
         try:
@@ -168,7 +168,7 @@ def _parse_field(position: int, word: str) -> float:
 
 
 def _columns(values: Reals) -> dict[str, Any]:
-    """The 18 columns, each contiguous and of its own type."""
+    """Return the 18 columns, each contiguous and of its own type."""
     return {
         name: values[:, index].astype(np.float64 if name in REAL_FIELDS else np.int64)
         for index, name in enumerate(SWF_FIELDS)
@@ -176,7 +176,7 @@ def _columns(values: Reals) -> dict[str, Any]:
 
 
 def parse_header(comments: Sequence[str]) -> dict[str, str]:
-    """The ``Key: value`` comments; a line without a key continues the value before it.
+    """Parse the ``Key: value`` comments; a line without a key continues the value before it.
 
     Some logs set all colons below each other. An indented key has a capital, as those of the
     format have, and a space behind its colon: an address has neither.
@@ -203,7 +203,7 @@ def write_swf(trace: Trace, path: str | Path) -> None:
 
 
 def _words(column: NDArray[Any]) -> list[str]:
-    """The shortest texts that read back as the same numbers."""
+    """Return the shortest texts that read back as the same numbers."""
     if column.dtype == np.int64:
         return [str(value) for value in column.tolist()]
     return [str(int(value)) if value.is_integer() else repr(value) for value in column.tolist()]

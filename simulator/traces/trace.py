@@ -24,7 +24,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The jobs of a log, in the order of its lines; -1 is unknown, as in the file.
+    """Jobs of a log, in the order of its lines; -1 is unknown, as in the file.
 
     Attributes:
         job: the log's number of the job.
@@ -36,7 +36,7 @@ class Trace:
         requested_time: the walltime request in seconds.
         requested_memory: KiB per processor.
         status: 1 completed, 0 failed, 5 cancelled, 2 to 4 parts of a job.
-        user: number of the user, and so for group, executable, queue and partition.
+        user: number of the user; likewise group, executable, queue and partition.
         preceding_job: number of the job after whose end this job was submitted.
         think_time: seconds between that end and this submission.
         line: number of each job's line in the file.
@@ -95,7 +95,7 @@ class Trace:
         return self.submit + np.maximum(self.wait, 0.0) + self.run
 
     def select(self, chosen: Any) -> "Trace":
-        """The jobs that ``chosen`` (a mask, a slice or an array of indices) picks, in its order."""
+        """Select jobs by a mask, a slice or an array of indices."""
         return replace(
             self, **{name: getattr(self, name)[chosen] for name in (*SWF_FIELDS, "line")}
         )
@@ -120,13 +120,13 @@ REAL_FIELDS = frozenset(
 
 
 def size_of_machine(header: Mapping[str, str]) -> int | None:
-    """Processors of the machine, else its nodes, as a header has them; None where it has none."""
+    """Return the processors of the machine, else its nodes, from a header; None without both."""
     processors = leading_integer(header.get("MaxProcs"))
     return processors or leading_integer(header.get("MaxNodes")) or None
 
 
 def leading_integer(text: str | None) -> int | None:
-    """The integer that ``text`` begins with, such as ``338 (batch partition; 512 total)``.
+    """Return the integer that ``text`` begins with, such as ``338 (batch partition; 512 total)``.
 
     Thousands may have commas, as people write them.
     """

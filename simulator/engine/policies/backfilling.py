@@ -81,9 +81,9 @@ def _reserve(state: State, place: int) -> int:
 
 @inlined
 def _kept(state: State, place: int, begin: int) -> int:
-    """When a blocked job is to start: if reservations are kept, no later than was reserved.
+    """Return the reserved start of a blocked job; kept reservations are not moved later.
 
-    What was reserved for now cannot be kept, as the processors are not free: it is made anew.
+    A reservation that is due now is made anew, because its processors are not free.
     """
     if not state.rules[0].keeps_reservations:
         return begin

@@ -69,7 +69,7 @@ def _plan_again(state: State) -> None:
 
 @inlined
 def _expected_free(state: State, number: int) -> int:
-    """When the job that runs on a node is expected to leave it; now, if none does."""
+    """Return the expected end of the job on a node, at least now; now without a job."""
     job = state.nodes[number].job
     now: int = state.clock[0].now
     return now if job == UNKNOWN else max(now, state.jobs[job].expected_end)

@@ -148,7 +148,7 @@ def _estimates(site: BacktestSite, task: Task, kept: Path | None) -> Estimates:
 def _keep(site: BacktestSite, schedules: Sequence[Schedule], file: Path) -> None:
     log = np.zeros((len(JobEstimates._fields), len(site.trace)), np.int64)
     for schedule in schedules:
-        log[:, site.places([schedule.workload])] = schedule.said
+        log[:, site.places([schedule.workload])] = schedule.job_estimates
     np.save(file, log)
 
 

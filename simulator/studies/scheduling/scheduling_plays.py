@@ -106,7 +106,7 @@ def answers(trace: Trace, estimates: str) -> JobEstimates:
     """Estimates of each line of the log; 0 for a line that cannot be simulated."""
     workload = prepare(trace)
     source = Estimates.named(estimates)
-    said = source.beforehand(workload) or simulate(workload, ASKED, source).said
+    said = source.beforehand(workload) or simulate(workload, ASKED, source).job_estimates
     lines = np.zeros((len(JobEstimates._fields), len(trace)), np.int64)
     lines[:, _places(trace, workload)] = said
     return JobEstimates._make(lines)

@@ -1,4 +1,4 @@
-"""Synthetic traces from published models: made for load, demonstration and tests."""
+"""Synthetic traces from published models, for load, demonstration and tests."""
 
 from simulator.traces.synth.generator import SyntheticLog, synthesise
 

@@ -100,7 +100,7 @@ def synthesise(log: SyntheticLog) -> Trace:
 
 
 def _arrivals(log: SyntheticLog, random: Generator) -> tuple[list[float], list[lublin.JobKind]]:
-    """The arrival times of the log's jobs in whole seconds, and the kinds of the jobs."""
+    """Draw the arrival times of the log's jobs in whole seconds, and the kinds of the jobs."""
     jobs, kinds = log.jobs, log.kinds
     times = np.concatenate([np.floor(lublin.arrivals(kind, jobs, random)) for kind in kinds])
     first = np.argsort(times, kind="stable")[:jobs]
@@ -108,7 +108,7 @@ def _arrivals(log: SyntheticLog, random: Generator) -> tuple[list[float], list[l
 
 
 def _outcome(session: Session, machine: int, random: Generator) -> dict[str, float]:
-    """The outcome of one run of an application; a job is killed at the end of its request."""
+    """Draw the outcome of one run of an application; a job is killed at the end of its request."""
     is_unusual = random.random() < OTHER_INPUT_SHARE
     spread = OTHER_INPUT_SPREAD if is_unusual else session.application.spread
     runtime = session.application.runtime * random.lognormal(0.0, spread)
@@ -148,14 +148,14 @@ def _trace(columns: dict[str, list[float]], log: SyntheticLog) -> Trace:
 
 
 def _moved(columns: dict[str, Any], processors: float) -> Any:
-    """The arrivals moved by one factor, so that the jobs fill `processors` until the last."""
+    """Scale the arrivals by one factor, so that the jobs fill `processors` until the last."""
     work = float(np.sum(columns["run"] * columns["allocated_processors"]))
     until = max(1, int(columns["submit"][-1]))
     return np.floor(columns["submit"] * (work / (processors * until))).astype(np.int64)
 
 
 def _comments(log: SyntheticLog, last_submit: int) -> tuple[str, ...]:
-    """A header that says what the trace is, from what models, and how to make it again."""
+    """Return a header with the models of the trace, and the command that makes it again."""
     queues = [f"Queue: {kind.queue} {kind.name}" for kind in log.kinds]
     lines = [
         "Version: 2.2",

@@ -100,7 +100,7 @@ BATCH = JobKind(
 
 
 def arrivals(kind: JobKind, jobs: int, random: Generator) -> Reals:
-    """Arrival times of ``jobs`` jobs in seconds after a midnight, ascending.
+    """Draw the arrival times of ``jobs`` jobs in seconds after a midnight, ascending.
 
     The gaps are drawn on an even time scale and then mapped to the clock: the busier a half hour
     is, the more of the even time passes in it.
@@ -115,7 +115,7 @@ def arrivals(kind: JobKind, jobs: int, random: Generator) -> Reals:
 
 
 def daily_weights(kind: JobKind) -> Reals:
-    """The weight of each half hour from midnight on; the mean is 1.
+    """Return the weight of each half hour from midnight on; the mean is 1.
 
     The weight of a half hour is the mass of the gamma density, summed over its minutes.
     """
@@ -127,7 +127,7 @@ def daily_weights(kind: JobKind) -> Reals:
 
 
 def size(kind: JobKind, machine: int, random: Generator) -> int:
-    """Processors of one job on a machine with ``machine`` processors."""
+    """Draw the processors of one job on a machine with ``machine`` processors."""
     chance = random.random()
     if chance <= kind.serial or machine == 1:
         return 1
@@ -142,7 +142,7 @@ def size(kind: JobKind, machine: int, random: Generator) -> int:
 
 
 def runtime(kind: JobKind, processors: int, random: Generator) -> float:
-    """The runtime of a job in seconds; larger jobs run longer."""
+    """Draw the runtime of a job in seconds; larger jobs run longer."""
     slope, intercept = kind.short_share
     is_short = random.random() <= np.clip(slope * processors + intercept, 0.0, 1.0)
     shape, scale = kind.short if is_short else kind.long
@@ -151,7 +151,7 @@ def runtime(kind: JobKind, processors: int, random: Generator) -> float:
 
 
 def _drawn(draw: Callable[[int], Reals], size: int, largest: float) -> Reals:
-    """``size`` random numbers; numbers above ``largest`` are drawn again."""
+    """Draw ``size`` random numbers; numbers above ``largest`` are drawn again."""
     values = draw(size)
     while (beyond := values > largest).any():
         values[beyond] = draw(int(np.count_nonzero(beyond)))

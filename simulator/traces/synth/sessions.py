@@ -62,11 +62,11 @@ TYPICAL_SPREAD = 0.06
 """Median over applications of the standard deviation of the logarithm of their runtimes."""
 
 SPREAD_OF_SPREADS = 1.2
-"""Standard deviation of the logarithm of that: some applications are steady, some are not."""
+"""Standard deviation of the logarithm of that: few applications are irregular."""
 
 
 def request(expected: float, random: Generator) -> int:
-    """The request in seconds of a user for a job that is expected to run ``expected`` seconds."""
+    """Draw the request in seconds for a job that its user expects to run ``expected`` seconds."""
     habit = random.random()
     if habit < MAXIMUM_SHARE:
         return MAXIMUM
@@ -135,7 +135,7 @@ class Population:
         self._activity = (activity / activity[-1]).tolist()
 
     def next_job(self, kind: lublin.JobKind, time: float) -> Session:
-        """The session to which the job of ``kind`` that arrives now belongs."""
+        """Return the session of the next job of ``kind``, which arrives at ``time``."""
         places = self._at_work.setdefault(kind.queue, [None] * AT_WORK)
         place = int(self.random.integers(AT_WORK))
         session = places[place]
@@ -166,7 +166,7 @@ class Population:
         return user
 
     def _choose(self, user: int, kind: lublin.JobKind) -> SyntheticApplication:
-        """An application that the user has run before, or a new one."""
+        """Choose an application that the user has run before, or a new one."""
         known = self._known.setdefault((user, kind.queue), [])
         if known and self.random.random() < FAMILIAR_SHARE:
             return known[int(self.random.integers(len(known)))]

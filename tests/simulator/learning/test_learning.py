@@ -116,7 +116,7 @@ def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_l
     batch = {
         "before": torch.tensor([[10.0, 5.0]]),
         "after": torch.tensor([[0.0, 15.0]]),
-        "taught": torch.tensor([[0.25, 0.75]]),
+        "targets": torch.tensor([[0.25, 0.75]]),
         "units": torch.tensor([5.0]),
     }
     assert distance(JobEstimates(), batch).item() == pytest.approx(10 * 0.25**2 / 5)
@@ -142,7 +142,7 @@ def test_a_small_network_comes_near_to_what_its_teachers_say_together():
 def test_teachers_are_heard_with_equal_weight():
     """Two that put all weight on the first of two atoms, or half of it: three quarters together."""
     torch = needs_torch()
-    from simulator.learning.training import taught  # noqa: PLC0415
+    from simulator.learning.training import soft_targets  # noqa: PLC0415
 
     class Says:
         def __init__(self, share):
@@ -151,7 +151,7 @@ def test_teachers_are_heard_with_equal_weight():
         def below(self, batch):
             return torch.full((len(batch["counts"]), 1), self.share)
 
-    found = taught([Says(1.0), Says(0.5)], {"counts": torch.tensor([2, 2, 2])}, batch=2)
+    found = soft_targets([Says(1.0), Says(0.5)], {"counts": torch.tensor([2, 2, 2])}, batch=2)
     assert found.tolist() == [[0.75], [0.75], [0.75]]
 
 

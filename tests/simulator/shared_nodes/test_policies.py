@@ -145,7 +145,7 @@ def test_what_is_wanted_does_not_depend_on_the_order_of_starts(order, other):
         for place, share in enumerate(shares)
     ]
     cluster = Cluster(nodes(2), runs)
-    assert cluster.nodes[0].room.wanted == cluster.nodes[1].room.wanted == 1_300_000
+    assert cluster.nodes[0].load.wanted == cluster.nodes[1].load.wanted == 1_300_000
     assert normal(job("new"), cluster.nodes, cluster) == (0,)
 
 

@@ -67,8 +67,8 @@ def test_local_users_are_on_their_share_of_the_nodes(share, nodes):
     cluster = idle_cluster(share, seed=3)
     assert [node.cpu for node in cluster.nodes].count(0.15) == nodes
     assert sum(node.tasks for node in cluster.nodes) == nodes
-    assert {node.room.memory for node in cluster.nodes} == {512 * 1024}
-    used = [node.room.used_memory / node.room.memory for node in cluster.nodes]
+    assert {node.load.memory for node in cluster.nodes} == {512 * 1024}
+    used = [node.load.used_memory / node.load.memory for node in cluster.nodes]
     assert sum(used) == pytest.approx(0.35 * nodes, rel=1e-5)
 
 
