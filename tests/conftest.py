@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import tempfile
-from contextlib import nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -146,8 +146,17 @@ def empty_store_url(request, tmp_path) -> str:
 
 
 @pytest.fixture
-def store(store_url):
+def store(store_url, opening):
     """An open store on either database."""
-    opened = open_store(store_url)
-    yield opened
-    opened.close()
+    return opening(store_url)
+
+
+@pytest.fixture
+def opening():
+    """Open stores, which are closed at the end of the test; the last fixture of a test."""
+    with ExitStack() as stack:
+
+        def opened(url, **options):
+            return stack.enter_context(closing(open_store(url, **options)))
+
+        yield opened

@@ -24,10 +24,8 @@ from service.store.tables import metadata
 
 
 @pytest.fixture
-def store(empty_store_url):
-    opened = open_store(empty_store_url)
-    yield opened
-    opened.close()
+def store(empty_store_url, opening):
+    return opening(empty_store_url)
 
 
 @pytest.fixture
@@ -121,25 +119,23 @@ def test_another_program_s_tables_are_named_and_left_alone(store, engine):
     assert inspect(engine).get_table_names() == ["completions"]
 
 
-def test_of_many_tables_of_another_program_five_are_named(tmp_path):
+def test_of_many_tables_of_another_program_five_are_named(tmp_path, opening):
     url = f"sqlite:///{tmp_path / 'other.sqlite3'}"
     engine = create_engine(url, poolclass=NullPool)
     with engine.begin() as connection:
         for name in "fedcba":
             connection.exec_driver_sql(f"CREATE TABLE {name} (recipe TEXT)")
-    store = open_store(url)
+    store = opening(url)
     with pytest.raises(ForeignDatabaseError, match=r"its tables are a, b, c, d, e\)"):
         store.upgrade()
-    store.close()
 
 
-def test_a_postgresql_database_may_be_shared_with_other_programs(empty_postgres_url):
+def test_a_postgresql_database_may_be_shared_with_other_programs(empty_postgres_url, opening):
     with create_engine(empty_postgres_url, poolclass=NullPool).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE recipes (recipe TEXT)")
-    store = open_store(empty_postgres_url)
+    store = opening(empty_postgres_url)
     assert store.upgrade()
     store.check()
-    store.close()
 
 
 def test_an_upgrade_of_what_is_up_to_date_changes_nothing(store):

@@ -22,10 +22,8 @@ from service.store.sqlite_backup import FileInTheWayError
 
 
 @pytest.fixture
-def history(sqlite_url):
-    opened = open_store(sqlite_url)
-    yield opened
-    opened.close()
+def history(sqlite_url, opening):
+    return opening(sqlite_url)
 
 
 @pytest.fixture
@@ -143,14 +141,13 @@ def test_a_restored_history_gives_no_place_out_twice(history, tmp_path):
     behind.close()
 
 
-def test_what_was_there_before_is_kept(history, tmp_path):
+def test_what_was_there_before_is_kept(history, tmp_path, opening):
     history.back_up(tmp_path / "copy")
     history.write([reported(a_run("1"))])
     aside = restored(tmp_path / "copy", history, tmp_path)
     assert history.past_runs.count() == 0
-    before = open_store(f"sqlite:///{aside}")
+    before = opening(f"sqlite:///{aside}")
     assert before.past_runs.count() == 1
-    before.close()
 
 
 def test_a_revoked_token_stays_revoked(history, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 from runs import a_run, predicted, reported
 
-from service.store import Shift, open_store
+from service.store import Shift
 
 DAY = 86400.0
 NOW = 1_800_000_000.0
@@ -94,11 +94,10 @@ def test_jobs_that_come_every_quarter_of_an_hour_are_not_taken_for_another_zone(
     assert signs(store).moved is None
 
 
-def test_another_history_has_another_fingerprint_and_one_keeps_its_own(store, tmp_path):
-    other = open_store(f"sqlite:///{tmp_path / 'other.sqlite3'}")
+def test_another_history_has_another_fingerprint_and_one_keeps_its_own(store, tmp_path, opening):
+    other = opening(f"sqlite:///{tmp_path / 'other.sqlite3'}")
     other.upgrade()
     assert len({store.fingerprint(), store.fingerprint(), other.fingerprint()}) == 2
-    other.close()
 
 
 def moved_by(*zones: tuple[int, float]):

@@ -29,10 +29,8 @@ def on_connect(store, *pragmas: str) -> None:
 
 
 @pytest.fixture
-def sqlite_store(sqlite_url):
-    opened = open_store(sqlite_url)
-    yield opened
-    opened.close()
+def sqlite_store(sqlite_url, opening):
+    return opening(sqlite_url)
 
 
 @pytest.fixture
@@ -53,8 +51,8 @@ def test_a_full_sqlite_database_says_so_and_keeps_what_was_acknowledged(sqlite_s
     assert sqlite_store.write([reported(a_run("small"))])[0].accepted == 1
 
 
-def test_a_full_postgresql_database_says_so(empty_postgres_url):
-    store = open_store(empty_postgres_url)
+def test_a_full_postgresql_database_says_so(empty_postgres_url, opening):
+    store = opening(empty_postgres_url)
     store.upgrade()
     engine = create_engine(empty_postgres_url, poolclass=NullPool)
     with engine.begin() as connection:
@@ -67,7 +65,6 @@ def test_a_full_postgresql_database_says_so(empty_postgres_url):
     with pytest.raises(StoreFullError, match=r"could not extend file\.$"):
         store.write([reported(a_run("1"))], [predicted("p", a_run("1"))])
     assert store.past_runs.count() == 0
-    store.close()
 
 
 def test_a_sqlite_file_that_is_gone_is_missed_and_found_again(sqlite_store, sqlite_file):
@@ -90,14 +87,13 @@ def test_a_sqlite_file_that_is_gone_is_missed_and_found_again(sqlite_store, sqli
     reader.close()
 
 
-def test_nothing_is_written_to_a_sqlite_file_that_was_replaced(sqlite_store, sqlite_file):
+def test_nothing_is_written_to_a_sqlite_file_that_was_replaced(sqlite_store, sqlite_file, opening):
     sqlite_store.write([reported(a_run("1"))])
     sqlite_file.rename(sqlite_file.with_name("old"))
-    fresh = open_store(f"sqlite:///{sqlite_file}")
+    fresh = opening(f"sqlite:///{sqlite_file}")
     fresh.upgrade()
     assert sqlite_store.write([reported(a_run("2"))])[0].accepted == 1
     assert fresh.past_runs.count() == 1
-    fresh.close()
 
 
 def test_a_sqlite_database_that_somebody_else_is_writing_to_is_unavailable(
@@ -115,9 +111,9 @@ def test_a_sqlite_database_that_somebody_else_is_writing_to_is_unavailable(
 
 @pytest.mark.parametrize(("chosen", "number"), [("full", 2), ("normal", 1)])
 def test_a_sqlite_history_survives_what_it_was_told_to_and_overwrites_what_it_deletes(
-    sqlite_url, chosen, number
+    sqlite_url, chosen, number, opening
 ):
-    store = open_store(sqlite_url, sqlite_synchronous=chosen)
+    store = opening(sqlite_url, sqlite_synchronous=chosen)
     with store._database.reading() as connection:
         for pragma, value in (
             ("synchronous", number),
@@ -125,7 +121,6 @@ def test_a_sqlite_history_survives_what_it_was_told_to_and_overwrites_what_it_de
             ("journal_mode", "wal"),
         ):
             assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar() == value
-    store.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -139,26 +134,26 @@ def test_a_history_that_root_makes_belongs_to_the_owner_of_its_directory(tmp_pat
     assert (made.st_uid, made.st_gid) == (owner, owner)
 
 
-def test_a_file_that_is_no_database_is_called_so(tmp_path):
+def test_a_file_that_is_no_database_is_called_so(tmp_path, opening):
     file = tmp_path / "notes.txt"
     file.write_text("not a database at all, but longer than its header " * 10)
-    store = open_store(f"sqlite:///{file}")
+    store = opening(f"sqlite:///{file}")
     for attempt in (store.check, store.upgrade):
         with pytest.raises(StoreDamagedError, match="not a database"):
             attempt()
     assert file.read_text().startswith("not a database at all")
-    store.close()
 
 
-def test_a_directory_that_is_missing_is_named(tmp_path):
-    store = open_store(f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite3'}")
+def test_a_directory_that_is_missing_is_named(tmp_path, opening):
+    store = opening(f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite3'}")
     with pytest.raises(StoreUnavailableError, match="nowhere"):
         store.upgrade()
-    store.close()
 
 
-def test_a_postgresql_server_that_is_gone_is_missed_and_found_again(postgres, postgres_url):
-    store = open_store(postgres_url)
+def test_a_postgresql_server_that_is_gone_is_missed_and_found_again(
+    postgres, postgres_url, opening
+):
+    store = opening(postgres_url)
     store.write([reported(a_run("1"))])
     reader = store.reader()
     assert len(read_all(reader)) == 1
@@ -177,11 +172,12 @@ def test_a_postgresql_server_that_is_gone_is_missed_and_found_again(postgres, po
     assert [run.submission.job_id for run in read_all(reader)] == ["2"]
     assert reader.error is None
     reader.close()
-    store.close()
 
 
-def test_a_reader_follows_again_by_itself_after_the_server_was_gone(postgres, postgres_url):
-    reader = open_store(postgres_url).reader()
+def test_a_reader_follows_again_by_itself_after_the_server_was_gone(
+    postgres, postgres_url, opening
+):
+    reader = opening(postgres_url).reader()
     postgres.stop("INT")
     postgres.start()
     store = open_store(postgres_url)
@@ -190,7 +186,6 @@ def test_a_reader_follows_again_by_itself_after_the_server_was_gone(postgres, po
     while not reader.has_news():
         reader._closed.wait(0.01)
     assert len(reader.read(10)) == 1
-    reader.close()
 
 
 @pytest.mark.parametrize(
@@ -207,11 +202,10 @@ def test_a_value_that_no_database_holds_refuses_all_of_its_transaction(store, kn
     assert store.past_runs.count() == 0
 
 
-def test_a_text_that_postgresql_cannot_hold_is_refused(postgres_url):
-    store = open_store(postgres_url)
+def test_a_text_that_postgresql_cannot_hold_is_refused(postgres_url, opening):
+    store = opening(postgres_url)
     with pytest.raises(RefusedRecordError):
         store.write([reported(a_run("bad", user="a\0b"))])
-    store.close()
 
 
 def test_a_completion_without_a_job_id_is_refused(store):
@@ -219,19 +213,18 @@ def test_a_completion_without_a_job_id_is_refused(store):
         store.write([reported(a_run(None))])
 
 
-def test_a_database_without_its_schema_is_outdated(empty_store_url):
-    store = open_store(empty_store_url)
+def test_a_database_without_its_schema_is_outdated(empty_store_url, opening):
+    store = opening(empty_store_url)
     if empty_store_url.startswith("sqlite"):
         Path(make_url(empty_store_url).database).touch()
     with pytest.raises(SchemaOutdatedError, match="walltimed db upgrade"):
         store.write([reported(a_run("1"))])
     with pytest.raises(SchemaOutdatedError, match="walltimed db upgrade"):
         store.check()
-    store.close()
 
 
-def test_a_connection_in_use_is_closed_once_it_is_given_back_to_a_closed_store(store_url):
-    store = open_store(store_url)
+def test_a_connection_in_use_is_closed_once_it_is_given_back_to_a_closed_store(store_url, opening):
+    store = opening(store_url)
     with store._database.reading() as connection:
         pooled = connection.connection
         driver = pooled.dbapi_connection
@@ -239,7 +232,6 @@ def test_a_connection_in_use_is_closed_once_it_is_given_back_to_a_closed_store(s
         assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
     assert is_closed(driver)
     assert store.past_runs.count() == 0, "it may be used again"
-    store.close()
 
 
 def is_closed(connection) -> bool:

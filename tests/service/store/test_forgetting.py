@@ -84,10 +84,10 @@ def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
 
 
 @pytest.mark.usefixtures("quick")
-def test_after_a_clock_was_set_back_predictions_are_recorded_as_ever(serve, sqlite_url):
+def test_after_a_clock_was_set_back_predictions_are_recorded_as_ever(serve, sqlite_url, opening):
     """Were they not until the clock is past the erasure, that could be years."""
     service = serve(sqlite_url)
-    store = open_store(sqlite_url)
+    store = opening(sqlite_url)
     store.erasures.erase(Erasure(users=frozenset({NAME})), now=time.time() + 1e8)
     known = service.worker.store.erasures.last()
     service.wait_until(lambda: service.worker.recorder.erasure == known)
@@ -95,7 +95,6 @@ def test_after_a_clock_was_set_back_predictions_are_recorded_as_ever(serve, sqli
     service.wait_until(
         lambda: store.erasures.count(Erasure(users=frozenset({"ada"}))).predictions == 1
     )
-    store.close()
 
 
 def test_what_was_recorded_in_the_knowledge_of_an_erasure_came_after_it(store):
@@ -142,10 +141,10 @@ def test_what_is_just_as_old_as_the_limit_stays(store):
     assert [run.end_time for run in read_all(store.reader())] == [10_000.0]
 
 
-def test_what_an_older_release_left_in_the_file_is_overwritten(sqlite_url):
+def test_what_an_older_release_left_in_the_file_is_overwritten(sqlite_url, opening):
     """Free pages of a file that was written without secure_delete."""
     file = Path(make_url(sqlite_url).database)
-    store = open_store(sqlite_url)
+    store = opening(sqlite_url)
     store.write([reported(*(a_run(str(n), user=NAME) for n in range(500)))])
     store.close()
     with sqlite3.connect(file) as connection:
@@ -153,15 +152,14 @@ def test_what_an_older_release_left_in_the_file_is_overwritten(sqlite_url):
         connection.execute("DELETE FROM completions")
     connection.close()
     assert found_in(file.parent)[file.name] > 0
-    store = open_store(sqlite_url)
+    store = opening(sqlite_url)
     store.erasures.erase(Erasure(users=frozenset({NAME})), now=1.0)
     assert store.erasures.scrub({NAME}) is None
     assert set(found_in(file.parent).values()) == {0}
-    store.close()
 
 
-def test_a_log_that_somebody_reads_is_not_emptied_and_that_is_told(sqlite_url):
-    store = open_store(sqlite_url)
+def test_a_log_that_somebody_reads_is_not_emptied_and_that_is_told(sqlite_url, opening):
+    store = opening(sqlite_url)
     impatient(store)
     store.write([reported(a_run("1", user=NAME))])
     reading = sqlite3.connect(make_url(sqlite_url).database)
@@ -171,7 +169,6 @@ def test_a_log_that_somebody_reads_is_not_emptied_and_that_is_told(sqlite_url):
     assert "run this again" in store.erasures.scrub({NAME})
     reading.close()
     assert store.erasures.scrub({NAME}) is None
-    store.close()
 
 
 def impatient(store) -> None:
@@ -182,13 +179,12 @@ def impatient(store) -> None:
         connection.execute("PRAGMA busy_timeout = 1")
 
 
-def test_a_name_within_another_text_is_told(sqlite_url):
-    store = open_store(sqlite_url)
+def test_a_name_within_another_text_is_told(sqlite_url, opening):
+    store = opening(sqlite_url)
     store.write([reported(a_run("1", user=NAME), a_run("2", user=f"{NAME}-too"))])
     store.erasures.erase(Erasure(users=frozenset({NAME})), now=1.0)
     assert "contain the name" in store.erasures.scrub({NAME})
     assert [run.submission.user for run in read_all(store.reader())] == [f"{NAME}-too"]
-    store.close()
 
 
 def test_postgresql_s_own_remains_are_told(postgres_url, walltimed):

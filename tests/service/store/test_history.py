@@ -179,13 +179,12 @@ def test_any_history_is_read_back_exactly(store, runs):
     assert all(run in runs for run in read)
 
 
-def test_a_sqlite_file_is_its_owners_alone(tmp_path):
+def test_a_sqlite_file_is_its_owners_alone(tmp_path, opening):
     file = tmp_path / "own.sqlite3"
-    store = open_store(f"sqlite:///{file}")
+    store = opening(f"sqlite:///{file}")
     store.upgrade()
     store.write([reported(a_run("1"))])
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir())
-    store.close()
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://localhost/history"])
@@ -202,8 +201,7 @@ def test_durability_can_be_lessened_but_not_turned_off(sqlite_url):
         open_store(sqlite_url, sqlite_synchronous="off")
 
 
-def test_a_url_of_postgresql_needs_no_driver(postgres_url):
+def test_a_url_of_postgresql_needs_no_driver(postgres_url, opening):
     plain = make_url(postgres_url).set(drivername="postgresql").render_as_string()
-    store = open_store(plain)
+    store = opening(plain)
     store.check()
-    store.close()

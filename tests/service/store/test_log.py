@@ -137,8 +137,8 @@ def test_a_notification_wakes_a_reader_without_anybody_asking(postgres_url, monk
         opened.close()
 
 
-def test_rows_that_commit_out_of_order_are_all_read(postgres_url):
-    store = open_store(postgres_url)
+def test_rows_that_commit_out_of_order_are_all_read(postgres_url, opening):
+    store = opening(postgres_url)
     reader = store.reader()
     with _transaction(postgres_url) as late, _transaction(postgres_url) as early:
         _append(late, 1, a_run("A"))
@@ -150,7 +150,6 @@ def test_rows_that_commit_out_of_order_are_all_read(postgres_url):
     assert jobs(read_all(reader)) == ["A", "B"]
     assert reader.lag() == 0
     reader.close()
-    store.close()
 
 
 def test_transactions_follow_each_other_as_numbers_do(postgres_url):
@@ -170,8 +169,8 @@ def test_transactions_follow_each_other_as_numbers_do(postgres_url):
         opened.close()
 
 
-def test_a_warm_start_leaves_what_is_not_settled_to_its_reader(postgres_url):
-    store = open_store(postgres_url)
+def test_a_warm_start_leaves_what_is_not_settled_to_its_reader(postgres_url, opening):
+    store = opening(postgres_url)
     store.write([reported(a_run("0"))])
     with _transaction(postgres_url) as late, _transaction(postgres_url) as early:
         _append(late, 1001, a_run("A"))
@@ -182,11 +181,10 @@ def test_a_warm_start_leaves_what_is_not_settled_to_its_reader(postgres_url):
         assert jobs(past) == ["0"]
     assert jobs(read_all(reader)) == ["A", "B"]
     reader.close()
-    store.close()
 
 
-def test_a_history_from_a_dump_of_another_server_is_read_after_an_upgrade(postgres_url):
-    store = open_store(postgres_url)
+def test_a_history_from_a_dump_of_another_server_is_read_after_an_upgrade(postgres_url, opening):
+    store = opening(postgres_url)
     with _transaction(postgres_url) as restored:
         _append(restored, 1, a_run("1"))
         restored.execute("UPDATE completions SET xid = '999999999999'")
@@ -198,7 +196,6 @@ def test_a_history_from_a_dump_of_another_server_is_read_after_an_upgrade(postgr
     reader = store.reader()
     assert jobs(read_all(reader)) == ["1"]
     reader.close()
-    store.close()
 
 
 def test_writers_in_many_threads_lose_and_double_nothing(store_url, reader):
@@ -254,15 +251,16 @@ def test_a_server_that_takes_no_connection_is_told_without_anybody_asking():
     reader.close()
 
 
-def test_a_reader_that_was_closed_opens_no_connection_for_those_who_come_late(postgres_url):
-    store = open_store(postgres_url)
+def test_a_reader_that_was_closed_opens_no_connection_for_those_who_come_late(
+    postgres_url, opening
+):
+    store = opening(postgres_url)
     reader = store.reader()
     reader.refresh()
     assert reader._connection is not None
     reader.close()
     reader.refresh()
     assert reader._connection is None
-    store.close()
 
 
 def test_a_server_that_is_away_is_not_asked_all_the_time():

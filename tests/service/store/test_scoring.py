@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runs import a_run, between, predicted, read_all, reported
 
 from predictors import measures
-from service.store import Erasure, ObservedShare, open_store, scores
+from service.store import Erasure, ObservedShare, scores
 from service.store.scores import RECENT, Sums
 
 DAY = scores.DAY_SECONDS
@@ -305,13 +305,12 @@ def test_a_large_batch_finds_all_its_predictions(store):
     assert scored(store) == 1500
 
 
-def test_no_prediction_is_scored_by_two_workers(store, store_url):
-    other = open_store(store_url)
+def test_no_prediction_is_scored_by_two_workers(store, store_url, opening):
+    other = opening(store_url)
     store.write([], [predicted("p", RUN, job_id="7"), predicted("q", RUN, job_id="7")])
     store.write([reported(RUN)])
     other.write([reported(a_run("7", start=3000.0))])
     assert scored(store) == 1
-    other.close()
 
 
 @given(st.floats(1, 1e7), st.floats(0, 1e7))

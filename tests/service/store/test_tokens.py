@@ -105,11 +105,10 @@ def test_a_session_holds_until_its_time_is_over(store, token):
     assert store.sessions.token_of(text + "x", 101.0) is None
 
 
-def test_a_session_holds_in_every_worker(store, store_url, token):
+def test_a_session_holds_in_every_worker(store, store_url, token, opening):
     text = store.sessions.open(token, 100.0, seconds=60.0)
-    other = open_store(store_url)
+    other = opening(store_url)
     assert other.sessions.token_of(text, 101.0) == token
-    other.close()
 
 
 def test_logging_out_ends_the_session_for_good(store, token):

@@ -17,13 +17,6 @@ from service.store.tables import tunings
 PLAN = TuningPlan(history=50, training=100, test=100)
 
 
-@pytest.fixture
-def store(store_url):
-    store = open_store(store_url)
-    yield store
-    store.close()
-
-
 def knn(neighbours):
     return Adoption(subject="knn", parameters={"neighbours": neighbours})
 
@@ -85,8 +78,8 @@ def test_asking_for_an_open_round_is_answered_with_it_however_many_ask_at_once(s
         other.close()
 
 
-def test_one_holder_at_a_time_has_the_lock_of_rounds(store_url, store):
-    other = open_store(store_url)
+def test_one_holder_at_a_time_has_the_lock_of_rounds(store_url, store, opening):
+    other = opening(store_url)
     with store.tunings.lock() as is_held:
         assert is_held
         with other.tunings.lock() as is_held_too:
@@ -94,7 +87,6 @@ def test_one_holder_at_a_time_has_the_lock_of_rounds(store_url, store):
         store.write([reported(a_run("1"))])  # the lock is in nobody's way
     with other.tunings.lock() as is_held:
         assert is_held
-    other.close()
 
 
 HOLDER = """

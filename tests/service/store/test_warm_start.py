@@ -274,11 +274,10 @@ def test_clusters_come_by_their_latest_end_and_then_by_name(store):
     ]
 
 
-def test_a_warm_start_is_planned_through_indexes(postgres_url):
+def test_a_warm_start_is_planned_through_indexes(postgres_url, opening):
     """After an import statistics are missing or misleading."""
-    store = open_store(postgres_url)
+    store = opening(postgres_url)
     with store._database.reading() as connection:
         store._database.prefer_indexes(connection)
         for plan in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"):
             assert connection.exec_driver_sql(f"SHOW enable_{plan}").scalar() == "off"
-    store.close()

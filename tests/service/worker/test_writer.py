@@ -13,7 +13,6 @@ from service.store import (
     RefusedRecordError,
     StoreFullError,
     StoreUnavailableError,
-    open_store,
 )
 from service.worker import writer as module
 from service.worker.writer import Writer
@@ -120,11 +119,10 @@ def test_groups_are_counted_each_for_itself(writer):
     assert counts == [Ingested(accepted=0, duplicates=2), Ingested(accepted=1, duplicates=1)]
 
 
-def test_an_acknowledged_completion_is_durable(writer, store_url):
+def test_an_acknowledged_completion_is_durable(writer, store_url, opening):
     post(writer, *ones("1"))
-    other = open_store(store_url)
+    other = opening(store_url)
     assert other.past_runs.count() == 1
-    other.close()
 
 
 def test_what_comes_before_the_acknowledgement_comes_before_it(store):
