@@ -255,7 +255,9 @@ DESCRIPTIONS: Mapping[HTTPStatus, str] = {
 class ErrorBody:
     """The error."""
 
-    error: str
+    error: Annotated[
+        str, Field(description="Name of the error, the same for all errors of its kind.")
+    ]
     detail: str
 
 

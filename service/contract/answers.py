@@ -20,7 +20,9 @@ class IntervalAnswer:
 
     lower: float
     upper: float
-    coverage: float
+    coverage: Annotated[
+        float, Field(description="Share of runtimes that the interval is meant to hold.")
+    ]
 
 
 @dataclass(slots=True)
@@ -42,7 +44,10 @@ class PredictionAnswer:
     requested_walltime: float
     method: Annotated[str, Field(description="The method that gave the answer.")]
     basis: BasisAnswer
-    interval: IntervalAnswer | None
+    interval: Annotated[
+        IntervalAnswer | None,
+        Field(description="Range that holds the runtime; null where the method gives none."),
+    ]
     median: Annotated[
         float | None,
         Field(description="Jobs like this one end as often before it as after; null as interval."),
@@ -51,7 +56,9 @@ class PredictionAnswer:
         list[PastRunAnswer] | None,
         Field(description="Heaviest first, at most ten; null unless requested."),
     ]
-    prediction_id: str
+    prediction_id: Annotated[
+        str, Field(description="Name of the prediction; the completion may carry it back.")
+    ]
     job_id: Annotated[str | int | None, Field(description="As it was sent.")]
     cluster: str
 
@@ -60,7 +67,10 @@ class PredictionAnswer:
 class PredictionsAnswer:
     """Predictions in the order of the submissions."""
 
-    predictions: list[PredictionAnswer]
+    predictions: Annotated[
+        list[PredictionAnswer],
+        Field(description="The predictions, in the order of the submissions."),
+    ]
 
 
 @dataclass(slots=True)
@@ -74,8 +84,8 @@ class ExtensionAnswer:
 class IngestionAnswer:
     """Counts of the runs. All of them are stored durably."""
 
-    accepted: int
-    duplicates: int
+    accepted: Annotated[int, Field(description="Number of runs that were new.")]
+    duplicates: Annotated[int, Field(description="Number of runs that were known already.")]
 
 
 @dataclass(slots=True)
@@ -91,8 +101,10 @@ class RecordsAnswer(IngestionAnswer):
 class Rejection:
     """A line that was skipped."""
 
-    line: int
-    field: str
+    line: Annotated[int, Field(description="Number of the line, from 1.")]
+    field: Annotated[
+        str, Field(description="Path of the field that is wrong, such as completions.3.user.")
+    ]
     detail: str
 
 
@@ -100,7 +112,7 @@ class Rejection:
 class SkippingAnswer(IngestionAnswer):
     """Counts of a stream's runs, and the lines that were not stored."""
 
-    rejected: int
+    rejected: Annotated[int, Field(description="Number of lines that were not stored.")]
     rejections: Annotated[list[Rejection], Field(description="The first thousand of them.")]
 
 
@@ -108,7 +120,7 @@ class SkippingAnswer(IngestionAnswer):
 class ObservedShareAnswer:
     """Calibration of a method: the nominal shares of jobs, and the observed share."""
 
-    jobs: int
+    jobs: Annotated[int, Field(description="Number of jobs for which a share was requested.")]
     asked: Annotated[float, Field(description="Mean of the nominal shares of jobs.")]
     got: Annotated[float, Field(description="The observed share of jobs.")]
 
@@ -120,7 +132,7 @@ class RecentScoreAnswer:
     For calibration, a runtime counts up to the request.
     """
 
-    jobs: int
+    jobs: Annotated[int, Field(description="Number of jobs with a prediction of the method.")]
     underestimation_rate: float
     intervals: Annotated[
         ObservedShareAnswer | None,
@@ -138,7 +150,7 @@ class RecentScoreAnswer:
 class ScoreAnswer:
     """The measures of a method's predictions for jobs that have ended."""
 
-    jobs: int
+    jobs: Annotated[int, Field(description="Number of jobs that have ended and were scored.")]
     mean_absolute_error: Annotated[float, Field(description="Seconds.")]
     underestimation_rate: float
     accuracy: Annotated[float, Field(description="Mean of min(p, r) / max(p, r).")]
@@ -148,14 +160,19 @@ class ScoreAnswer:
     asked_coverage: Annotated[
         float | None, Field(description="Mean nominal coverage of these intervals.")
     ]
-    recent: RecentScoreAnswer | None
+    recent: Annotated[
+        RecentScoreAnswer | None,
+        Field(
+            description="The same for the cluster's last 1,000 scored jobs; null before the first."
+        ),
+    ]
 
 
 @dataclass(slots=True)
 class MethodAnswer:
     """One method."""
 
-    name: str
+    name: Annotated[str, Field(description="Name of the method.")]
     parameters: Annotated[dict[str, Any], Field(description="Parameters in force now.")]
     score: Annotated[ScoreAnswer | None, Field(description="Null before the first scored job.")]
 
@@ -165,8 +182,10 @@ class MethodsAnswer:
     """The methods of a cluster."""
 
     cluster: str
-    default: str
-    methods: list[MethodAnswer]
+    default: Annotated[
+        str, Field(description="Name of the method that answers when a request names none.")
+    ]
+    methods: Annotated[list[MethodAnswer], Field(description="The methods.")]
 
 
 @dataclass(slots=True)
@@ -175,24 +194,34 @@ class UserAnswer:
 
     user: str
     cluster: str
-    accuracy: float
-    jobs: int
-    group: str
-    priority: int
+    accuracy: Annotated[
+        float, Field(description="Mean share of their requests that the user's last ten jobs used.")
+    ]
+    jobs: Annotated[
+        int, Field(description="Number of jobs that the accuracy rests on, at most ten.")
+    ]
+    group: Annotated[str, Field(description="Accuracy group of the user, g1 to g10.")]
+    priority: Annotated[
+        int, Field(description="Priority of a job of this user when it is submitted.")
+    ]
 
 
 @dataclass(slots=True)
 class GroupAnswer:
     """One accuracy group and its present users."""
 
-    group: str
+    group: Annotated[str, Field(description="Name of the accuracy group, g1 to g10.")]
     lower: float
     upper: float
-    priority: int
-    users: int
-    user_share: float
-    jobs: int
-    job_share: float
+    priority: Annotated[
+        int, Field(description="Priority of a job of such a user when it is submitted.")
+    ]
+    users: Annotated[int, Field(description="Number of users that are in the group now.")]
+    user_share: Annotated[float, Field(description="Share of all users, from 0 to 1.")]
+    jobs: Annotated[
+        int, Field(description="Number of jobs that the accuracies of these users rest on.")
+    ]
+    job_share: Annotated[float, Field(description="Share of all these jobs, from 0 to 1.")]
 
 
 @dataclass(slots=True)
@@ -200,7 +229,7 @@ class GroupsAnswer:
     """The accuracy groups of a cluster, g1 first."""
 
     cluster: str
-    groups: list[GroupAnswer]
+    groups: Annotated[list[GroupAnswer], Field(description="The ten groups, g1 first.")]
 
 
 @dataclass(slots=True)
@@ -208,9 +237,11 @@ class PriorityAnswer:
     """A waiting job's priority."""
 
     job_id: str | int
-    group: str
-    initial_priority: int
-    priority: float
+    group: Annotated[str, Field(description="Accuracy group of the job's user, g1 to g10.")]
+    initial_priority: Annotated[
+        int, Field(description="Priority of the job when it was submitted.")
+    ]
+    priority: Annotated[float, Field(description="Priority now: it grows while the job waits.")]
     reason: Annotated[str, Field(description="history, or cold-start for an unknown user.")]
 
 
@@ -218,25 +249,31 @@ class PriorityAnswer:
 class PrioritiesAnswer:
     """Waiting jobs, highest priority first, older submissions first among equals."""
 
-    priorities: list[PriorityAnswer]
+    priorities: Annotated[
+        list[PriorityAnswer], Field(description="The jobs, highest priority first.")
+    ]
 
 
 @dataclass(slots=True)
 class TrialAnswer:
     """Parameters of knn, and their errors on the training jobs and on the held-back test jobs."""
 
-    parameters: dict[str, Any]
+    parameters: Annotated[dict[str, Any], Field(description="Parameters of knn.")]
     training_error: Annotated[float, Field(description="Mean absolute error in seconds.")]
-    training_underestimation_rate: float
+    training_underestimation_rate: Annotated[
+        float, Field(description="Share of the training jobs that ran longer than predicted.")
+    ]
     test_error: Annotated[float, Field(description="Mean absolute error in seconds.")]
-    test_underestimation_rate: float
+    test_underestimation_rate: Annotated[
+        float, Field(description="Share of the test jobs that ran longer than predicted.")
+    ]
 
 
 @dataclass(slots=True)
 class VerdictAnswer:
     """Gain in cost of a change on runs that it was not made on."""
 
-    jobs: int
+    jobs: Annotated[int, Field(description="The jobs.")]
     gain: Annotated[float, Field(description="Relative, of the mean cost; less than 0: a loss.")]
     error: Annotated[float | None, Field(description="Its standard error, where there is one.")]
 
@@ -276,9 +313,13 @@ class TuningAnswer:
     plan: Annotated[
         dict[str, Any], Field(description="The jobs that the round looks at, and its search.")
     ]
-    asked_at: float
-    started_at: float | None
-    finished_at: float | None
+    asked_at: Annotated[float, Field(description="When the round was requested, in Unix seconds.")]
+    started_at: Annotated[
+        float | None, Field(description="When the round began, in Unix seconds; null before.")
+    ]
+    finished_at: Annotated[
+        float | None, Field(description="When the round ended, in Unix seconds; null before.")
+    ]
     step: Annotated[int, Field(description="Number of generations or templates searched so far.")]
     steps: Annotated[int, Field(description="Largest number of steps; 0 before the first.")]
     costs: Annotated[
@@ -304,7 +345,7 @@ class TuningAnswer:
 class TuningsAnswer:
     """Rounds of tuning, newest first, at most a hundred."""
 
-    tunings: list[TuningAnswer]
+    tunings: Annotated[list[TuningAnswer], Field(description="The rounds, newest first.")]
 
 
 HealthStatus = Literal["starting", "ready", "stale", "read-only", "failed"]
@@ -331,7 +372,9 @@ class HealthAnswer:
     lag: Annotated[
         int, Field(description="Stored completions that are not yet used for predictions.")
     ]
-    stale_seconds: float
+    stale_seconds: Annotated[
+        float, Field(description="How long the history store could not be read, in seconds.")
+    ]
     detail: Annotated[str | None, Field(description="Why it is stale or read-only, or has failed.")]
     history: Annotated[
         str | None,

@@ -51,7 +51,7 @@ class JobBody(RequestBody):
 
     requested_walltime: PositiveDuration = Field(description="Seconds.")
     user: Text | None = None
-    group: Text | None = None
+    group: Text | None = Field(None, description="Unix group of the user.")
     project: Text | None = Field(None, description="Slurm account, PBS project.")
     queue: Text | None = Field(None, description="Slurm partition.")
     application: Text | None = Field(None, description="Job name or executable.")
@@ -128,7 +128,9 @@ class PredictionRequest(QuestionBody, AskedSubmission):
 class PredictionBatch(QuestionBody):
     """Several submissions for one method, with the same options."""
 
-    submissions: Annotated[list[AskedSubmission], FailFast()]
+    submissions: Annotated[list[AskedSubmission], FailFast()] = Field(
+        description="The jobs, at most as many as the setting max_batch allows."
+    )
 
 
 class ExtensionRequest(RequestBody):
@@ -206,7 +208,7 @@ class CompletionBody(SubmissionBody):
 class CompletionBatch(RequestBody):
     """Several runs that have ended."""
 
-    completions: Annotated[list[CompletionBody], FailFast()]
+    completions: Annotated[list[CompletionBody], FailFast()] = Field(description="The runs.")
 
     def reports(self) -> list[ReportedCompletion]:
         """Return the runs that the body reports.
@@ -253,7 +255,7 @@ class PriorityRequest(RequestBody):
 
     now: Time | None = Field(None, description="Default: the service's clock.")
     cluster: Text = DEFAULT_CLUSTER
-    jobs: Annotated[list[WaitingJob], FailFast()]
+    jobs: Annotated[list[WaitingJob], FailFast()] = Field(description="The waiting jobs.")
 
 
 class TuningRequest(RequestBody):

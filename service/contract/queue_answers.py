@@ -24,17 +24,19 @@ class QueueTakenAnswer:
 class JobTotalsAnswer:
     """All jobs in one state."""
 
-    jobs: int
-    processors: int
+    jobs: Annotated[int, Field(description="Number of jobs.")]
+    processors: Annotated[int, Field(description="Number of processors that these jobs ask for.")]
 
 
 @dataclass(slots=True)
 class TotalsAnswer:
     """All jobs of the queue by state, also those that the caller may not see."""
 
-    running: JobTotalsAnswer
-    waiting: JobTotalsAnswer
-    held: JobTotalsAnswer
+    running: Annotated[JobTotalsAnswer, Field(description="Jobs that run.")]
+    waiting: Annotated[JobTotalsAnswer, Field(description="Jobs that wait.")]
+    held: Annotated[
+        JobTotalsAnswer, Field(description="Jobs that wait for something else than their turn.")
+    ]
 
 
 @dataclass(slots=True)
@@ -51,23 +53,25 @@ class QueueHeadAnswer:
     trouble: Annotated[
         str | None, Field(description="Why the last forecast could not be made, in a sentence.")
     ]
-    totals: TotalsAnswer
+    totals: Annotated[
+        TotalsAnswer, Field(description="Jobs and processors of all users, by state.")
+    ]
 
 
 @dataclass(slots=True)
 class QueuesAnswer:
     """The queues that the service knows, by cluster."""
 
-    queues: list[QueueHeadAnswer]
+    queues: Annotated[list[QueueHeadAnswer], Field(description="The queues.")]
 
 
 @dataclass(slots=True)
 class PoolAnswer:
     """Processors that serve some queues."""
 
-    processors: int
+    processors: Annotated[int, Field(description="Number of processors that can run jobs.")]
     used: Annotated[int, Field(description="Processors of the jobs that run.")]
-    queues: list[str]
+    queues: Annotated[list[str], Field(description="Queues that these processors serve.")]
 
 
 @dataclass(slots=True)
@@ -76,9 +80,11 @@ class LiveJobAnswer:
 
     job_id: str
     state: Literal["running", "waiting", "held"]
-    reason: str | None
+    reason: Annotated[
+        str | None, Field(description="Why the job waits, in the resource manager's word.")
+    ]
     user: str | None
-    project: str | None
+    project: Annotated[str | None, Field(description="Slurm account, PBS project.")]
     queue: str | None
     application: str | None
     requested_walltime: float
@@ -112,9 +118,14 @@ class QueueAnswer(QueueHeadAnswer):
     """A queue and its jobs: running jobs first, then waiting jobs in the order of their turn."""
 
     policy: str
-    plans_by: str
+    plans_by: Annotated[
+        str, Field(description="Runtimes that the scheduler assumes: requests or predictions.")
+    ]
     method: Annotated[str, Field(description="Method that predicts the runtimes.")]
-    pools: list[PoolAnswer]
+    pools: Annotated[
+        list[PoolAnswer],
+        Field(description="The machine: processors, and the queues that they serve."),
+    ]
     found: Annotated[
         int, Field(description="Number of jobs that match the query and that the caller may see.")
     ]
@@ -127,7 +138,7 @@ class QueueAnswer(QueueHeadAnswer):
 class ForecastPointAnswer:
     """One forecast of a job."""
 
-    made_at: float
+    made_at: Annotated[float, Field(description="When the forecast was made, in Unix seconds.")]
     start_time: float
     end_time: float
     start_interval: IntervalAnswer | None
@@ -141,7 +152,7 @@ class LiveJobDetailAnswer:
     cluster: str
     taken_at: float
     is_old: bool
-    job: LiveJobAnswer
+    job: Annotated[LiveJobAnswer, Field(description="The job, as in the queue.")]
     forecasts: Annotated[
         list[ForecastPointAnswer],
         Field(description="The first, the last, and those that moved between them; oldest first."),
@@ -194,8 +205,13 @@ class WhatIfAnswer:
     method: str
     median: float | None
     basis: BasisAnswer
-    explanation: list[PastRunAnswer] | None
-    share: float
+    explanation: Annotated[
+        list[PastRunAnswer] | None,
+        Field(description="The runs of the same user that weigh most; null unless requested."),
+    ]
+    share: Annotated[
+        float, Field(description="Share of the runs like it that the suggested request holds.")
+    ]
     suggested_walltime: Annotated[
         float | None,
         Field(
@@ -203,9 +219,16 @@ class WhatIfAnswer:
             "known, or if it would not be shorter."
         ),
     ]
-    as_written: WhatIfVariantAnswer
-    suggested: WhatIfVariantAnswer | None
-    variants: list[WhatIfVariantAnswer]
+    as_written: Annotated[
+        WhatIfVariantAnswer, Field(description="What would come of the request as it is written.")
+    ]
+    suggested: Annotated[
+        WhatIfVariantAnswer | None,
+        Field(description="What would come of `suggested_walltime`; null if there is none."),
+    ]
+    variants: Annotated[
+        list[WhatIfVariantAnswer], Field(description="What would come of other requests.")
+    ]
 
 
 @dataclass(slots=True)
@@ -238,7 +261,10 @@ class ForecastAnswer:
     now: float
     policy: str
     method: str
-    jobs: list[JobForecastAnswer]
+    jobs: Annotated[
+        list[JobForecastAnswer],
+        Field(description="The running jobs, then the waiting jobs, in the order of the request."),
+    ]
 
 
 @dataclass(slots=True)
@@ -250,9 +276,11 @@ class WaitScoreAnswer:
         Literal["arrival", "since"],
         Field(description="arrival: first forecasts; since: all later ones, each job counting 1."),
     ]
-    jobs: int
+    jobs: Annotated[int, Field(description="Number of jobs that were scored.")]
     mean_wait: Annotated[float, Field(description="Mean of the actual waits.")]
-    mean_absolute_error: float
+    mean_absolute_error: Annotated[
+        float, Field(description="Mean of |forecast - came|, in seconds.")
+    ]
     mean_error: Annotated[
         float,
         Field(
@@ -269,4 +297,7 @@ class WaitScoresAnswer:
     """The errors of a cluster's forecast waits: of all queues together, then of each."""
 
     cluster: str
-    scores: list[WaitScoreAnswer]
+    scores: Annotated[
+        list[WaitScoreAnswer],
+        Field(description="The scores: all queues together first, then each queue."),
+    ]

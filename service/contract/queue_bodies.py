@@ -146,7 +146,7 @@ class QueueBody(SchedulerBody):
 class NodeBody(RequestBody):
     """A node; its local load matters on shared nodes only."""
 
-    name: Text
+    name: Text = Field(description="Name of the node.")
     cores: Processors = Field(1, description="Cores of the node; 1 on shared nodes.")
     local_tasks: Annotated[int, Whole(0, 10_000)] = Field(
         0, description="Number of tasks of local users."
@@ -165,7 +165,7 @@ class NodeBody(RequestBody):
 class PoolBody(RequestBody):
     """A machine whose processors are only counted."""
 
-    processors: Processors
+    processors: Processors = Field(description="Number of processors of the machine.")
 
     @property
     def nodes(self) -> list[NodeBody]:
@@ -176,7 +176,9 @@ class PoolBody(RequestBody):
 class NodesBody(RequestBody):
     """A machine of named nodes, which the policies of shared nodes need."""
 
-    nodes: Annotated[list[NodeBody], FailFast(), Field(min_length=1)]
+    nodes: Annotated[list[NodeBody], FailFast(), Field(min_length=1)] = Field(
+        description="The nodes."
+    )
     parallel_mpl: Annotated[int, Whole(1, 64)] = Field(
         PARALLEL_MPL, description="Most parallel tasks of a shared node; 1 under basic."
     )
@@ -252,10 +254,15 @@ class ForecastRequest(SchedulerBody):
     cluster: Text = Field(DEFAULT_CLUSTER, description="Cluster whose history predicts the jobs.")
     now: Time | None = Field(None, description="Default: the service's clock.")
     method: Method | None = Field(None, description="Method that predicts; default: the service's.")
-    machine: MachineBody
+    machine: MachineBody = Field(description="The processors, or the nodes, on which the jobs run.")
     policy: Policy
-    compression: Compression = "start-order"
-    correction: CorrectionName = "double"
+    compression: Compression = Field(
+        "start-order",
+        description="Order in which plans are made anew under conservative, when a job ends early.",
+    )
+    correction: CorrectionName = Field(
+        "double", description="How the estimate of a job grows that outlived it."
+    )
     pinning: Annotated[int, Whole(0, 10**9)] = Field(
         0, description="fcfs-pinned: seconds before the start in which a job keeps its nodes."
     )
@@ -282,7 +289,7 @@ class VariantBody(RequestBody):
 class WhatIfRequest(RequestBody):
     """A job that is not in the queue, and other requests for it."""
 
-    submission: UnsubmittedJobBody
+    submission: UnsubmittedJobBody = Field(description="The job as it is written.")
     variants: Annotated[list[VariantBody], Field(max_length=MOST_VARIANTS)] = Field(
         [], description="Other requests for the same job."
     )

@@ -62,7 +62,7 @@ class RequestsQuery(UsersQuery):
 class RequestSumsAnswer:
     """Sums over runs."""
 
-    runs: int
+    runs: Annotated[int, Field(description="Number of runs.")]
     requested_hours: Annotated[float, Field(description="Processor hours asked for.")]
     used_hours: Annotated[float, Field(description="Processor hours used.")]
     wait_hours: Annotated[float, Field(description="Hours waited, job by job.")]
@@ -114,16 +114,22 @@ class RequestsReportAnswer:
         int, Field(description="Runs of the period that were read; the newest, if not all.")
     ]
     is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]
-    own: RequestSumsAnswer
+    own: Annotated[
+        RequestSumsAnswer,
+        Field(description="Sums over the runs that the caller may see and has selected."),
+    ]
     everybody: AllUsers
-    applications: list[ApplicationReportAnswer]
+    applications: Annotated[
+        list[ApplicationReportAnswer],
+        Field(description="The job names, those with most to gain first."),
+    ]
 
 
 @dataclass(slots=True)
 class UserReportAnswer(RequestSumsAnswer):
     """The runs of one user."""
 
-    user: str | None
+    user: Annotated[str | None, Field(description="The user; null for runs without one.")]
     gain_hours: Annotated[
         float, Field(description="Processor hours that suggested requests would not ask for.")
     ]
@@ -136,7 +142,11 @@ class UsersReportAnswer:
     cluster: str
     since: float
     until: float
-    looked_at: int
-    is_whole: bool
+    looked_at: Annotated[
+        int, Field(description="Runs of the period that were read; the newest, if not all.")
+    ]
+    is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]
     everybody: AllUsers
-    users: list[UserReportAnswer]
+    users: Annotated[
+        list[UserReportAnswer], Field(description="The users, those with most to gain first.")
+    ]

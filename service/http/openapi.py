@@ -1,13 +1,12 @@
 """Parts of the OpenAPI document that FastAPI cannot derive, descriptions above all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.contract.vocabulary import meaning
 from service.errors import DESCRIPTIONS, documented_body
 from service.http.gate import SCHEME
 
@@ -32,6 +31,41 @@ TAGS = (
     ("health", "Check the service itself."),
 )
 """Groups of calls with their descriptions, in the order in which they are shown."""
+
+SHARED: Mapping[str, str] = {
+    "application": "Job name or executable.",
+    "basis": "What the prediction rests on.",
+    "cluster": "Name of the cluster; its history is used and no other's.",
+    "detail": "What is wrong, in a sentence.",
+    "end_interval": "Range of the end; null where there is none.",
+    "end_time": "End of the run, in Unix seconds.",
+    "is_old": "Whether no newer queue has come for longer than it should take.",
+    "job_id": "Id of the job in its resource manager, as text or as a whole number.",
+    "lower": "Lower end, which belongs to the range.",
+    "median": "Runtime that half of the jobs like it do not exceed; null where none is known.",
+    "method": "Name of the method.",
+    "now": "The time that the answer is about, in Unix seconds.",
+    "policy": "Scheduling policy.",
+    "predicted_walltime": "How long the job will run, in seconds; at most the request.",
+    "queue": "Slurm partition, PBS queue.",
+    "requested_processors": "Number of processors that the job asks for.",
+    "requested_walltime": "How long the job may run, in seconds; the hard limit.",
+    "since": "Begin of the period, in Unix seconds.",
+    "start_interval": "Range of the start; null where there is none.",
+    "start_time": "Start of the run, in Unix seconds.",
+    "state": "What the job or the round is doing.",
+    "status": "How the run ended, or how the service is.",
+    "submit_time": "When the job was submitted, in Unix seconds.",
+    "taken_at": "When the resource manager showed the queue, in Unix seconds.",
+    "tuning_id": "Id of the round of tuning.",
+    "underestimation_rate": "Share of jobs that ran longer than predicted.",
+    "until": "End of the period, in Unix seconds.",
+    "upper": "Upper end.",
+    "user": "Name of the user.",
+    "wait": "From submission to start, in seconds.",
+    "walltime_interval": "Range that holds the runtime; null where the method gives none.",
+}
+"""Meanings of fields that several bodies and answers have; all others are described in place."""
 
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
 
@@ -78,10 +112,10 @@ def explain(document: dict[str, Any]) -> None:
         summary, _, _ = operation["description"].partition("\n\n")
         operation["summary"] = " ".join(summary.split()).removesuffix(".")
         for parameter in operation.get("parameters", ()):
-            parameter.setdefault("description", meaning(parameter["name"]))
-    for owner, schema in document["components"]["schemas"].items():
+            parameter.setdefault("description", SHARED.get(parameter["name"]))
+    for schema in document["components"]["schemas"].values():
         for name, field in schema.get("properties", {}).items():
-            field.setdefault("description", meaning(name, owner))
+            field.setdefault("description", SHARED.get(name))
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

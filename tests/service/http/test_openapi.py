@@ -5,11 +5,10 @@ import re
 
 import pytest
 
-from service.contract.vocabulary import WORDS
 from service.http import openapi
 from service.http.app import create_app
 from service.http.gate import SCHEME
-from service.http.openapi import operations
+from service.http.openapi import SHARED, operations
 from service.settings import Settings
 
 DOCUMENT = openapi.describe(create_app(Settings(database_url="sqlite:///never-opened")))
@@ -70,13 +69,13 @@ def test_every_parameter_of_a_call_is_described(call):
 def test_every_field_of_a_type_is_described(owner):
     assert SCHEMAS[owner]["description"]
     for name, field in SCHEMAS[owner].get("properties", {}).items():
-        assert field.get("description"), f"{owner}.{name}: put it into service/contract/vocabulary"
+        assert field.get("description"), f"{owner}.{name}: say at the field what it means"
 
 
-def test_no_word_of_the_vocabulary_is_left_over():
-    known = {name for _, name, _ in FIELDS} | {f"{owner}.{name}" for owner, name, _ in FIELDS}
-    known |= {p["name"] for _, call in CALLS for p in call.get("parameters", ())}
-    assert set(WORDS) <= known
+def test_no_shared_meaning_is_left_over():
+    names = {name for _, name, _ in FIELDS}
+    names |= {p["name"] for _, call in CALLS for p in call.get("parameters", ())}
+    assert set(SHARED) <= names
 
 
 def test_the_page_of_the_api_holds_the_document(service):
