@@ -130,9 +130,7 @@ def configure(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
-    logging.getLogger("alembic").setLevel(
-        logging.WARNING
-    )  # its records tell the steps of a migration
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # without the steps of migrations
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

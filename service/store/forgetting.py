@@ -76,7 +76,7 @@ class Erasures:
                 for table, condition in _rows_to_delete(erasure)
             }
             if erasure.users:
-                # Were the row deleted, the service could take it that no token was ever issued.
+                # Without the row the service might conclude that no token was ever issued.
                 theirs = update(tokens).where(tokens.c.user_name.in_(erasure.users))
                 connection.execute(theirs.values(name=ERASED, user_name=ERASED, revoked_at=now))
             connection.execute(insert(erasures).values(erased_at=now))

@@ -27,8 +27,8 @@ _CLUSTERS = """
     )
     SELECT name FROM found WHERE name IS NOT NULL"""
 
-# Users by the same jumps, and of each the runs that ended no earlier than the last one needed.
-# Others of the same second come along: more of the log than is needed never does harm.
+# Users by the same jumps, and of each the runs from the end of the oldest needed one on. Further
+# runs of the same second are read too, which does no harm.
 _PART_OF_LOG = """
     WITH RECURSIVE users (name) AS (
         SELECT min(user_name) FROM completions WHERE cluster = :cluster

@@ -62,9 +62,9 @@ _ROWS = 256  # decoded without releasing the interpreter lock
 _ROOM = 4096
 _COUNTED = 10_000
 
-# Sequence numbers are given out before the commit, so rows appear out of their order. Rows of a
-# transaction below the oldest one still running are final: nothing appears among them any more.
-# A bare xid in ORDER BY would be the text that is selected: 1000 would come before 999.
+# Sequence numbers are assigned before the commit, so rows appear out of order. Rows of transactions
+# older than the oldest running one are final: no further rows appear among them. A bare xid in
+# ORDER BY would be the selected text: 1000 would come before 999.
 _READ = f"""
     SELECT {", ".join(COMPLETION)}, xid::text, seq FROM completions
     WHERE (xid, seq) > (%s::xid8, %s) AND xid < pg_snapshot_xmin(pg_current_snapshot())
@@ -83,8 +83,8 @@ class PostgresDatabase(Database):
     def __init__(self, url: URL) -> None:
         self._url = url.set(drivername="postgresql+psycopg")
         self.name = without_passwords(url)
-        # Asking first costs a fiftieth of a commit, and saves the first write after a restart of
-        # the server from failing.
+        # A ping costs a fiftieth of a commit, and without it the first write after a restart of the
+        # server fails.
         self.engine = create_engine(self._url, connect_args=_CONNECTING, pool_pre_ping=True)
         event.listen(self.engine, "do_connect", self._connect)
 

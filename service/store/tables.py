@@ -247,9 +247,7 @@ tunings = Table(
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
     Column("plan", Text, nullable=False),  # JSON, and so progress and outcome
-    Column(
-        "horizon", BigInteger, nullable=False
-    ),  # last place in the log when the round was requested
+    Column("horizon", BigInteger, nullable=False),  # last place in the log at the request
     Column("asked_at", Double, nullable=False),
     Column("started_at", Double),
     Column("finished_at", Double),

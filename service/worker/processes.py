@@ -132,7 +132,7 @@ class ChildProcess:
                 return await loop.run_in_executor(pool, _bounded, deadline, function, arguments)
             except BrokenProcessPool:
                 self.close()
-                self.start()  # so that the next call finds it prepared
+                self.start()  # it is prepared when the next call comes
             # The process may have died of an earlier call that had timed out: try again.
             if time.monotonic() >= deadline:
                 raise self.too_long()

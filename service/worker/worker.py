@@ -149,7 +149,7 @@ class Worker:
             metrics=self.metrics,
             clock=clock,
         )
-        self._kept: list[ChildProcess] = []
+        self._child_processes: list[ChildProcess] = []
         self._owns_process = owns_process
         self._fingerprint: str | None = None
         self._history_length = 0
@@ -193,7 +193,7 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.forecasts.close()
-        for process in self._kept:
+        for process in self._child_processes:
             process.close()
         self.recorder.flush()
         await asyncio.to_thread(self.writer.close)
@@ -238,7 +238,7 @@ class Worker:
 
     def keep(self, process: ChildProcess) -> None:
         """Register a child process, which is ended with the worker."""
-        self._kept.append(process)
+        self._child_processes.append(process)
 
     def set_gauges(self) -> None:
         """Set the gauges of this process."""
