@@ -1,262 +1,336 @@
-"""Answers about a job from weighed past runs and the corrected levels of their distribution."""
+"""Answers of methods that have a distribution: prediction, interval, median, explanation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question, request_of
-from predictors.compiled import compiled
-from predictors.distribution import cheapest, left, levels_at, passed, quantile_at
-from predictors.jobs import Basis, Interval, PastRun, Prediction, Submission
-from predictors.memory.calibration import Counts, corrected, ranked, share_within, shares_of_runs
-from predictors.memory.columns import LEVEL, REQUEST, RUNTIME, SPREAD, Floats, within
-from predictors.memory.rank_counts import ENOUGH, Shares
+from predictors.base import (
+    COLD_START,
+    SHORTEST_ESTIMATE,
+    Memory,
+    Question,
+    capped,
+    limited,
+    request_of,
+)
+from predictors.compiled import compiled, of_same_types
+from predictors.distribution import (
+    NO_ROW,
+    Evidence,
+    bayes_estimate,
+    cumulative,
+    levels_at,
+    quantile_at,
+)
+from predictors.jobs import Basis, Completion, Interval, PastRun, Prediction, Submission
+from predictors.memory.calibration import (
+    Calibration,
+    Counts,
+    Weights,
+    corrected,
+    group_weights,
+    runs_counted,
+    share_within,
+)
+from predictors.memory.columns import (
+    NONCONFORMITY,
+    PIT,
+    REQUEST,
+    RUNTIME,
+    UNKNOWN,
+    USER,
+    Floats,
+    within,
+)
+from predictors.memory.histograms import ENOUGH
+from predictors.memory.job_table import JobTable
+from predictors.parameters import number
 
 EXPLAINED = 10
-"""The most runs that an explanation names."""
+"""Most runs that an explanation names."""
 
 YOUNG = "young-cluster"
-"""The reason of an answer while too few runs have ended to say how sure it is."""
+"""Reason of an answer while too few runs have ended to correct levels."""
 
-_NOT_RUNNING = -1.0
-_NO_RATE = -1.0
-_LEVEL, _SPREAD = 0, 1
+NOT_RUNNING = -1.0
+NO_RATE = -1.0
+_LEVEL, _WIDTH = 0, 1
 
-Placed = tuple[Floats, Floats, tuple[float, float]]
-"""Runtimes, what ``passed`` says of their weights, and the job: request, seconds since start."""
-
-Wanted = tuple[float, float, float]
-"""Seconds since the job's start (negative if it has not started), coverage, and the rate of
-underestimates (negative for the least expected cost)."""
-
-Bounds = tuple[float, float, float, float, bool]
-"""Prediction, lower end, median and upper end, and whether their levels are corrected."""
+Limits = tuple[float, float]
+"""Requested walltime, and seconds since the job's start or NOT_RUNNING."""
 
 
-class Weighed(Struct, frozen=True, kw_only=True):
-    """What a method makes of past runs for one job.
+class Bounds(NamedTuple):
+    """A prediction in numbers: seconds, and whether levels were corrected."""
 
-    Attributes:
-        values: runtimes in ascending order, none longer than the request.
-        weights: theirs.
-        basis: of the prediction.
-        counts: how the cluster's last runs fell into what was predicted for them.
-        runs: finds the runs of the same user, each with the weight of those of its values that are
-            longer than some seconds.
-        price: of an underestimate, in seconds, where the method has one.
+    predicted: float
+    lower: float
+    median: float
+    upper: float
+    is_corrected: bool
+
+
+class DistributionMethod:
+    """Base of methods that predict from a distribution of the job's runtime.
+
+    A method defines ``name``, ``least_cost`` and ``evidence``.
+
+    Args:
+        price: penalty of an underestimate, in mean runtimes of the cluster (0 to 1000).
+        recent: the last runs of the cluster.
     """
 
-    values: Floats
-    weights: Floats
-    basis: Basis
-    counts: Counts
-    runs: Callable[[float], Sequence[tuple[PastRun, float]]]
-    price: float = 0.0
+    name: str
+    _calibration: Calibration
+
+    def __init__(self, price: float, recent: JobTable) -> None:
+        self._price = number("price", price, 0, 1000)
+        self._recent = recent
+
+    @property
+    def price(self) -> float:
+        """The penalty of an underestimate, in mean runtimes."""
+        return self._price
+
+    @property
+    def memory(self) -> Memory:
+        """The latest runs of the cluster."""
+        return Memory(latest_jobs=self._recent.capacity)
+
+    def least_cost(self, submission: Submission) -> tuple[int, int, float]:
+        """Return the numbers of runs of the user and of others, and the estimate in seconds."""
+        raise NotImplementedError
+
+    def evidence(self, submission: Submission) -> Evidence:
+        """Return the distribution of a job's runtime, without support points if there is none."""
+        raise NotImplementedError
+
+    def predict(self, submission: Submission) -> Prediction:
+        """Predict the estimate of least expected cost, without evidence the request."""
+        own = others = 0
+        if submission.user is not None:
+            own, others, seconds = self.least_cost(submission)
+        if not own + others:
+            return request_of(submission, method=self.name, basis=COLD_START)
+        return capped(seconds, submission, method=self.name, basis=basis_of(own, others))
+
+    def ask(self, submission: Submission, question: Question) -> Prediction:
+        """Predict with median and interval; without evidence the request and all that can be."""
+        evidence = self._evidence(submission)
+        if evidence is None:
+            return without_evidence(submission, question, method=self.name)
+        elapsed = NOT_RUNNING if question.elapsed is None else float(question.elapsed)
+        bounds = predict_interval(
+            evidence.values,
+            evidence.weights,
+            (float(submission.requested_walltime), elapsed),
+            self._price * evidence.mean_runtime,
+            (float(question.coverage), question.underestimation_rate or NO_RATE),
+            self._calibration.at(submission),
+        )
+        basis = basis_of(evidence.own, evidence.others)
+        prediction = Prediction(
+            predicted_walltime=bounds.predicted,
+            requested_walltime=submission.requested_walltime,
+            method=self.name,
+            basis=basis if bounds.is_corrected else Basis(jobs=basis.jobs, reason=YOUNG),
+            interval=Interval(lower=bounds.lower, upper=bounds.upper, coverage=question.coverage),
+            median=bounds.median,
+        )
+        if not question.explain:
+            return prediction
+        return replace(prediction, explanation=self._explanation(submission, evidence, elapsed))
+
+    def quantiles(
+        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
+    ) -> list[float] | None:
+        """Return the runtimes that shares of jobs like this one do not exceed, in seconds."""
+        evidence = self._evidence(submission)
+        if evidence is None:
+            return None
+        counts = self._calibration.at(submission)
+        if runs_counted(counts) < ENOUGH:
+            return None
+        request = float(submission.requested_walltime)
+        job = (request, NOT_RUNNING if elapsed is None else float(elapsed))
+        found = np.array(shares, dtype=float)
+        replace_shares(evidence.values, evidence.weights, job, counts, found)
+        return [float(seconds) for seconds in found]
+
+    def estimates(self, submission: Submission, prices: Floats) -> Floats:
+        """Return the predictions at several prices, in seconds."""
+        request = float(submission.requested_walltime)
+        evidence = self._evidence(submission)
+        if evidence is None:
+            return np.full(len(prices), request)
+        values, weights, mean = evidence.values, evidence.weights, evidence.mean_runtime
+        return np.array(
+            [
+                limited(
+                    bayes_estimate(values, weights, len(values), request, price * mean), request
+                )
+                for price in prices.tolist()
+            ]
+        )
+
+    def observe(self, completion: Completion) -> None:
+        """Store the run among the recent ones."""
+        self._recent.add(completion)
+        self._calibration.observed()
+
+    def repriced(self, price: float) -> Self:
+        """Return a predictor at another price that shares what this one has learned and learns.
+
+        Only one of the two may go on observing.
+        """
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class
+        return other
+
+    def _evidence(self, submission: Submission) -> Evidence | None:
+        """Return the evidence about a job; None without any run."""
+        if submission.user is None:
+            return None
+        evidence = self.evidence(submission)
+        return evidence if evidence.own + evidence.others else None
+
+    def _explanation(
+        self, submission: Submission, evidence: Evidence, elapsed: float
+    ) -> tuple[PastRun, ...]:
+        """Return the user's runs of most weight, heaviest first, with their shares of all weight.
+
+        Of a running job only support points count that are longer than it has run. Of runs with
+        equal weights the newer comes first.
+        """
+        longer = evidence.values > elapsed
+        total = float(evidence.weights[longer].sum())
+        user = self._recent.ids_of(submission)[0]
+        if not total or user == UNKNOWN:
+            return ()
+        users, found = self._recent.columns[1][USER], dict[int, float]()
+        rows, weights = evidence.rows[longer].tolist(), evidence.weights[longer].tolist()
+        for row, weight in zip(rows, weights, strict=True):
+            if row != NO_ROW and users[row] == user:
+                found[row] = found.get(row, 0.0) + weight
+        heaviest = sorted(found, key=lambda row: (-found[row], -row))[:EXPLAINED]
+        return tuple(self._recent.run_at(row, found[row] / total) for row in heaviest)
 
 
 def basis_of(own: int, others: int) -> Basis:
-    """What a prediction rests on: runs of the user, else those of others alone."""
+    """Return the basis of a prediction: runs of the user, without any those of others."""
     return Basis(jobs=own, reason="history") if own else Basis(jobs=others, reason="others")
 
 
-def answered(
-    weighed: Weighed | None, submission: Submission, question: Question, *, method: str
-) -> Prediction:
-    """The prediction that answers a question: the estimate of least expected cost, or for a rate.
-
-    Args:
-        weighed: what past runs say of the job; None if none does.
-        submission: the job.
-        question: what is asked.
-        method: that answers.
-    """
-    if weighed is None:
-        return unknown(submission, question, method=method)
-    asked = wanted(question)
-    request = float(submission.requested_walltime)
-    job = (request, weighed.price)
-    found = bounds(weighed.values, weighed.weights, job, weighed.counts, asked)
-    prediction = told(found, submission, question, method=method, basis=weighed.basis)
-    if not question.explain:
-        return prediction
-    return replace(prediction, explanation=heaviest(weighed, asked[0]))
-
-
-def wanted(question: Question) -> Wanted:
-    """The question as machine code takes it."""
-    elapsed, rate = question.elapsed, question.underestimation_rate
-    return (
-        _NOT_RUNNING if elapsed is None else float(elapsed),
-        float(question.coverage),
-        rate or _NO_RATE,
-    )
-
-
-def unknown(submission: Submission, question: Question, *, method: str) -> Prediction:
-    """The request, and the interval of all that can be, where no run says anything of the job."""
+def without_evidence(submission: Submission, question: Question, *, method: str) -> Prediction:
+    """Return the request, with the interval of all that is possible."""
     request = float(submission.requested_walltime)
     elapsed = question.elapsed or 0.0
-    can_be = Interval(lower=elapsed, upper=max(elapsed, request), coverage=question.coverage)
+    possible = Interval(lower=elapsed, upper=max(elapsed, request), coverage=question.coverage)
     return replace(
         request_of(submission, method=method, basis=COLD_START),
-        interval=can_be,
+        interval=possible,
         explanation=() if question.explain else None,
     )
 
 
-def told(
-    found: Bounds, submission: Submission, question: Question, *, method: str, basis: Basis
-) -> Prediction:
-    """The prediction that says what was found; nothing is explained.
-
-    Args:
-        found: by ``bounds``.
-        submission: the job.
-        question: what was asked.
-        method: that answers.
-        basis: of the answer, in a cluster that is not young.
-    """
-    seconds, lower, median, upper, is_corrected = found
-    return Prediction(
-        predicted_walltime=seconds,
-        requested_walltime=submission.requested_walltime,
-        method=method,
-        basis=basis if is_corrected else Basis(jobs=basis.jobs, reason=YOUNG),
-        interval=Interval(lower=lower, upper=upper, coverage=question.coverage),
-        median=median,
-    )
-
-
-def heaviest(weighed: Weighed, elapsed: float) -> tuple[PastRun, ...]:
-    """The runs that weigh most, heaviest first, with their shares of all weight.
-
-    Of a running job what counts of a run are its values that are longer than the job has run.
-    """
-    total = float(weighed.weights[weighed.values > elapsed].sum())
-    if not total:
-        return ()
-    runs = sorted(weighed.runs(elapsed), key=lambda each: each[1], reverse=True)
-    return tuple(replace(run, weight=weight / total) for run, weight in runs[:EXPLAINED])
-
-
-def quantiles_of(
-    weighed: Weighed | None,
-    submission: Submission,
-    shares: Sequence[float],
-    elapsed: float | None,
-) -> list[float] | None:
-    """The runtimes that ``shares`` of jobs do not exceed; None where that cannot be told.
-
-    Args:
-        weighed: what past runs say of the job; None if none does.
-        submission: the job.
-        shares: between 0 and 1.
-        elapsed: how long it has been running.
-    """
-    if weighed is None or ranked(weighed.counts) < ENOUGH:
-        return None
-    found = np.array(shares, dtype=float)
-    job = (
-        float(submission.requested_walltime),
-        _NOT_RUNNING if elapsed is None else float(elapsed),
-    )
-    many_quantiles(weighed.values, weighed.weights, job, weighed.counts, found)
-    return [float(seconds) for seconds in found]
-
-
 @compiled
-def rank_row(
+def score_row(
     numbers: Floats, row: int, values: Floats, weights: Floats, shortest: float = 0.0
 ) -> None:
-    """Note where the runtime of a row fell in what was predicted for it.
+    """Write a run's PIT value and nonconformity score.
 
     Args:
         numbers: of the runs.
         row: of the run.
-        values: runtimes that were predicted, in ascending order.
-        weights: theirs.
-        shortest: seconds that shorter runtimes count as, where the method has no shorter value.
+        values: support points that were predicted for it, in ascending order, in seconds.
+        weights: their weights.
+        shortest: seconds that shorter runtimes count as, where no support point is shorter.
     """
-    reached = passed(weights, len(values))
+    reached = cumulative(weights)
     runtime = max(shortest, numbers[RUNTIME, row])
     lowest, highest = levels_at(values, reached, numbers[REQUEST, row], runtime)
-    numbers[LEVEL, row] = lowest
-    numbers[SPREAD, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
+    numbers[PIT, row] = lowest
+    numbers[NONCONFORMITY, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
 
 
+@of_same_types
 @compiled
-def bounds(
-    values: Floats, weights: Floats, job: tuple[float, float], counts: Counts, asked: Wanted
+def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    values: Floats,
+    weights: Floats,
+    job: Limits,
+    penalty: float,
+    wanted: tuple[float, float],
+    counts: Counts,
 ) -> Bounds:
-    """What is to be said of a job.
+    """Return prediction, interval and median of a job.
 
     Args:
-        values: runtimes in ascending order.
-        weights: theirs.
-        job: request, and price of an underestimate in seconds.
+        values: support points in ascending order, in seconds.
+        weights: their weights.
+        job: its request and elapsed time.
+        penalty: seconds that an underestimate costs beside its error.
+        wanted: coverage, and share of underestimated jobs or NO_RATE for the least expected cost.
         counts: of the calibration.
-        asked: about it.
     """
-    request, price = job
-    elapsed, coverage, rate = asked
-    count = len(values)
-    reached = passed(weights, count)
-    shares = shares_of_runs(counts)
-    is_corrected = shares[0] >= ENOUGH
+    request, elapsed = job
+    coverage, rate = wanted
+    reached = cumulative(weights)
+    group = group_weights(counts)
+    is_corrected = runs_counted(counts) >= ENOUGH
     seconds = request
     if not is_corrected:
         lower = max(0.0, elapsed)
         upper = max(lower, request)
         median = quantile_at(values, reached, request, 0.5)
     else:
-        placed = (values, reached, (request, elapsed))
         if elapsed < 0:
-            spread = corrected(counts, shares, _SPREAD, coverage)
-            lower = quantile_at(values, reached, request, 0.5 - spread / 2)
-            upper = quantile_at(values, reached, request, 0.5 + spread / 2)
+            width = corrected(counts, group, _WIDTH, coverage)
+            lower = quantile_at(values, reached, request, 0.5 - width / 2)
+            upper = quantile_at(values, reached, request, 0.5 + width / 2)
         else:
-            lower = _up_to(placed, counts, shares, 0.5 - coverage / 2)
-            upper = max(lower, _up_to(placed, counts, shares, 0.5 + coverage / 2))
-        median = _up_to(placed, counts, shares, 0.5)
+            lower = _quantile(values, reached, job, counts, group, 0.5 - coverage / 2)
+            upper = _quantile(values, reached, job, counts, group, 0.5 + coverage / 2)
+            upper = max(lower, upper)
+        median = _quantile(values, reached, job, counts, group, 0.5)
         if rate > 0:
-            seconds = _up_to(placed, counts, shares, 1.0 - rate)
+            seconds = _quantile(values, reached, job, counts, group, 1.0 - rate)
     median = min(upper, max(lower, median))
-    if lower <= SHORTEST_ESTIMATE:  # no method tells runs of a second from those of none
+    if lower <= SHORTEST_ESTIMATE:  # no method distinguishes runs of a second from those of none
         lower = max(0.0, elapsed)
     if rate < 0:
-        if elapsed >= 0:
-            values, weights = values.copy(), weights.copy()
-            count = left(values, weights, count, elapsed)
-        seconds = cheapest(values, weights, count, request, price) if count else request
-    return within(seconds, request), lower, median, upper, is_corrected
+        first = int(np.searchsorted(values, elapsed, side="right"))
+        rest, count = values[first:], len(values) - first
+        seconds = bayes_estimate(rest, weights[first:], count, request, penalty)
+    return Bounds(within(seconds, request), lower, median, upper, is_corrected)
 
 
 @compiled
-def many_quantiles(
-    values: Floats, weights: Floats, job: tuple[float, float], counts: Counts, shares: Floats
+def replace_shares(
+    values: Floats, weights: Floats, job: Limits, counts: Counts, shares: Floats
 ) -> None:
-    """Replace each share by the runtime that this share of jobs does not exceed.
-
-    ``job`` is its request, and the seconds since its start.
-    """
-    placed, ranks = (values, passed(weights, len(values)), job), shares_of_runs(counts)
+    """Replace each share by the runtime that this share of jobs does not exceed, in seconds."""
+    reached, group = cumulative(weights), group_weights(counts)
     for index in range(len(shares)):
-        shares[index] = _up_to(placed, counts, ranks, shares[index])
+        shares[index] = _quantile(values, reached, job, counts, group, shares[index])
 
 
 @compiled
-def _up_to(placed: Placed, counts: Counts, shares: Shares, share: float) -> float:
-    """The runtime that ``share`` of jobs do not exceed, of those that ran as long as the job has.
+def _quantile(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    values: Floats, reached: Floats, job: Limits, counts: Counts, group: Weights, share: float
+) -> float:
+    """Return the runtime that ``share`` of jobs do not exceed that ran as long as the job.
 
     If a share s of jobs ends before ``elapsed``, ``share`` of the others is at s + share * (1 - s).
     """
-    values, reached, (request, elapsed) = placed
+    request, elapsed = job
     if elapsed < 0:
-        level = corrected(counts, shares, _LEVEL, share)
+        level = corrected(counts, group, _LEVEL, share)
         return quantile_at(values, reached, request, level)
     _, level = levels_at(values, reached, request, elapsed)
-    ended = share_within(counts, level)
-    level = corrected(counts, shares, _LEVEL, ended + share * (1.0 - ended))
+    ended = share_within(counts, group, level)
+    level = corrected(counts, group, _LEVEL, ended + share * (1.0 - ended))
     return max(min(elapsed, request), quantile_at(values, reached, request, level))

@@ -1,22 +1,21 @@
-"""What may become of a job: past runtimes, each with a weight, and all that is taken from them.
+"""The distribution of a job's runtime: past runtimes with weights, and everything taken from it.
 
-A method that weighs past runs hands over two arrays: runtimes in ascending order, none longer than
-the request, and their weights. Everything else that is said of the job has its one definition
-here: the estimate of least expected cost, a quantile, the level at which a runtime lies, and what
-is left of a job that runs already. Which level to take a quantile at is for ``calibration`` to
-say: weights alone are not calibrated.
+A method hands over two arrays: runtimes (support points) in ascending order, none longer than the
+request, and their weights. This module defines the estimate of least expected cost, quantiles, the
+levels of a runtime, and the distribution of a running job. The level at which a quantile is taken
+comes from ``calibration``: weights alone are not calibrated.
 
-Between two of the runtimes the distribution function is linear in the logarithm of time, and at a
-runtime it has half of that runtime's weight below it (Hazen's rule). So it is continuous, every
-level has one quantile, and a runtime that many past runs share has many levels. A weight of TAIL
-lies between 0 and the shortest runtime, and as much between the longest and the request: the next
-run may be shorter or longer than all before it.
+Between two support points the distribution function is linear in the logarithm of time, and at a
+support point it has half of that point's weight below it (Hazen's rule). So the function is
+continuous, each level has one quantile, and a runtime that many runs share has many levels. A
+weight of TAIL lies below the shortest runtime, and as much between the longest and the request.
 """
 
 from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from numpy.typing import NDArray
 
 from predictors.compiled import compiled
 from predictors.memory.columns import Floats
@@ -25,19 +24,54 @@ MARGIN_SECONDS = 30.0
 """Added to a past runtime: the next run seldom takes exactly as long."""
 
 TAIL = 0.05
-"""Weight below the shortest runtime and above the longest, where the last run has at most 1."""
+"""Weight in each tail, relative to the newest run's weight, which is at most 1."""
 
 _NO_TIME = 1e-12
 
+Rows = NDArray[np.int64]
+
+NO_ROW = -1
+"""Row of a support point that is not a run of the job's user."""
+
+
+class Evidence(NamedTuple):
+    """The distribution of a job's runtime by one method, and the runs behind it.
+
+    Attributes:
+        values: support points in ascending order, in seconds, none longer than the request.
+        weights: their weights.
+        rows: row of the run behind each of them, or NO_ROW.
+        own: number of runs of the user.
+        others: number of runs of other users.
+        mean_runtime: of the cluster, in seconds.
+    """
+
+    values: Floats
+    weights: Floats
+    rows: Rows
+    own: int
+    others: int
+    mean_runtime: float
+
 
 @compiled
-def cheapest(values: Floats, weights: Floats, count: int, request: float, price: float) -> float:
-    """Of the values, each a margin later, and the request: that whose expected cost is least."""
+def bayes_estimate(
+    values: Floats, weights: Floats, count: int, request: float, penalty: float
+) -> float:
+    """Return the prediction of least expected cost: equation 2 of docs/attention.md.
+
+    Args:
+        values: support points in ascending order, in seconds.
+        weights: their weights.
+        count: number of support points; the arrays may be longer.
+        request: seconds.
+        penalty: seconds that an underestimate costs beside its error.
+    """
     weight, weighted = 0.0, 0.0
     for index in range(count):
         weight += weights[index]
         weighted += weights[index] * values[index]
-    best, answer = np.inf, request
+    least, best = np.inf, request
     below, weighted_below = 0.0, 0.0
     reached = 0
     for index in range(count):
@@ -47,15 +81,17 @@ def cheapest(values: Floats, weights: Floats, count: int, request: float, price:
             weighted_below += weights[reached] * values[reached]
             reached += 1
         above, weighted_above = weight - below, weighted - weighted_below
-        cost = below * estimate - weighted_below + weighted_above - above * estimate + price * above
-        if cost < best:
-            best, answer = cost, estimate
-    return answer
+        error = below * estimate - weighted_below + weighted_above - above * estimate
+        cost = error + penalty * above
+        if cost < least:
+            least, best = cost, estimate
+    return best
 
 
 @compiled
-def passed(weights: Floats, count: int) -> Floats:
-    """The weight below the middle of each runtime, and at last all that there is."""
+def cumulative(weights: Floats) -> Floats:
+    """Return the weight below the middle of each support point, and last the total weight."""
+    count = len(weights)
     found = np.empty(count + 1)
     weight = TAIL
     for index in range(count):
@@ -66,14 +102,15 @@ def passed(weights: Floats, count: int) -> Floats:
 
 
 @compiled
-def quantile(values: Floats, weights: Floats, count: int, request: float, level: float) -> float:
-    """The runtime below which ``level`` of the distribution lies."""
-    return quantile_at(values[:count], passed(weights, count), request, level)
-
-
-@compiled
 def quantile_at(values: Floats, reached: Floats, request: float, level: float) -> float:
-    """The same, of weights that were added up by ``passed``."""
+    """Return the runtime below which ``level`` of the distribution lies.
+
+    Args:
+        values: support points in ascending order, in seconds.
+        reached: by ``cumulative``.
+        request: seconds.
+        level: between 0 and 1.
+    """
     count = len(values)
     wanted = level * reached[count]
     place = min(count, np.searchsorted(reached, wanted))
@@ -83,22 +120,14 @@ def quantile_at(values: Floats, reached: Floats, request: float, level: float) -
 
 
 @compiled
-def levels(
-    values: Floats, weights: Floats, count: int, request: float, runtime: float
-) -> tuple[float, float]:
-    """The lowest level whose quantile is not shorter than ``runtime``, and the highest not longer.
-
-    They differ where past runs took exactly as long; and a job that used up its request has all
-    levels above, as no quantile is longer.
-    """
-    return levels_at(values[:count], passed(weights, count), request, runtime)
-
-
-@compiled
 def levels_at(
     values: Floats, reached: Floats, request: float, runtime: float
 ) -> tuple[float, float]:
-    """The same, of weights that were added up by ``passed``."""
+    """Return the lowest level whose quantile is at least ``runtime``, and the highest at most.
+
+    They differ where past runs took exactly as long. A job that used up its request has all higher
+    levels, as no quantile is longer. Takes what ``quantile_at`` takes.
+    """
     runtime = min(runtime, request)
     first = int(np.searchsorted(values, runtime))
     after = int(np.searchsorted(values, runtime, side="right"))
@@ -112,7 +141,7 @@ def levels_at(
 def _weight_until(
     values: Floats, reached: Floats, request: float, runtime: float, place: int
 ) -> float:
-    """The weight below ``runtime``, which lies before the value at a place or is that value."""
+    """Return the weight below ``runtime``, which is at most the value at ``place``."""
     value = values[place] if place < len(values) else request
     here: float = reached[place]
     if value <= runtime:
@@ -124,62 +153,17 @@ def _weight_until(
 
 @compiled
 def _share(before: float, after: float, time: float) -> float:
-    """How far ``time`` is on the way between two others, by logarithms."""
+    """Return the position of ``time`` between two others, from 0 to 1, by logarithms."""
     way = log(1.0 + after) - log(1.0 + before)
     return (log(1.0 + time) - log(1.0 + before)) / way if way > _NO_TIME else 1.0
 
 
 @compiled
 def _between(before: float, after: float, share: float) -> float:
-    """The time that is ``share`` of the way between two others, by logarithms."""
+    """Return the time at a position between two others, by logarithms."""
     if after - before <= _NO_TIME or share >= 1.0:
         return after
     if share <= 0.0:
         return before
     time = exp(log(1.0 + before) + share * (log(1.0 + after) - log(1.0 + before))) - 1.0
     return min(after, max(before, time))
-
-
-@compiled
-def left(values: Floats, weights: Floats, count: int, elapsed: float) -> int:
-    """Leave only what took longer than ``elapsed``; answer how many that are."""
-    first = 0
-    while first < count and values[first] <= elapsed:
-        first += 1
-    for index in range(first, count):
-        values[index - first] = values[index]
-        weights[index - first] = weights[index]
-    return count - first
-
-
-class Distribution(Struct, frozen=True, kw_only=True):
-    """The distribution of one job's runtime, for whoever has the time to look at it.
-
-    Attributes:
-        values: runtimes in ascending order, none longer than the request.
-        weights: theirs.
-        request: seconds.
-    """
-
-    values: Floats
-    weights: Floats
-    request: float
-
-    def estimate(self, price_seconds: float = 0.0) -> float:
-        """The estimate of least expected cost; an underestimate costs ``price_seconds`` more."""
-        return cheapest(self.values, self.weights, len(self.values), self.request, price_seconds)
-
-    def quantile(self, level: float) -> float:
-        """The runtime below which ``level`` of the distribution lies."""
-        return quantile(self.values, self.weights, len(self.values), self.request, level)
-
-    def levels(self, runtime: float) -> tuple[float, float]:
-        """The lowest level whose quantile reaches ``runtime``, and the highest within it."""
-        return levels(self.values, self.weights, len(self.values), self.request, runtime)
-
-    def left(self, elapsed: float) -> "Distribution":
-        """That of a job that has run for ``elapsed`` seconds; empty if no past run was longer."""
-        longer = self.values > elapsed
-        return Distribution(
-            values=self.values[longer], weights=self.weights[longer], request=self.request
-        )

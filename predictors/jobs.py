@@ -7,7 +7,9 @@ The types are msgspec structs. They behave as frozen keyword-only dataclasses an
 times faster, which counts because learning from a million completions builds two million of them.
 """
 
+import re
 from enum import StrEnum
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -43,6 +45,20 @@ def usage_of(runtime: float, requested: float) -> float:
     Eq 1) and A (Rocchetti et al. 2017, section 3).
     """
     return min(1.0, max(0.0, runtime / requested))
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+@lru_cache(maxsize=10_000)
+def without_digits(application: str | None) -> str | None:
+    """Return the name of an application with # for its digits: ``step_#.sh`` for ``step_12.sh``.
+
+    A name of digits alone stays as it is.
+    """
+    if application is None or application.isdigit():
+        return application
+    return _DIGITS.sub("#", application)
 
 
 class Submission(Struct, frozen=True, kw_only=True, gc=False):

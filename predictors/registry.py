@@ -13,7 +13,7 @@ from predictors.methods.least_cost import LeastCost
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
 from predictors.methods.requested import Requested
-from predictors.spelling import unknown
+from predictors.parameters import unknown
 
 PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "requested": Requested,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from predictors.jobs import Completion
 from predictors.measures import Seconds
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import UnusableWeightsError, Weights, shipped
+from predictors.methods.attention_network import UnusableWeightsError, Weights, shipped
 from predictors.methods.least_cost import LeastCost
 from predictors.tuning.plan import TuningPlan
 from predictors.tuning.simulated import SimulatedRounds

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from predictors.jobs import Completion, Submission
-from predictors.names import without_digits
+from predictors.jobs import Completion, Submission, without_digits
 from service.store import ReportedCompletion
 
 Pseudonym = Callable[[str | None], str | None]

@@ -1,26 +1,22 @@
-"""Corrects levels by where the runtimes of ended runs fell in what was predicted for them.
+"""Corrects levels with the PIT values of ended runs: equation 7 of docs/attention.md.
 
-The weights of past runs say what is more likely than what; that 90% of all jobs end below the
-quantile of 0.9 they do not say. So each ended run is ranked in the distribution that was
-predicted for it, by two numbers: LEVEL, the lowest level whose quantile reached its runtime, and
-SPREAD, the width of the narrowest central interval that held it. Of the last runs 90% have a LEVEL
-up to some number: the quantile at that number is what 90% of jobs like them end below. An interval
-with a coverage of 90% is in the same way as wide as 90% of the last runs needed. (Windowed split
-conformal prediction: V. Vovk, A. Gammerman and G. Shafer, "Algorithmic learning in a random
-world", 2005; of the windows the shorter follows the cluster, the longer rides out bursts of like
-jobs, and each counts a half.)
+The weights of past runs say which runtime is more likely than which, but not that 90% of all jobs
+end below the quantile of 0.9. So each ended run gets two numbers from the distribution that was
+predicted for it. PIT is its PIT value, the lowest level whose quantile reaches its runtime.
+NONCONFORMITY is its nonconformity score, the width of the narrowest central interval that holds its
+runtime. The level for a share of jobs is that quantile of the last runs' PIT values, and the width
+of a central interval that quantile of their scores (windowed split conformal prediction).
 
-How far a distribution can be trusted depends on how much was known of the user: nothing, little or
-much. Last runs of whose users as much was known tell more than others do, and together with them
-some of all runs (Mondrian conformal prediction, damped).
+How far a distribution can be trusted depends on how much is known of the user. So runs are put into
+three familiarity groups: no, one to nine, or more earlier runs of the user. Runs of the job's own
+group count beside some of all runs (Mondrian conformal prediction, damped).
 
-A method may look back further, at how good the levels were that this came to: see ``hindsight``.
+PIT values are no state of their own: that of a run follows from the runs before it in the table
+that had ended when it was submitted. So they are the same in every process and after any restart.
+A running job that outlives its prediction is not in the table, and counts when it ends.
 
-Ranks are no state of their own. The rank of a run follows from the runs before it in the table,
-those alone that had ended when it was submitted, among those that the method keeps. So it is found
-when it is asked for, and it is the same in every process, in any order, after any restart.
-A job that has not ended yet is not in the table, even if it has outlived its prediction: that is
-seen when it ends.
+Reference:
+    V. Vovk, A. Gammerman and G. Shafer, "Algorithmic learning in a random world", Springer 2005.
 """
 
 from collections.abc import Callable
@@ -28,169 +24,150 @@ from math import inf
 
 from predictors.compiled import compiled
 from predictors.jobs import Submission
+from predictors.memory import recalibration
 from predictors.memory.columns import (
     END,
-    KNOWN,
+    FAMILIARITY,
     PREVIOUS,
     SUBMIT,
     Columns,
     Window,
     rows_until,
 )
-from predictors.memory.hindsight import (
-    Places,
-    no_places,
-    note_places,
-    recount_places,
-    share_got,
-    share_to_ask,
-)
-from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
-from predictors.memory.rank_counts import (
+from predictors.memory.histograms import (
     ALL,
     ENOUGH,
     LONGEST_WINDOW,
     WINDOWS,
-    Counted,
-    Ranks,
-    Shares,
-    no_ranks,
-    rank_of,
-    ranked_in,
+    Histograms,
+    Mixture,
+    Ranges,
+    cdf,
+    histogram_of,
+    no_histograms,
+    quantile,
     recount,
-    share_up_to,
-    shares_of,
+    runs_in,
 )
+from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
 
-MUCH = 10
-"""With as many runs of its user before it, much is known of a job; with none, nothing."""
+MANY_RUNS = 10
+"""Runs of a user from which on a job is in the last familiarity group."""
 
-MUCH_KNOWN = 2
-"""What ``known`` says of a user of whom much is known."""
+FAMILIAR = 2
+"""The last familiarity group."""
 
-_NO_ROWS = (0, 0)
-_UNCOUNTED: Counted = (_NO_ROWS, _NO_ROWS)
+_NOT_COUNTED: Ranges = ((0, 0), (0, 0), (0, 0))
 
-Bins = tuple[Ranks, Places]
-"""What was counted of the last runs."""
+Counts = tuple[Histograms, int]
+"""Histograms of the last runs, and the familiarity group of the job."""
 
-Counts = tuple[Bins, int]
-"""The same, and the group of the job that is asked about."""
+Weights = tuple[float, float, float, float]
+"""Weight of a run in the job's group and among all runs, in the shorter and the longer window."""
 
-NOTHING: Bins = (no_ranks(), no_places())
-"""Nothing was counted; shared, and never written to."""
+NOTHING = no_histograms()
+"""Shared empty histograms, never written to."""
 
-Rank = Callable[[int, int], None]
-"""Ranks the rows from the first on and before the second: writes LEVEL and SPREAD, -1 where
-nothing was predicted."""
+ScoreRows = Callable[[int, int], None]
+"""Writes PIT and NONCONFORMITY of rows, from the first on and before the second; -1 where nothing
+was predicted."""
 
 
-def rows_kept(history: int, *, looked_back: int = 0) -> int:
-    """How many runs the table of a method has to keep.
+def capacity_for(history: int, *, recalibrated: int = 0) -> int:
+    """Return the number of runs that the table of a method has to store.
 
     Args:
-        history: how many the method looks at for one job.
-        looked_back: of how many it is told how good their levels were.
+        history: number of last runs that the method looks at for one job.
+        recalibrated: number of runs used for recalibration.
     """
-    return history + LONGEST_WINDOW + looked_back + 2 * LATE_JOBS
+    return history + LONGEST_WINDOW + recalibrated + 2 * LATE_JOBS
 
 
 class Calibration:
-    """What a table's ranks say about a method's levels.
+    """Counts the PIT values and scores of a table's runs.
 
     Args:
-        recent: the runs, as many as ``rows_kept`` tells. Nobody else may watch the table.
-        rank: of the method.
-        looked_back: how many of the last runs tell how good the corrected levels were.
+        recent: the runs, ``capacity_for`` of them; no other Calibration may observe this table.
+        score: computes PIT values and scores.
+        recalibrated: number of last runs used for recalibration.
 
     Attributes:
-        history: how many rows before a run tell how much was known of its user.
+        history: number of rows before a run that its familiarity group is taken from.
     """
 
-    def __init__(self, recent: JobTable, rank: Rank, *, looked_back: int = 0) -> None:
+    def __init__(self, recent: JobTable, score: ScoreRows, *, recalibrated: int = 0) -> None:
         self._recent = recent
-        self._rank = rank
-        self._looked_back = looked_back
-        self.history = recent.kept - rows_kept(0, looked_back=looked_back)
-        self._ranked, self._placed = Noted(), Noted()
-        self._counted = _UNCOUNTED
-        self._counted_places = _NO_ROWS
-        self._counts: Bins = NOTHING
+        self._score = score
+        self._recalibrated = recalibrated
+        self.history = recent.capacity - capacity_for(0, recalibrated=recalibrated)
+        self._scored, self._placed = RowRange(), RowRange()
+        self._counted = _NOT_COUNTED
+        self._histograms = NOTHING
         self._is_asked = False
         self._newest = inf
 
     def at(self, submission: Submission) -> Counts:
-        """How the runs that had ended when a job was submitted are spread over the levels."""
+        """Return the counts of the runs that had ended when a job was submitted."""
         window = self._recent.window(submission)
-        bins = self.bins(window)
-        return bins, known_at(self._recent.columns, window, self.history)
+        histograms = self._at(window)
+        return histograms, familiarity_at(self._recent.columns, window, self.history)
 
-    def bins(self, window: Window) -> Bins:
-        """The runs that had ended in time, counted by their ranks.
-
-        Of a cluster with fewer runs than would correct anything nothing is counted: a count takes
-        more room than all of its runs.
-
-        Args:
-            window: first row, end of the rows, and the time by which a run must have ended.
-        """
-        first, stop, time, _ = window
-        if time < self._newest or self._recent.changed_from != UNCHANGED:
-            if stop - first < ENOUGH:
+    def _at(self, window: Window) -> Histograms:
+        """Return the histograms for a window; NOTHING with fewer than ENOUGH runs."""
+        if window.time < self._newest or self._recent.changed_from != UNCHANGED:
+            if window.stop - window.first < ENOUGH:
                 return NOTHING
             ends = self._recent.columns[0][END]
-            self._count(first, rows_until(ends, first, stop, time))
+            stop = rows_until(ends, window.first, window.stop, window.time)
+            self._count(window.first, stop)
         self._is_asked = True
-        return self._counts
+        return self._histograms
 
     def observed(self) -> None:
-        """Rank the run that has just been put into the table, before anybody asks.
+        """Count the run that has just been put into the table, so that the next request is quick.
 
-        A run that follows others about which nobody asked waits with them until somebody does.
+        A run that follows others without a request between waits with them for the next request.
         """
         if self._is_asked:
             self._is_asked = False
             self._count(self._recent.first, self._recent.first + len(self._recent))
 
     def _count(self, first: int, stop: int) -> None:
-        """Rank and count the rows from ``first`` on and before ``stop``."""
-        if self._counts is NOTHING:
-            self._counts = (no_ranks(), no_places())
+        """Count the rows from ``first`` on and before ``stop``."""
+        if self._histograms is NOTHING:
+            self._histograms = no_histograms()
         self._forget_changes()
         table = self._recent
         numbers, moved = table.columns[0], table.moved
-        placed = max(first, stop - self._looked_back)
-        self._rank_rows(max(first, placed - LONGEST_WINDOW), stop)
-        for begin, end in self._placed.lacking(placed + moved, stop + moved):
-            note_places(numbers, (table.first, begin - moved, end - moved))
-        ranks, places = self._counts
-        self._counted = recount(ranks, numbers, self._counted, (first, stop, moved))
-        before = self._counted_places
-        self._counted_places = recount_places(places, numbers, before, (placed, stop, moved))
+        placed = max(first, stop - self._recalibrated)
+        self._score_rows(max(first, placed - LONGEST_WINDOW), stop)
+        for begin, end in self._placed.missing(placed + moved, stop + moved):
+            recalibration.note_places(numbers, (table.first, begin - moved, end - moved))
+        rows = (first, placed, stop, moved)
+        self._counted = recount(self._histograms, numbers, self._counted, rows)
         is_whole = stop == table.first + len(table)
         self._newest = float(numbers[END, stop - 1]) if is_whole else inf
 
     def _forget_changes(self) -> None:
-        """Take back what a run that was put before others has made wrong."""
+        """Forget the rows from the first one on at which a run was inserted."""
         changed, self._recent.changed_from = self._recent.changed_from, UNCHANGED
-        self._ranked.forget(changed)
+        self._scored.forget(changed)
         self._placed.forget(changed)
         if changed < self._counted[0][1]:
-            for counts in self._counts:
-                counts[:] = 0
-            self._counted, self._counted_places = _UNCOUNTED, _NO_ROWS
+            self._histograms[:] = 0
+            self._counted = _NOT_COUNTED
 
-    def _rank_rows(self, first: int, stop: int) -> None:
-        """Rank those of the rows that are not ranked yet."""
+    def _score_rows(self, first: int, stop: int) -> None:
+        """Compute PIT values, scores and familiarity groups of the rows that lack them."""
         table, moved = self._recent, self._recent.moved
-        for begin, end in self._ranked.lacking(first + moved, stop + moved):
+        for begin, end in self._scored.missing(first + moved, stop + moved):
             rows = (begin - moved, end - moved)
-            self._rank(*rows)
-            note_known(table.columns, (table.first, *rows), self.history)
+            self._score(*rows)
+            note_familiarity(table.columns, (table.first, *rows), self.history)
 
 
-class Noted:
-    """The rows that something has been noted for, in numbers that stay the same."""
+class RowRange:
+    """A range of rows that something has been noted for; rows are counted with those moved."""
 
     def __init__(self) -> None:
         self._first = self._stop = 0
@@ -199,83 +176,103 @@ class Noted:
         """Forget the rows from ``changed`` on."""
         self._stop = max(self._first, min(self._stop, changed))
 
-    def lacking(self, first: int, stop: int) -> list[tuple[int, int]]:
-        """First and end of those of the rows that lack it; from now on they have it.
+    def missing(self, first: int, stop: int) -> list[tuple[int, int]]:
+        """Return first and end of rows that are not in the range, and extend it by them.
 
-        Rows that lie apart from these are forgotten.
+        A range that lies apart from the rows is forgotten.
         """
         if first > self._stop or stop < self._first or self._first == self._stop:
             self._first = self._stop = first
-        lacking = [(first, self._first), (self._stop, stop)]
+        missing = [(first, self._first), (self._stop, stop)]
         self._first, self._stop = min(first, self._first), max(stop, self._stop)
-        return [(begin, end) for begin, end in lacking if begin < end]
+        return [(begin, end) for begin, end in missing if begin < end]
 
 
 @compiled
-def known_at(columns: Columns, window: Window, history: int) -> int:
-    """How much the last ``history`` rows that had ended in time say of the window's user."""
-    first, stop, time, newest = window
-    stop = rows_until(columns[0][END], first, stop, time)
-    return known(columns, (max(first, stop - history), stop), newest)
+def familiarity_at(columns: Columns, window: Window, history: int) -> int:
+    """Return the familiarity group of a window's user by the last ``history`` ended rows."""
+    stop = rows_until(columns[0][END], window.first, window.stop, window.time)
+    return familiarity(columns, (max(window.first, stop - history), stop), window.newest)
 
 
 @compiled
-def known(columns: Columns, rows: tuple[int, int], newest: int) -> int:
-    """How much rows say of the user whose rows are linked backwards from ``newest``: 0, 1 or 2."""
+def familiarity(columns: Columns, rows: tuple[int, int], newest: int) -> int:
+    """Return the familiarity group of the user whose rows are linked backwards from ``newest``."""
     first, stop = rows
     found, row = 0, newest
-    while row >= first and found < MUCH:
+    while row >= first and found < MANY_RUNS:
         found += row < stop
         row = columns[1][PREVIOUS, row]
-    return 0 if found == 0 else 1 if found < MUCH else MUCH_KNOWN
+    return 0 if found == 0 else 1 if found < MANY_RUNS else FAMILIAR
 
 
 @compiled
-def note_known(columns: Columns, rows: tuple[int, int, int], history: int) -> None:
-    """Note for each of the rows how much was known of its user when it was submitted.
+def note_familiarity(columns: Columns, rows: tuple[int, int, int], history: int) -> None:
+    """Note for each of the rows the familiarity group of its user at its submission.
 
     Args:
         columns: the runs.
-        rows: the first of all, and those to note it for: from one on and before another.
-        history: how many rows before a row are looked at.
+        rows: first row of all; begin and end of the rows to note.
+        history: number of rows before a row that are looked at.
     """
     oldest, begin, end = rows
     numbers, attributes, _ = columns
     for row in range(begin, end):
         first = max(oldest, row - history)
         stop = rows_until(numbers[END], first, row, numbers[SUBMIT, row])
-        numbers[KNOWN, row] = known(columns, (first, stop), attributes[PREVIOUS, row])
+        numbers[FAMILIARITY, row] = familiarity(columns, (first, stop), attributes[PREVIOUS, row])
 
 
 @compiled
-def ranked(counts: Counts) -> int:
-    """How many runs are ranked."""
-    return ranked_in(counts[0][0], ALL, len(WINDOWS) - 1)
+def runs_counted(counts: Counts) -> int:
+    """Return the number of runs with PIT values in the longer window."""
+    return runs_in(counts[0], histogram_of(len(WINDOWS) - 1, ALL, 0))
 
 
 @compiled
-def shares_of_runs(counts: Counts) -> Shares:
-    """What ``corrected`` needs to know of all runs; once for all that is asked about a job."""
-    (ranks, _), group = counts
-    return shares_of((ranks, group))
+def group_weights(counts: Counts) -> Weights:
+    """Return the weights of runs, the same for all levels of one job."""
+    histograms, group = counts
+    shorter = recalibration.weights_of(
+        runs_in(histograms, histogram_of(0, group, 0)), runs_in(histograms, histogram_of(0, ALL, 0))
+    )
+    longer = recalibration.weights_of(
+        runs_in(histograms, histogram_of(1, group, 0)), runs_in(histograms, histogram_of(1, ALL, 0))
+    )
+    return shorter[0], shorter[1], longer[0], longer[1]
 
 
 @compiled
-def corrected(counts: Counts, of_runs: Shares, kind: int, share: float) -> float:
-    """The level, or spread, up to which ``share`` of jobs are.
+def corrected(counts: Counts, weights: Weights, kind: int, share: float) -> float:
+    """Return the level, or interval width, within which ``share`` of jobs are.
 
     Args:
-        counts: at least ENOUGH runs are ranked.
-        of_runs: what ``shares_of_runs`` says of them.
-        kind: 0 for levels, 1 for spreads.
-        share: less than 1.
+        counts: of at least ENOUGH runs.
+        weights: by ``group_weights``.
+        kind: 0 for levels, 1 for widths of central intervals.
+        share: less than 1; of n runs it is taken as (n + 1) / n of it.
     """
-    (ranks, places), group = counts
-    return rank_of((ranks, group), of_runs, kind, share_to_ask(places, kind, share))
+    histograms, group = counts
+    runs = float(runs_counted(counts))
+    wanted = recalibration.recalibrated(histograms, kind, share) * (runs + 1.0) / runs
+    return quantile(histograms, _mixture(group, weights, kind), min(1.0 - 1e-9, wanted))
 
 
 @compiled
-def share_within(counts: Counts, level: float) -> float:
-    """The share of jobs whose LEVEL is up to ``level``."""
-    (ranks, places), group = counts
-    return share_got(places, share_up_to((ranks, group), level))
+def share_within(counts: Counts, weights: Weights, level: float) -> float:
+    """Return the share of jobs whose PIT value is at most ``level``."""
+    histograms, group = counts
+    share = cdf(histograms, _mixture(group, weights, 0), level)
+    return recalibration.inverse(histograms, share)
+
+
+@compiled
+def _mixture(group: int, weights: Weights, kind: int) -> Mixture:
+    """Return the distribution of PIT values or scores for jobs of a familiarity group."""
+    histograms = (
+        histogram_of(0, group, kind),
+        histogram_of(0, ALL, kind),
+        histogram_of(1, group, kind),
+        histogram_of(1, ALL, kind),
+    )
+    return Mixture(histograms, weights, 0.0)

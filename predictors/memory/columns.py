@@ -7,6 +7,8 @@ last first, and among equal ends the run that was observed last.
 
 # ruff: noqa: PLR1730 - min and max answer NaN for NaN; comparisons leave it out
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,42 +21,83 @@ Ids = NDArray[np.int32]
 Columns = tuple[Floats, Ids, Floats]
 """Numbers by row, ids by row, and the bounds of the features by block of rows."""
 
-Window = tuple[int, int, float, int]
-"""The first row, the end of the rows, the time by which a run must have ended to count, and the
-last row of the user."""
+
+class Window(NamedTuple):
+    """Rows that may count for a job.
+
+    Attributes:
+        first: the first row.
+        stop: the end of the rows.
+        time: Unix seconds; only runs that had ended by then count.
+        newest: the last row of the job's user; NOWHERE without any.
+    """
+
+    first: int
+    stop: int
+    time: float
+    newest: int
+
+
+class Job(NamedTuple):
+    """A submitted job as methods compare it with past runs.
+
+    Attributes:
+        user: interned id, as in the columns; UNKNOWN without, NEW if no kept run has it.
+        group: interned id.
+        queue: interned id.
+        application: interned id.
+        request: requested walltime in seconds.
+        processors: 1 where unknown.
+        memory: KiB per processor, NaN where unknown.
+        submit: Unix seconds.
+    """
+
+    user: int
+    group: int
+    queue: int
+    application: int
+    request: float
+    processors: float
+    memory: float
+    submit: float
+
+
+UNKNOWN = -1
+"""Id of an attribute that a job does not have."""
+
+NEW = -2
+"""Id of an attribute that no kept run has."""
 
 Features = tuple[float, float, float]
-"""Processors, request and memory of a job, NaN where unknown."""
+"""Processors, requested walltime and memory of a job, NaN where unknown."""
 
 PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL = range(7)
-LEVEL, SPREAD, KNOWN, LEVEL_PLACE, SPREAD_PLACE = range(7, 12)
-"""Rows of the matrix of numbers; NaN is unknown. TOTAL has the whole seconds of all runtimes up
-to the row, from anywhere on: of use are differences, which are exact. LEVEL and SPREAD tell where
-the runtime fell in what was predicted, KNOWN how much was known of its user (see
-``calibration``); the last two where LEVEL and SPREAD fell among those of earlier runs (see
-``hindsight``)."""
+PIT, NONCONFORMITY, FAMILIARITY, PIT_PLACE, NONCONFORMITY_PLACE = range(7, 12)
+"""Rows of the matrix of numbers; NaN is unknown.
+
+TOTAL is the running total of runtimes in whole seconds; only differences are meaningful, and they
+are exact. The second row of names is derived from the first: see ``calibration``, and
+``recalibration`` for the places of a run's PIT value and nonconformity score among earlier ones.
+"""
 
 NUMBERS = 12
-"""How many rows of numbers there are."""
-
-GIVEN = 6
-"""The first of these are told with a run, the others are made of them."""
+"""Number of rows of the matrix of numbers."""
 
 FEATURES = 3
 """Number of rows, from the first, that are the features by which jobs are compared."""
 
 USER, GROUP, QUEUE, APPLICATION, PREVIOUS = range(5)
-"""Rows of the matrix of ids. The first are interned attributes, -1 if unknown. PREVIOUS is the row
-of the previous run of the same user; it lies before all rows if there is none."""
+"""Rows of the matrix of ids. The first are interned attributes. PREVIOUS is the row of the previous
+run of the same user; it lies before all rows if there is none."""
 
 NOWHERE = -1
-"""Stands for the row of a previous run where there is none, as of a run of nobody known."""
+"""Row of a previous run where there is none, and of a run without a user."""
 
 ATTRIBUTES = 4
 """Number of rows, from the first, that are interned attributes."""
 
 ANY = -1
-"""Stands for an attribute that a template leaves out."""
+"""Id of an attribute that a template leaves out."""
 
 BLOCK = 64
 """Number of rows that share one entry of smallest and largest features."""
@@ -66,14 +109,14 @@ within = compiled(limited)
 
 @compiled
 def width(numbers: Floats, row: int) -> float:
-    """The processors of a job; one where they are unknown."""
+    """Return the processors of a run; 1 where unknown."""
     processors: float = numbers[PROCESSORS, row]
     return 1.0 if np.isnan(processors) else processors
 
 
 @compiled
 def rows_until(ends: Floats, first: int, stop: int, time: float) -> int:
-    """The end of the rows within ``first:stop`` whose jobs had ended at ``time``."""
+    """Return the end of the rows within ``first:stop`` whose runs had ended at ``time``."""
     if stop > first and ends[stop - 1] <= time:
         return stop
     return first + int(np.searchsorted(ends[first:stop], time, side="right"))
@@ -91,7 +134,7 @@ def summarise(numbers: Floats, bounds: Floats, first: int, stop: int) -> None:
 
 @compiled
 def widen(numbers: Floats, bounds: Floats, row: int) -> None:
-    """Make room for the features of ``row`` in the bounds of its block; NaN needs none."""
+    """Widen the bounds of a row's block so that they hold its features; NaN changes nothing."""
     block = row // BLOCK
     for feature in range(FEATURES):
         value = numbers[feature, row]
@@ -127,12 +170,17 @@ def insert(
     ids: tuple[int, int, int, int],
     newest: Ids,
 ) -> int:
-    """Put one job where its end time belongs among the rows of the window, after its equals.
+    """Insert one run by its end time among the rows of the window, after equal end times.
 
-    ``newest`` tells, and is told, each user's last row.
+    Args:
+        columns: the runs.
+        window: first row and end of the rows.
+        row: the first numbers of the run, up to SUBMIT.
+        ids: its attributes.
+        newest: last row by user; updated.
 
     Returns:
-        The row of the job. Those behind it are one row further now, and are to be ranked anew.
+        The row of the run. Later runs are one row further now, without derived numbers.
     """
     first, stop = window
     numbers, attributes, bounds = columns
@@ -155,19 +203,19 @@ def insert(
     else:
         widen(numbers, bounds, place)
     for index in range(place, stop + 1):
-        numbers[LEVEL:, index] = np.nan
+        numbers[PIT:, index] = np.nan
     return place
 
 
 @compiled
 def admit(keys: Floats, values: Floats, found: int, candidate: tuple[float, float]) -> int:
-    """Keep a candidate (key, value) among ``found`` in ascending order of their keys.
+    """Insert a candidate (key, value) into ``found`` ones in ascending order of keys.
 
-    A candidate goes behind candidates with an equal key: they were met first, so they win the
-    tie. If the arrays are full, the candidate replaces the last if its key is smaller.
+    A candidate goes behind those with an equal key. If the arrays are full, it replaces the last
+    one, provided that its key is smaller.
 
     Returns:
-        The number of candidates that are kept now.
+        The number of candidates.
     """
     key, value = candidate
     if found == len(keys):

@@ -12,37 +12,35 @@ from predictors.memory.columns import (
     BLOCK,
     END,
     FEATURES,
+    NEW,
+    NOWHERE,
     NUMBERS,
     PREVIOUS,
     REQUEST,
     RUNTIME,
+    UNKNOWN,
     Columns,
     Features,
     Ids,
+    Job,
+    Window,
 )
 
 LATE_JOBS = 1_000
-"""Number of runs that may have ended after a submission before its search finds fewer runs."""
+"""Number of runs that may have ended after a submission before a search finds fewer runs."""
 
 TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 """The attributes that a template may contain (Xu et al. 2019, section 1), in column order."""
 
 UNCHANGED = 1 << 62
-"""More than the number of any row, for those who watch a table."""
-
-UNKNOWN = -1
-"""The id of an attribute that a job does not have."""
-
-NEW = -2
-"""The id of an attribute that no kept job has."""
-
+"""Value of ``JobTable.changed_from`` as long as no row has changed."""
 
 FEWEST_ROWS = 64
-"""Number of jobs for which there is room from the beginning."""
+"""Number of rows of a new table."""
 
 
-class Interned:
-    """Small numbers for strings; a number is free again when its string is no longer used."""
+class InternedNames:
+    """Ids (small numbers) of strings; an id is free again when its string is no longer used."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -51,15 +49,15 @@ class Interned:
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        """How many strings are in use."""
+        """Return the number of strings in use."""
         return len(self._ids)
 
     def find(self, text: str | None) -> int:
-        """The number of a string in use, else UNKNOWN."""
+        """Return the id of a string in use, else UNKNOWN."""
         return UNKNOWN if text is None else self._ids.get(text, UNKNOWN)
 
     def acquire(self, text: str | None) -> int:
-        """Count one more use of a string and return its number; UNKNOWN for None."""
+        """Count one more use of a string and return its id; UNKNOWN for None."""
         if text is None:
             return UNKNOWN
         number = self._ids.get(text)
@@ -69,7 +67,7 @@ class Interned:
         return number
 
     def release(self, number: int) -> None:
-        """Count one use less of ``number``; without any use the next new string may have it."""
+        """Count one use less of the id ``number``, which is free again without any."""
         if number == UNKNOWN:
             return
         self._uses[number] -= 1
@@ -90,49 +88,48 @@ class Interned:
 
 
 class JobTable:
-    """Keeps the ``kept`` jobs that ended last, among equal ends those observed last.
+    """Stores the ``capacity`` runs that ended last, among equal end times those observed last.
 
-    A job that ends last is appended, and one that is reported late is put between the others.
-    While fewer than ``kept`` jobs are known the arrays grow with them, by doubling, so that a
-    cluster of few jobs takes a few kilobytes. From then on the rows lie in the middle of arrays
-    twice as long: the oldest is left behind, and only when the end of the arrays is reached are
-    the rows moved back to their beginning.
+    A run that ends last is appended; one that is reported late is inserted by its end time. The
+    arrays grow by doubling until they have twice the capacity, so that a small cluster takes a few
+    kilobytes. From then on the oldest rows are left behind, and when the end of the arrays is
+    reached, all rows move back to their beginning.
 
-    The rows of each user are linked, so that a search for one user's jobs passes the others by.
+    The rows of each user are linked, so that a search for one user's runs skips the others.
 
     Args:
-        kept: how many jobs.
-        names_jobs: whether the numbers of the jobs are kept too.
+        capacity: number of runs.
+        names_jobs: whether job ids are stored too.
 
     Attributes:
-        moved: by how many rows all were moved back so far: added to a row it gives a number that
-            stays the same as long as no job is put before it.
-        changed_from: the least of these numbers at which a job was put since somebody who watches
-            the table has set it higher.
+        moved: number of rows by which all rows were moved back so far. A row plus ``moved`` is a
+            number that stays the same until a run is inserted before it.
+        changed_from: the least of these numbers at which a run was inserted; the one observer of
+            the table (``Calibration``) sets it back to UNCHANGED.
     """
 
-    def __init__(self, kept: int, *, names_jobs: bool = False) -> None:
-        self.kept = kept
+    def __init__(self, capacity: int, *, names_jobs: bool = False) -> None:
+        self.capacity = capacity
         self.moved = 0
         self.changed_from = 0
         self._names_jobs = names_jobs
         self._first = 0
         self._stop = 0
-        self._interned = tuple(Interned() for _ in TEMPLATE_ATTRIBUTES)
+        self._interned = tuple(InternedNames() for _ in TEMPLATE_ATTRIBUTES)
         self._newest = np.full(FEWEST_ROWS, UNKNOWN, dtype=np.int32)
-        self._take_room(min(FEWEST_ROWS, 2 * kept + 1))
+        self._take_room(min(FEWEST_ROWS, 2 * capacity + 1))
 
     def __len__(self) -> int:
-        """How many jobs are kept now."""
+        """Return the number of stored runs."""
         return self._stop - self._first
 
     @property
     def columns(self) -> Columns:
-        """The arrays themselves; the rows begin at 0 as long as no job has been left behind."""
+        """The arrays themselves; the first row is ``first``."""
         return self._columns
 
-    def ids_of(self, submission: Submission) -> tuple[int, ...]:
-        """The ids of a job's attributes in the columns; UNKNOWN for those that no kept job has."""
+    def ids_of(self, submission: Submission) -> tuple[int, int, int, int]:
+        """Return the ids of a job's attributes; UNKNOWN also for those that no kept run has."""
         users, groups, queues, applications = self._interned  # a loop takes three times as long
         return (
             users.find(submission.user),
@@ -141,22 +138,30 @@ class JobTable:
             applications.find(submission.application),
         )
 
-    def window(self, submission: Submission) -> tuple[int, int, float, int]:
-        """The first row, the end of the rows, the submit time and the last row of the user."""
+    def window(self, submission: Submission) -> Window:
+        """Return the rows that may count for a job."""
         user = self._interned[0].find(submission.user)
-        newest = UNKNOWN if user == UNKNOWN else int(self._newest[user])
-        return self._first, self._stop, float(submission.submit_time), newest
+        newest = NOWHERE if user == UNKNOWN else int(self._newest[user])
+        return Window(self._first, self._stop, float(submission.submit_time), newest)
 
-    def alike(self, submission: Submission) -> tuple[int, int]:
-        """The ids of a job's queue and application; unknown ones are alike, new ones differ."""
-        _, _, queues, applications = self._interned
-        return _id_or_new(queues, submission.queue), _id_or_new(
-            applications, submission.application
+    def job(self, submission: Submission) -> Job:
+        """Return a job as methods compare it with the kept runs."""
+        users, groups, queues, applications = self._interned
+        memory = submission.requested_memory
+        return Job(
+            _id_or_new(users, submission.user),
+            _id_or_new(groups, submission.group),
+            _id_or_new(queues, submission.queue),
+            _id_or_new(applications, submission.application),
+            float(submission.requested_walltime),
+            float(submission.requested_processors or 1),
+            math.nan if memory is None else float(memory),
+            float(submission.submit_time),
         )
 
     def add(self, completion: Completion) -> None:
-        """Keep a job that has ended, unless the table is full of jobs that ended later."""
-        if len(self) == self.kept:
+        """Store a run that has ended, unless the table is full of runs that ended later."""
+        if len(self) == self.capacity:
             if completion.end_time < self._numbers[END, self._first]:
                 return
             self._forget_oldest()
@@ -186,31 +191,31 @@ class JobTable:
 
     @property
     def first(self) -> int:
-        """The row of the job that ended first."""
+        """The row of the run that ended first."""
         return self._first
 
-    def run_at(self, row: int) -> PastRun:
-        """The run of a row, as it is told to its user; nothing is said of its weight."""
+    def run_at(self, row: int, weight: float) -> PastRun:
+        """Return the run of a row for an explanation, with its weight."""
         number = self._numbers[:, row].tolist()
         return PastRun(
             job_id=self._jobs[row] if len(self._jobs) else None,
             runtime=number[RUNTIME],
             requested_walltime=number[REQUEST],
             end_time=number[END],
-            weight=0.0,
+            weight=weight,
         )
 
     def matching(
         self, submission: Submission, template: tuple[int, ...]
     ) -> tuple[int, int, int, int] | None:
-        """The ids that a run must have to share the attributes of ``template`` with a job.
+        """Return the ids of runs that share the attributes of ``template`` with a job.
 
         Args:
             submission: the job.
-            template: columns of the attributes that the run must share; the others are ANY.
+            template: columns of the attributes to share; the ids of the others are ANY.
 
         Returns:
-            None where an attribute of the job is unknown, or no kept run has it.
+            The ids; None where an attribute of the job is unknown, or no kept run has it.
         """
         ids = [ANY, ANY, ANY, ANY]
         for column in template:
@@ -233,20 +238,20 @@ class JobTable:
         self._first += 1
 
     def _make_room(self) -> None:
-        """Make the arrays longer, or, once they are as long as they may be, move the rows back."""
+        """Make the arrays longer; move the rows back once the arrays have their full length."""
         rows = self._stop
-        if rows > 2 * self.kept:
+        if rows > 2 * self.capacity:
             self._move_back()
             return
         numbers, attributes, bounds = self._columns
         jobs = self._jobs
-        self._take_room(min(2 * rows, 2 * self.kept + 1))
+        self._take_room(min(2 * rows, 2 * self.capacity + 1))
         self._jobs[: len(jobs)] = jobs
         for longer, before in zip(self._columns, (numbers, attributes, bounds), strict=True):
             longer[:, : before.shape[1]] = before
 
     def _take_room(self, rows: int) -> None:
-        """New arrays for as many rows."""
+        """Create arrays for a number of rows."""
         # What belongs to one job lies together: a search jumps from job to job.
         self._numbers = np.full((NUMBERS, rows), np.nan, order="F")
         self._attributes = np.full((ATTRIBUTES + 1, rows), UNKNOWN, np.int32, order="F")
@@ -274,13 +279,13 @@ def _longer(ids: Ids, length: int, filling: int) -> Ids:
     return longer
 
 
-def _id_or_new(interned: Interned, text: str | None) -> int:
+def _id_or_new(interned: InternedNames, text: str | None) -> int:
     found = interned.find(text)
     return NEW if found == UNKNOWN and text is not None else found
 
 
 def features_of(submission: Submission) -> Features:
-    """The features by which jobs are compared: processors, request and memory, NaN if unknown."""
+    """Return the features by which knn compares jobs."""
     processors, memory = submission.requested_processors, submission.requested_memory
     return (
         math.nan if processors is None else float(processors),

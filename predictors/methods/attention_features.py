@@ -1,15 +1,18 @@
-"""Machine code that says how an atom is like the job, in numbers.
+"""Computes the features of a job's support points, and the context: inputs of the network.
 
-An atom is one value that the runtime may take, in seconds, at most the request: what a past run
-took, what a past run used of its request times the new request ("scaled"), or the request itself.
-A feature is a number that says how the run behind an atom resembles the job. Which features there
-are is part of what the weights mean: another set is another VERSION.
+A support point is one value that the runtime may take, in seconds, at most the request: what a past
+run took, what a past run used of its request times the new request ("scaled"), or the request
+itself. A feature says how the run behind a support point resembles the job. The meaning of the
+weights depends on the set of features: another set is another VERSION. See docs/attention.md.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.compiled import compiled, compiled_for_lanes
+from predictors.distribution import Rows
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -19,9 +22,11 @@ from predictors.memory.columns import (
     REQUEST,
     RUNTIME,
     SUBMIT,
+    UNKNOWN,
     Columns,
     Floats,
     Ids,
+    Job,
     usage,
     width,
 )
@@ -30,17 +35,25 @@ VERSION = 1
 """Of the features: weights learned for others are refused."""
 
 Singles = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
-Atoms = tuple[Singles, Floats, Rows, Singles, Floats]
-"""Features by atom, values in seconds, rows of the runs (-1: the request), the context, and what
-is known of the runs."""
 
-Question = tuple[float, float, float, float]
-"""Request, processors, memory (NaN where it is unknown) and submit time of the job."""
+class Support(NamedTuple):
+    """Arrays for the support points of a job, and its context.
 
-Names = tuple[int, int, int, int]
-"""Ids of its user, group, queue and application."""
+    Attributes:
+        features: by feature and support point.
+        values: seconds.
+        rows: row of the run behind each support point; NO_ROW for the request.
+        context: numbers about user, job and cluster.
+        runs: numbers of the runs behind support points, by kind of number (RANK to RUN_MEMORY).
+    """
+
+    features: Singles
+    values: Floats
+    rows: Rows
+    context: Singles
+    runs: Floats
+
 
 FEATURES = (
     "own run",
@@ -82,18 +95,17 @@ FEATURES = (
 )
 
 OWN, OWN_SCALED, OTHER, OTHER_SCALED = range(4)
-"""Kinds of atoms that are runs."""
+"""Kinds of support points that are runs."""
 
-UNKNOWN = -1
 UNLIKE = 99
-"""The rank among like runs of a run that is not like the job."""
+"""Rank among like runs of a run that is not like the job."""
 
-RANK, LIKE_RANK, KIND, ASKED, RAN, WIDE, ENDED, SUBMITTED, OF_MEMORY = range(9)
-"""Rows of what is known of the runs behind atoms: which of the user's it is, counted from the
-newest; which of those that are like the job, else UNLIKE; its kind; and its numbers."""
+RANK, LIKE_RANK, KIND, RUN_REQUEST, RAN, RUN_WIDTH, ENDED, SUBMITTED, RUN_MEMORY = range(9)
+"""Rows of ``Support.runs``: place among the user's runs, newest first; place among those that are
+like the job, else UNLIKE; kind of the support point; numbers of the run."""
 
-KNOWN_OF_RUN = 9
-"""How many rows that are."""
+RUN_NUMBERS = 9
+"""Number of rows of ``Support.runs``."""
 
 _APPLICATION, _LIKE, _LAST_LIKE = 7, 11, 29
 _REQUEST, _REQUEST_OF_NEWCOMER = 25, 26
@@ -101,100 +113,108 @@ _DIFFERENCE, _DISTANCE, _NEAR, _NEARBY = 32, 33, 34, 35
 
 
 @compiled
-def recall(
-    columns: Columns, place: tuple[int, int], rank: tuple[int, int], kind: int, atoms: Atoms
+def note_run(
+    columns: Columns, place: tuple[int, int], rank: tuple[int, int], kind: int, support: Support
 ) -> None:
-    """Note what is known of a run that is an atom; ``place`` is its row and that of the atom."""
+    """Note the numbers of a run that is a support point.
+
+    Args:
+        columns: the runs.
+        place: row of the run, and index of the support point.
+        rank: place of the run among the user's runs, and among those that are like the job.
+        kind: of the support point.
+        support: updated.
+    """
     row, index = place
-    numbers, rows, known = columns[0], atoms[2], atoms[4]
-    rows[index] = row
-    known[RANK, index], known[LIKE_RANK, index] = rank
-    known[KIND, index] = kind
-    known[ASKED, index] = numbers[REQUEST, row]
-    known[RAN, index] = numbers[RUNTIME, row]
-    known[WIDE, index] = width(numbers, row)
-    known[ENDED, index] = numbers[END, row]
-    known[SUBMITTED, index] = numbers[SUBMIT, row]
-    known[OF_MEMORY, index] = numbers[MEMORY, row]
+    numbers, runs = columns[0], support.runs
+    support.rows[index] = row
+    runs[RANK, index], runs[LIKE_RANK, index] = rank
+    runs[KIND, index] = kind
+    runs[RUN_REQUEST, index] = numbers[REQUEST, row]
+    runs[RAN, index] = numbers[RUNTIME, row]
+    runs[RUN_WIDTH, index] = width(numbers, row)
+    runs[ENDED, index] = numbers[END, row]
+    runs[SUBMITTED, index] = numbers[SUBMIT, row]
+    runs[RUN_MEMORY, index] = numbers[MEMORY, row]
 
 
 @compiled
-def recall_scaled(source: int, index: int, atoms: Atoms) -> None:
-    """The run behind an atom as one more atom, scaled; its request was not that of the job."""
-    rows, known = atoms[2], atoms[4]
-    rows[index] = rows[source]
-    for each in range(KNOWN_OF_RUN):
-        known[each, index] = known[each, source]
-    known[KIND, index] += 1
+def note_scaled(source: int, index: int, support: Support) -> None:
+    """Note the run behind a support point once more, scaled to the job's request."""
+    support.rows[index] = support.rows[source]
+    for each in range(RUN_NUMBERS):
+        support.runs[each, index] = support.runs[each, source]
+    support.runs[KIND, index] += 1
 
 
 @compiled
-def describe(columns: Columns, count: int, job: tuple[Names, Question], atoms: Atoms) -> None:
-    """The values and all features of the atoms that are runs, but for how many are near them."""
-    describe_names(columns[1], count, job[0], atoms)
-    tell_values(count, job[1][0], atoms)
-    describe_sizes(count, job[1], atoms)
-    describe_times(count, job[1][3], atoms)
-    describe_memory(count, job[1][2], atoms)
-    compare_values(atoms, count)
+def describe(columns: Columns, count: int, job: Job, support: Support) -> None:
+    """Compute values and features of support points that are runs, but for their neighbours."""
+    describe_names(columns[1], count, job, support)
+    set_values(count, job.request, support)
+    describe_sizes(count, job, support)
+    describe_times(count, job.submit, support)
+    describe_memory(count, job.memory, support)
+    compare_values(support, count)
 
 
 @compiled
-def describe_names(attributes: Ids, count: int, names: Names, atoms: Atoms) -> None:
-    """What group, application and queue say; and whether it is a run of the user."""
-    features, _, rows, _, known = atoms
+def describe_names(attributes: Ids, count: int, job: Job, support: Support) -> None:
+    """Compare user, group, application and queue."""
+    features, _, rows, _, runs = support
     for index in range(count):
         row = rows[index]
-        own = known[KIND, index] < OTHER
+        own = runs[KIND, index] < OTHER
         application, queue = attributes[APPLICATION, row], attributes[QUEUE, row]
-        same = application == names[APPLICATION]
+        same = application == job.application
         group = attributes[GROUP, row]
         features[0, index] = own
-        features[1, index] = not own and group >= 0 and group == names[GROUP]
+        features[1, index] = not own and group >= 0 and group == job.group
         features[_APPLICATION, index] = same and application >= 0
-        features[8, index] = not same and application >= 0 and names[APPLICATION] != UNKNOWN
-        features[9, index] = queue >= 0 and queue == names[QUEUE]
-        features[10, index] = queue >= 0 and names[QUEUE] != UNKNOWN and queue != names[QUEUE]
+        features[8, index] = not same and application >= 0 and job.application != UNKNOWN
+        features[9, index] = queue >= 0 and queue == job.queue
+        both_known = queue >= 0 and job.queue != UNKNOWN
+        features[10, index] = both_known and queue != job.queue
         features[_LIKE, index] = same
 
 
 @compiled_for_lanes
-def tell_values(count: int, request: float, atoms: Atoms) -> None:
-    """What each atom says the runtime is."""
-    values, known = atoms[1], atoms[4]
-    asked, ran, kinds = known[ASKED], known[RAN], known[KIND]
+def set_values(count: int, request: float, support: Support) -> None:
+    """Compute the value of each support point, in seconds."""
+    values, runs = support.values, support.runs
+    requests, ran, kinds = runs[RUN_REQUEST], runs[RAN], runs[KIND]
     shortest = min(1.0, request)
     for index in range(count):
-        used = min(ran[index], asked[index])
+        used = min(ran[index], requests[index])
         kind = kinds[index]
         scaled = kind == OWN_SCALED or kind == OTHER_SCALED  # noqa: PLR1714 - numba has no such set
-        value = used * request / asked[index] if scaled else min(used, request)
+        value = used * request / requests[index] if scaled else min(used, request)
         values[index] = max(shortest, value)
 
 
 @compiled_for_lanes
-def describe_sizes(count: int, question: Question, atoms: Atoms) -> None:
-    """What requests, processors and the share of the request that was used say.
+def describe_sizes(count: int, job: Job, support: Support) -> None:
+    """Compare requests, processors and usages.
 
-    Whether a run is like the job is completed here: its application has been compared before.
+    The feature of like runs becomes complete here: ``describe_names`` compares applications.
     """
-    features, values, _, _, known = atoms
-    request, processors = question[0], question[1]
-    asked, ran, wide = known[ASKED], known[RAN], known[WIDE]
+    features, values, _, _, runs = support
+    request, processors = job.request, job.processors
+    requests, ran, widths = runs[RUN_REQUEST], runs[RAN], runs[RUN_WIDTH]
     for index in range(count):
-        difference = np.log(request / asked[index])
-        features[2, index] = request == asked[index]
+        difference = np.log(request / requests[index])
+        features[2, index] = request == requests[index]
         features[3, index] = min(3.0, abs(difference))
         features[4, index] = min(3.0, max(-3.0, difference))
         features[31, index] = abs(difference) < 0.1
     for index in range(count):
-        features[5, index] = processors == wide[index]
-        features[6, index] = min(4.0, abs(np.log(processors / wide[index])))
-        used = max(min(ran[index], asked[index]), 1e-9 * asked[index])
-        features[20, index] = min(4.0, np.log(asked[index] / used)) / 2
+        features[5, index] = processors == widths[index]
+        features[6, index] = min(4.0, abs(np.log(processors / widths[index])))
+        used = max(min(ran[index], requests[index]), 1e-9 * requests[index])
+        features[20, index] = min(4.0, np.log(requests[index] / used)) / 2
         features[21, index] = min(6.0, np.log(request / values[index])) / 2
     for index in range(count):
-        features[18, index] = ran[index] >= 0.99 * asked[index]
+        features[18, index] = ran[index] >= 0.99 * requests[index]
         features[19, index] = ran[index] < 60
         features[30, index] = features[4, index] if features[_LIKE, index] > 0 else 0.0
     for index in range(count):
@@ -202,11 +222,11 @@ def describe_sizes(count: int, question: Question, atoms: Atoms) -> None:
 
 
 @compiled_for_lanes
-def describe_times(count: int, submitted: float, atoms: Atoms) -> None:
-    """What ages, ranks and the kind say, of atoms whose likeness to the job is known."""
-    features, known = atoms[0], atoms[4]
-    ended, submits = known[ENDED], known[SUBMITTED]
-    ranks, like_ranks, kinds = known[RANK], known[LIKE_RANK], known[KIND]
+def describe_times(count: int, submitted: float, support: Support) -> None:
+    """Compute features of ages, ranks and kinds, after ``describe_sizes``."""
+    features, runs = support.features, support.runs
+    ended, submits = runs[ENDED], runs[SUBMITTED]
+    ranks, like_ranks, kinds = runs[RANK], runs[LIKE_RANK], runs[KIND]
     for index in range(count):
         like = features[_LIKE, index] > 0
         rank = np.log1p(ranks[index]) / 2
@@ -229,28 +249,28 @@ def describe_times(count: int, submitted: float, atoms: Atoms) -> None:
 
 
 @compiled
-def describe_memory(count: int, asked: float, atoms: Atoms) -> None:
-    """What the requested memory says: nothing where it is unknown."""
-    features, of_runs = atoms[0], atoms[4][OF_MEMORY]
+def describe_memory(count: int, memory: float, support: Support) -> None:
+    """Compare the requested memory; 0 where it is unknown."""
+    features, of_runs = support.features, support.runs[RUN_MEMORY]
     for index in range(count):
-        features[27, index] = asked == of_runs[index]
+        features[27, index] = memory == of_runs[index]
         features[28, index] = 0.0
-        if asked > 0 and of_runs[index] > 0:
-            features[28, index] = min(3.0, abs(np.log(asked / of_runs[index])))
+        if memory > 0 and of_runs[index] > 0:
+            features[28, index] = min(3.0, abs(np.log(memory / of_runs[index])))
 
 
 @compiled
 def describe_request(feature: Singles, own: int) -> None:
-    """The features of the atom that is the request of a job whose user has ``own`` runs."""
+    """Compute the features of the request as support point; the user has ``own`` runs."""
     feature[:] = 0
     feature[_REQUEST] = 1
     feature[_REQUEST_OF_NEWCOMER] = own == 0
 
 
 @compiled_for_lanes
-def compare_values(atoms: Atoms, count: int) -> None:
-    """How far the values are from that of the last like run, else from the first atom's."""
-    features, values = atoms[0], atoms[1]
+def compare_values(support: Support, count: int) -> None:
+    """Compare values with that of the last like run, without one with the first value."""
+    features, values = support.features, support.values
     reference = values[0]
     for index in range(count):
         if features[_LAST_LIKE, index] > 0:
@@ -263,9 +283,9 @@ def compare_values(atoms: Atoms, count: int) -> None:
 
 
 @compiled
-def count_neighbours(atoms: Atoms, count: int) -> None:
-    """Which share of all atoms is within 5% and 40% of each of them."""
-    features, values = atoms[0], atoms[1]
+def count_neighbours(support: Support, count: int) -> None:
+    """Compute for each support point the share of all that are within 5% and 40% of it."""
+    features, values = support.features, support.values
     logarithms = np.empty(count, np.float32)
     for index in range(count):
         logarithms[index] = np.log(values[index])
@@ -311,46 +331,47 @@ CONTEXT = (
 )
 
 HABIT = 24
-"""The user's last runs that tell her habits, which are part of the context."""
+"""Number of the user's last runs that describe the user in the context."""
 
 CLUSTER = 64
-"""The cluster's last runs that tell how requests are used on it."""
+"""Number of the cluster's last runs that describe the cluster in the context."""
 
 
 @compiled
-def describe_habits(known: Floats, own: int, question: Question, context: Singles) -> None:
-    """What the user's last runs say about her: usages, changes, and when the last one ended.
+def describe_user(runs: Floats, own: int, job: Job, context: Singles) -> None:
+    """Describe the user: usages, changes from run to run, and the age of the last run.
 
     Args:
-        known: of the runs behind atoms, of which the user's are the first, the newest foremost.
-        own: how many runs the user has.
-        question: the numbers of the job.
-        context: some entries of which are written.
+        runs: numbers of the runs behind support points, of which the user's come first, the newest
+            foremost.
+        own: number of runs of the user.
+        job: the job.
+        context: updated.
     """
-    runs = min(own, HABIT)
-    context[19] = runs == 0
-    if runs == 0:
+    count = min(own, HABIT)
+    context[19] = count == 0
+    if count == 0:
         return
-    context[20] = min(3.0, np.log1p(max(0.0, question[3] - known[ENDED, 0]) / 3600) / 3)
-    context[21] = known[ASKED, 0] == question[0]
-    runtimes, usages = np.empty(runs), np.empty(runs)
+    context[20] = min(3.0, np.log1p(max(0.0, job.submit - runs[ENDED, 0]) / 3600) / 3)
+    context[21] = runs[RUN_REQUEST, 0] == job.request
+    runtimes, usages = np.empty(count), np.empty(count)
     full = short = 0
     total = 0.0
-    for run in range(runs):
-        asked = known[ASKED, run]
-        share = min(1.0, max(1.0, known[RAN, run]) / asked)
-        runtimes[run], usages[run] = np.log(share * asked), np.log(share)
+    for run in range(count):
+        request = runs[RUN_REQUEST, run]
+        share = min(1.0, max(1.0, runs[RAN, run]) / request)
+        runtimes[run], usages[run] = np.log(share * request), np.log(share)
         total += share
         full += share >= 0.95
         short += share < 0.05
-    context[5], context[6], context[7] = total / runs, full / runs, short / runs
-    if runs > 1:
-        describe_changes(known[ASKED], runtimes, usages, context)
+    context[5], context[6], context[7] = total / count, full / count, short / count
+    if count > 1:
+        describe_changes(runs[RUN_REQUEST], runtimes, usages, context)
 
 
 @compiled
-def describe_changes(asked: Floats, runtimes: Floats, usages: Floats, context: Singles) -> None:
-    """How much runtimes and usages, given as logarithms, change from run to run."""
+def describe_changes(requests: Floats, runtimes: Floats, usages: Floats, context: Singles) -> None:
+    """Compute how much runtimes and usages, given as logarithms, change from run to run."""
     of_runtimes = of_usages = 0.0
     changed = 0
     changed_runtimes = changed_usages = 0.0
@@ -360,7 +381,7 @@ def describe_changes(asked: Floats, runtimes: Floats, usages: Floats, context: S
         of_usage = min(3.0, abs(usages[run] - usages[run - 1]))
         of_runtimes += of_runtime
         of_usages += of_usage
-        if asked[run] != asked[run - 1]:
+        if requests[run] != requests[run - 1]:
             changed += 1
             changed_runtimes += of_runtime
             changed_usages += of_usage
@@ -372,14 +393,21 @@ def describe_changes(asked: Floats, runtimes: Floats, usages: Floats, context: S
 
 
 @compiled
-def describe_like(known: Floats, like: Rows, count: int, context: Singles) -> None:
-    """How much runtimes change from like run to like run; ``like`` has the places of ``count``."""
+def describe_like(runs: Floats, like: Rows, count: int, context: Singles) -> None:
+    """Compute how much runtimes change from like run to like run.
+
+    Args:
+        runs: numbers of the runs behind support points.
+        like: indices of those that are like the job, newest first.
+        count: number of these.
+        context: updated.
+    """
     if count < 2:
         return
     logarithms = np.empty(count)
     for index in range(count):
         run = like[index]
-        logarithms[index] = np.log(max(1.0, min(known[RAN, run], known[ASKED, run])))
+        logarithms[index] = np.log(max(1.0, min(runs[RAN, run], runs[RUN_REQUEST, run])))
     total = 0.0
     for index in range(1, count):
         total += min(3.0, abs(logarithms[index] - logarithms[index - 1]))
@@ -388,9 +416,9 @@ def describe_like(known: Floats, like: Rows, count: int, context: Singles) -> No
 
 @compiled
 def describe_cluster(
-    numbers: Floats, rows: tuple[int, int], question: Question, scale: float, context: Singles
+    numbers: Floats, rows: tuple[int, int], job: Job, mean_runtime: float, context: Singles
 ) -> None:
-    """How the cluster's last runs used their requests, and the job's own size."""
+    """Describe the usages of the cluster's last runs, and the size of the job."""
     first, stop = rows
     total = full = short = 0.0
     for row in range(first, stop):
@@ -401,6 +429,6 @@ def describe_cluster(
     if stop > first:
         runs = stop - first
         context[16], context[17], context[18] = total / runs, full / runs, short / runs
-    context[2] = (np.log(question[0]) - 9) / 2
-    context[3] = min(4.0, max(0.0, np.log(question[1]) / 4))
-    context[4] = min(3.0, max(-3.0, np.log(question[0] / max(scale, 1.0)) / 2))
+    context[2] = (np.log(job.request) - 9) / 2
+    context[3] = min(4.0, max(0.0, np.log(job.processors) / 4))
+    context[4] = min(3.0, max(-3.0, np.log(job.request / max(mean_runtime, 1.0)) / 2))

@@ -148,7 +148,7 @@ class Knn:
     @property
     def memory(self) -> Memory:
         """The latest jobs of the cluster."""
-        return Memory(latest_jobs=self._recent.kept)
+        return Memory(latest_jobs=self._recent.capacity)
 
     def predict(self, submission: Submission) -> Prediction:
         """The neighbours' mean runtime, else the request."""
@@ -176,7 +176,7 @@ class Knn:
         Raises:
             ValueError: the parameters look further back than jobs are kept.
         """
-        longest = self._recent.kept - 2 * LATE_JOBS
+        longest = self._recent.capacity - 2 * LATE_JOBS
         if max(parameters.history, parameters.scaling) > longest:
             raise ValueError(f"history must be at most {longest}")
         other = Knn.__new__(Knn)

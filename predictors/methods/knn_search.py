@@ -173,9 +173,8 @@ def nearest(
         compared: processors, request and memory of the job, NaN where unknown, and how they are
             compared.
     """
-    first, stop, time, newest = window
-    stop = rows_until(columns[0][END], first, stop, time)
-    rows = neighbours(columns, (first, stop, newest), sizes, ids, compared)
+    stop = rows_until(columns[0][END], window.first, window.stop, window.time)
+    rows = neighbours(columns, (window.first, stop, window.newest), sizes, ids, compared)
     return summarised(columns[0], rows)
 
 

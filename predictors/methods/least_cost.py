@@ -1,19 +1,17 @@
 """The estimate of least expected cost, where an underestimate has a price."""
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-from predictors.answers import Weighed, answered, basis_of, quantiles_of, told, unknown, wanted
-from predictors.base import COLD_START, Memory, Question, capped, request_of
-from predictors.jobs import Completion, PastRun, Prediction, Submission
-from predictors.memory.calibration import Calibration, rows_kept
+from predictors.answers import DistributionMethod
+from predictors.distribution import Evidence
+from predictors.jobs import Submission
+from predictors.memory.calibration import Calibration, capacity_for
 from predictors.memory.job_table import JobTable
-from predictors.methods import least_cost_search
-from predictors.parameters import number, whole_number
+from predictors.methods import kernel
+from predictors.parameters import whole_number
 
 
-class LeastCost:
+class LeastCost(DistributionMethod):
     """Minimises the expected error of the estimate plus a price for an estimate that is too short.
 
     A prediction p of a job that runs for r costs ``|p - r|``. A prediction that is too short costs
@@ -62,118 +60,30 @@ class LeastCost:
     name = "least-cost"
 
     def __init__(self, *, price: float = 1.0, window: int = 128, history: int = 20_000) -> None:
-        self._price = number("price", price, 0, 1000)
         self._window = whole_number("window", window, 1, 1000)
-        self._history = whole_number("history", history, least_cost_search.SCALING, 1_000_000)
-        self._recent = JobTable(rows_kept(self._history), names_jobs=True)
-        self._calibration = Calibration(self._recent, self._rank)
+        self._history = whole_number("history", history, kernel.SCALING, 1_000_000)
+        super().__init__(price, JobTable(capacity_for(self._history), names_jobs=True))
+        self._calibration = Calibration(self._recent, self._score)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters in force."""
         return {"price": self._price, "window": self._window, "history": self._history}
 
-    @property
-    def price(self) -> float:
-        """Of an underestimate, in mean runtimes."""
-        return self._price
-
-    @property
-    def memory(self) -> Memory:
-        """The latest runs of the cluster."""
-        return Memory(latest_jobs=self._recent.kept)
-
-    def predict(self, submission: Submission) -> Prediction:
-        """The estimate of least expected cost, else the request."""
-        own = others = 0
-        seconds = 0.0
-        if submission.user is not None:
-            own, others, seconds = least_cost_search.least_cost(
-                *self._job(submission), (float(self._price), self._window, self._history)
-            )
-        if not own + others:
-            return request_of(submission, method=self.name, basis=COLD_START)
-        return capped(seconds, submission, method=self.name, basis=basis_of(own, others))
-
-    def ask(self, submission: Submission, question: Question) -> Prediction:
-        """The same with median and interval; the request and what can be where nothing is known."""
-        if question.explain:
-            return self._answered(submission, question)
-        own = others = 0
-        if submission.user is not None:
-            job = self._job(submission)
-            own, others, found = least_cost_search.certain(
-                job,
-                (float(self._price), self._window, self._history),
-                self._calibration.bins(job[1]),
-                wanted(question),
-            )
-        if not own + others:
-            return unknown(submission, question, method=self.name)
-        basis = basis_of(own, others)
-        return told(found, submission, question, method=self.name, basis=basis)
-
-    def quantiles(
-        self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
-    ) -> list[float] | None:
-        """The runtimes that shares of jobs like this one do not exceed."""
-        return quantiles_of(self._weighed(submission), submission, shares, elapsed)
-
-    def repriced(self, price: float) -> "LeastCost":
-        """A predictor at another price that shares what this one has learned and will learn.
-
-        Only one of the two may go on observing.
-        """
-        other = LeastCost.__new__(LeastCost)
-        other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class, too
-        other._window, other._history = self._window, self._history  # noqa: SLF001
-        other._recent, other._calibration = self._recent, self._calibration  # noqa: SLF001
-        return other
-
-    def observe(self, completion: Completion) -> None:
-        """Keep the run among the recent ones."""
-        self._recent.add(completion)
-        self._calibration.observed()
-
-    def _answered(self, submission: Submission, question: Question) -> Prediction:
-        """What ``ask`` says in one call, from the weighed runs, which can be explained."""
-        return answered(self._weighed(submission), submission, question, method=self.name)
-
-    def _weighed(self, submission: Submission) -> Weighed | None:
-        """What past runs say of a job; None if none says anything."""
-        if submission.user is None:
-            return None
-        own, values, weights, mean = least_cost_search.distribution(
-            *self._job(submission), (self._window, self._history)
-        )
-        if not len(values):
-            return None
-        return Weighed(
-            values=values,
-            weights=weights,
-            price=self._price * mean,
-            basis=basis_of(own, len(values) - own),
-            counts=self._calibration.at(submission),
-            runs=partial(self._runs, submission),
-        )
-
-    def _runs(self, submission: Submission, elapsed: float) -> list[tuple[PastRun, float]]:
-        """The user's runs that took longer than ``elapsed``, with their weights, newest first."""
-        rows, weights = least_cost_search.own_runs(
-            *self._job(submission), (self._window, self._history)
-        )
-        runs = map(self._recent.run_at, rows.tolist())
-        found = zip(runs, weights.tolist(), strict=True)
-        return [(run, weight) for run, weight in found if run.runtime > elapsed]
-
-    def _job(self, submission: Submission) -> least_cost_search.Job:
-        return (
+    def least_cost(self, submission: Submission) -> tuple[int, int, float]:
+        """Return the numbers of runs of the user and of others, and the estimate in seconds."""
+        return kernel.least_cost(
             self._recent.columns,
             self._recent.window(submission),
-            self._recent.alike(submission),
-            (float(submission.requested_walltime), float(submission.requested_processors or 1)),
+            self._recent.job(submission),
+            (float(self._price), self._window, self._history),
         )
 
-    def _rank(self, begin: int, end: int) -> None:
+    def evidence(self, submission: Submission) -> Evidence:
+        """Return the distribution of a job's runtime by the kernel."""
+        window, job = self._recent.window(submission), self._recent.job(submission)
+        return kernel.distribution(self._recent.columns, window, job, (self._window, self._history))
+
+    def _score(self, begin: int, end: int) -> None:
         rows = (self._recent.first, begin, end)
-        least_cost_search.rank(self._recent.columns, rows, (self._window, self._history))
+        kernel.score_rows(self._recent.columns, rows, (self._window, self._history))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from predictors.base import SHORTEST_ESTIMATE
 from predictors.jobs import Completion
 from predictors.measures import mean_absolute_error, underestimation_rate
-from predictors.memory.columns import RUNTIME, Floats, Ids
-from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN, JobTable, features_of
+from predictors.memory.columns import RUNTIME, UNKNOWN, Floats, Ids
+from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, JobTable, features_of
 from predictors.methods.knn import LONGEST_HISTORY, KnnParameters
 from predictors.tuning.neighbour_lists import Lists, build_lists, statistics
 from predictors.tuning.objective import Errors

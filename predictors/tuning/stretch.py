@@ -73,12 +73,8 @@ def said_of(
     run: Completion, least_cost: LeastCost, attention: Attention, prices: Floats
 ) -> dict[str, Floats]:
     """What the two methods say of a run at each price, from what had ended at its submission."""
-    job = run.submission
-    priced = [least_cost.repriced(float(price)) for price in prices]
-    return {
-        LeastCost.name: np.array([each.predict(job).predicted_walltime for each in priced]),
-        Attention.name: attention.estimates(job, prices),
-    }
+    methods = (least_cost, attention)
+    return {method.name: method.estimates(run.submission, prices) for method in methods}
 
 
 def stretch_of(

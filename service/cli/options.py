@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from predictors.spelling import meant, unknown
+from predictors.parameters import suggestion, unknown
 from simulator.cli.console import CommandError, ExitCode
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def refuse_misspelt(environment: "Iterable[str]", settings: "Iterable[str]") -> 
     for variable in environment:
         if not variable.startswith(PREFIX) or variable in variables or variable in OTHER_VARIABLES:
             continue
-        guess = meant(variable, variables, alike=NEARLY)
+        guess = suggestion(variable, variables, similarity=NEARLY)
         if guess is not None:
             raise CommandError(
                 f"The environment variable {variable} is no setting; did you mean {guess}?",

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from predictors.jobs import Completion
 from predictors.methods.attention import Attention
-from predictors.methods.attention_atoms import ATOMS
 from predictors.methods.attention_features import CONTEXT, FEATURES
-from predictors.methods.attention_weights import NOTHING_LEARNED
+from predictors.methods.attention_network import NOTHING_LEARNED
+from predictors.methods.attention_support import SUPPORT
 from simulator.replay.trace_replay import play_jobs
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
@@ -97,11 +97,11 @@ class Examples:
     def empty(cls, jobs: int) -> "Examples":
         """Return examples of zeros."""
         return cls(
-            features=np.zeros((jobs, len(FEATURES), ATOMS), np.float16),
+            features=np.zeros((jobs, len(FEATURES), SUPPORT), np.float16),
             context=np.zeros((jobs, len(CONTEXT)), np.float32),
             counts=np.zeros(jobs, np.int64),
-            before=np.zeros((jobs, ATOMS - 1), np.float32),
-            after=np.zeros((jobs, ATOMS - 1), np.float32),
+            before=np.zeros((jobs, SUPPORT - 1), np.float32),
+            after=np.zeros((jobs, SUPPORT - 1), np.float32),
             units=np.ones(jobs, np.float32),
         )
 
@@ -177,7 +177,7 @@ def examples_of(
 
 def note(examples: Examples, place: int, table: Attention, run: Completion) -> bool:
     """Store the example of one job, and return True; False without any history."""
-    features, values, context = table.atoms(run.submission)
+    features, values, context = table.network_inputs(run.submission)
     count = len(values)
     if count < 2:
         return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.methods.attention_weights import Weights, shapes_of
+from predictors.methods.attention_network import Layers, Weights, shapes_of
 from simulator.learning.examples import Examples
 
 if TYPE_CHECKING:
@@ -168,9 +168,11 @@ def learn(
         columns["targets"] = soft_targets(teachers, columns, recipe.batch)
     network = Network(first_layers(recipe.units, recipe.seed))
     descend(network, distance if teachers else loss, columns, chosen, recipe, progress)
-    layers = tuple(each.detach().numpy().copy() for each in network.layers)
+    layers = Layers(*(each.detach().numpy().copy() for each in network.layers))
     header = {**(origin or {}), "recipe": recipe.as_dict()}
-    return Weights(layers=layers, by_hand=recipe.by_hand, unseen=recipe.unseen, origin=header)
+    return Weights(
+        layers=layers, kernel_share=recipe.by_hand, tail_runs=recipe.unseen, origin=header
+    )
 
 
 def soft_targets(teachers: Sequence[Network], columns: ExampleBatch, batch: int) -> "Tensor":

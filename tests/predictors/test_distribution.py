@@ -4,10 +4,11 @@ from math import expm1, log1p
 
 import numpy as np
 import pytest
+from distributions import Distribution
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.distribution import MARGIN_SECONDS, TAIL, Distribution, left
+from predictors.distribution import MARGIN_SECONDS, TAIL
 
 
 def of(*runs: tuple[float, float], request: float = 3600.0) -> Distribution:
@@ -54,12 +55,6 @@ def test_the_price_moves_the_estimate_from_the_likely_to_the_safe():
     assert mixed.estimate() == 60 + MARGIN_SECONDS
     assert mixed.estimate(2000) == 600 + MARGIN_SECONDS
     assert mixed.estimate(100_000) == 3000 + MARGIN_SECONDS
-
-
-def test_of_a_running_job_the_shorter_runs_say_nothing_any_more():
-    rest = of((60, 3), (600, 1), (3000, 1)).left(60)
-    assert rest.values.tolist() == [600, 3000]
-    assert rest.weights.tolist() == [1, 1]
 
 
 @given(distribution=distributions, level=st.floats(0.001, 0.999))
@@ -130,11 +125,3 @@ def test_beside_two_runs_a_twentieth_lies_below_and_above_them():
     assert two.levels(1200)[1] == pytest.approx(1.55 / 2.1)
     assert two.levels(0)[0] == 0
     assert two.levels(3600)[1] == pytest.approx(1)
-
-
-def test_what_took_just_as_long_as_a_job_has_run_is_left_out():
-    values, weights = np.array([10.0, 20.0, 30.0, 40.0]), np.array([1.0, 2.0, 3.0, 4.0])
-    assert left(values, weights, 4, 20.0) == 2
-    assert values[:2].tolist() == [30.0, 40.0]
-    assert weights[:2].tolist() == [3.0, 4.0]
-    assert left(values, weights, 2, 40.0) == 0

@@ -9,7 +9,7 @@ from math import log, log1p
 
 import numpy as np
 
-from predictors.names import without_digits
+from predictors.jobs import without_digits
 
 OWN, OWN_SCALED, OTHER, OTHER_SCALED, REQUEST = range(5)
 UNLIKE = 99

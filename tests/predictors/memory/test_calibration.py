@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 from coverage_pauses import uncovered
+from distributions import Distribution
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,11 +14,10 @@ from runs import ended, submission
 
 from predictors.answers import YOUNG
 from predictors.base import Question, UncertainPredictor
-from predictors.distribution import Distribution
 from predictors.jobs import Completion, Submission
-from predictors.memory import calibration, columns, hindsight, rank_counts
+from predictors.memory import calibration, columns, histograms
+from predictors.memory.histograms import ALL, ENOUGH, OF_PLACES, histogram_of
 from predictors.memory.job_table import JobTable
-from predictors.memory.rank_counts import ENOUGH
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN, create
 
@@ -187,10 +187,9 @@ def test_attention_alone_looks_back_at_where_runs_came_among_those_before_them()
     for name in METHODS:
         method = told(LONG_LOG, name)
         method.ask(job, Question())
-        ranks, places = method._calibration._counts
-        level, coarsest = 0, slice(rank_counts.LAYERS[0][0], None)
-        placed = places[level, coarsest].sum()
-        assert ranks[rank_counts.ALL, level, 1, coarsest].sum() > 1000
+        found = method._calibration._histograms
+        placed = histograms.runs_in(found, OF_PLACES)
+        assert histograms.runs_in(found, histogram_of(1, ALL, 0)) > 1000
         assert placed > 1000 if name == "attention" else placed == 0
 
 
@@ -207,10 +206,7 @@ def test_ranks_and_places_are_the_same_whatever_order_runs_are_reported_in():
         mixed.ask(job, Question())
     in_order = told(runs, "attention")
     in_order.ask(job, Question())
-    for found, wanted in zip(
-        mixed._calibration._counts, in_order._calibration._counts, strict=True
-    ):
-        assert (found == wanted).all()
+    assert (mixed._calibration._histograms == in_order._calibration._histograms).all()
 
 
 @every_method
@@ -257,24 +253,28 @@ def test_every_method_that_says_how_sure_it_is_is_held_to_this():
 
 
 def corrected(counts: calibration.Counts, kind: int, share: float) -> float:
-    return calibration.corrected(counts, calibration.shares_of_runs(counts), kind, share)
+    return calibration.corrected(counts, calibration.group_weights(counts), kind, share)
+
+
+def share_within(counts: calibration.Counts, level: float) -> float:
+    return calibration.share_within(counts, calibration.group_weights(counts), level)
 
 
 def one_by_one(method: LeastCost, submission: Submission, question: Question) -> tuple:
     """Prediction, interval and median, each taken from the distribution by its own definition."""
-    weighed = method._weighed(submission)
+    evidence, counts = method.evidence(submission), method._calibration.at(submission)
     request, elapsed = submission.requested_walltime, question.elapsed
-    whole = Distribution(values=weighed.values, weights=weighed.weights, request=request)
+    whole = Distribution(values=evidence.values, weights=evidence.weights, request=request)
 
     def up_to(share: float) -> float:
         if elapsed is None:
-            return whole.quantile(corrected(weighed.counts, 0, share))
-        ended = calibration.share_within(weighed.counts, whole.levels(elapsed)[1])
-        level = corrected(weighed.counts, 0, ended + share * (1 - ended))
+            return whole.quantile(corrected(counts, 0, share))
+        ended = share_within(counts, whole.levels(elapsed)[1])
+        level = corrected(counts, 0, ended + share * (1 - ended))
         return max(min(elapsed, request), whole.quantile(level))
 
     if elapsed is None:
-        spread = corrected(weighed.counts, 1, question.coverage)
+        spread = corrected(counts, 1, question.coverage)
         lower, upper = whole.quantile(0.5 - spread / 2), whole.quantile(0.5 + spread / 2)
     else:
         lower, upper = (up_to(0.5 + side * question.coverage / 2) for side in (-1, 1))
@@ -282,7 +282,9 @@ def one_by_one(method: LeastCost, submission: Submission, question: Question) ->
         seconds = up_to(1 - question.underestimation_rate)
     else:
         rest = whole if elapsed is None else whole.left(elapsed)
-        seconds = rest.estimate(weighed.price) if len(rest.values) else request
+        seconds = (
+            rest.estimate(method.price * evidence.mean_runtime) if len(rest.values) else request
+        )
     return min(request, max(1.0, seconds)), lower, upper, min(upper, max(lower, up_to(0.5)))
 
 
@@ -332,16 +334,16 @@ def test_ranks_made_when_runs_are_observed_are_those_made_when_somebody_asks(nam
     assert asked(early, job) == asked(told(LONG_LOG, name), job)
 
 
-def counted(ranks: dict[int, list[float]]) -> calibration.Bins:
-    """Runs with these levels, by how much was known of their users."""
-    bins, places = rank_counts.no_ranks(), hindsight.no_places()
-    numbers = np.full((columns.NUMBERS, sum(map(len, ranks.values()))), -1.0)
-    rows = [(group, level) for group, levels in ranks.items() for level in levels]
+def counted(levels: dict[int, list[float]]) -> histograms.Histograms:
+    """Histograms of PIT values, given by familiarity group."""
+    found = histograms.no_histograms()
+    rows = [(group, level) for group, levels in levels.items() for level in levels]
+    numbers = np.full((columns.NUMBERS, len(rows)), -1.0)
     for row, (group, level) in enumerate(rows):
-        numbers[columns.KNOWN, row], numbers[columns.LEVEL, row] = group, level
-    for window in range(len(rank_counts.WINDOWS)):
-        rank_counts.count_in(bins[:, :, window], numbers, (0, 0), (0, len(rows)))
-    return bins, places
+        numbers[columns.FAMILIARITY, row], numbers[columns.PIT, row] = group, level
+    none = (0, 0)
+    histograms.recount(found, numbers, (none, none, none), (0, len(rows), len(rows), 0))
+    return found
 
 
 def test_jobs_of_new_users_are_corrected_by_those_of_new_users_above_all():
@@ -359,10 +361,10 @@ def test_a_corrected_level_is_the_least_that_the_share_of_runs_and_one_more_did_
     bins = counted({0: levels, 1: [], 2: []})
     runs = len(levels)
     wanted = min(1.0, share * (runs + 1) / runs)
-    least = sorted(levels)[max(0, ceil((wanted - rank_counts.ROUNDING) * runs) - 1)]
+    least = sorted(levels)[max(0, ceil((wanted - histograms.ROUNDING) * runs) - 1)]
     assert corrected((bins, 0), 0, share) == pytest.approx(least, abs=3e-4)
     below = sum(level < 0.5 for level in levels) / runs
-    assert calibration.share_within((bins, 0), 0.5) == pytest.approx(below)
+    assert share_within((bins, 0), 0.5) == pytest.approx(below)
 
 
 def test_of_nobody_nothing_is_known_even_where_a_row_was_of_somebody():
@@ -372,22 +374,22 @@ def test_of_nobody_nothing_is_known_even_where_a_row_was_of_somebody():
     for end, user in ((1.0, "ada"), (2.0, "ada"), (4.0, "ada"), (3.0, None)):
         job = replace(ada, user=user)
         table.add(Completion(submission=job, start_time=0.0, end_time=end, runtime=1.0))
-    calibration.note_known(table.columns, (0, 0, 4), 100)
-    assert table.columns[0][columns.KNOWN, :4].tolist() == [0, 1, 0, 1]
+    calibration.note_familiarity(table.columns, (0, 0, 4), 100)
+    assert table.columns[0][columns.FAMILIARITY, :4].tolist() == [0, 1, 0, 1]
 
 
 def test_the_last_2_000_ranks_are_counted_in_one_window_and_8_000_in_the_other():
     """The last 500 of 9,000 runs have another rank, which is in both windows once they came."""
     numbers = np.zeros((columns.NUMBERS, 9_000))
-    numbers[columns.LEVEL, 8_500:] = 0.75
-    bins, new = rank_counts.no_ranks(), 3 * 4096 // 4
-    every_run, levels = bins[-1], 0
-    counted = ((0, 0), (0, 0))
+    numbers[columns.PIT, 8_500:] = 0.75
+    found, new = histograms.no_histograms(), 3 * 4096 // 4
+    of_all = [histogram_of(window, ALL, 0) for window in (0, 1)]
+    counted = ((0, 0), (0, 0), (0, 0))
     for stop, old_ranks, new_ranks in ((8_500, (2_000, 8_000), 0), (9_000, (1_500, 7_500), 500)):
-        counted = rank_counts.recount(bins, numbers, counted, (0, stop, 0))
-        assert every_run[levels, :, 0].tolist() == list(old_ranks)
-        assert every_run[levels, :, new].tolist() == [new_ranks] * 2
-        assert counted == ((stop - 2_000, stop), (stop - 8_000, stop))
+        counted = histograms.recount(found, numbers, counted, (0, stop, stop, 0))
+        assert found[of_all, 0].tolist() == list(old_ranks)
+        assert found[of_all, new].tolist() == [new_ranks] * 2
+        assert counted == ((stop - 2_000, stop), (stop - 8_000, stop), (stop, stop))
 
 
 def test_how_much_is_known_of_a_user_is_counted_in_runs_that_had_ended():
@@ -397,7 +399,9 @@ def test_how_much_is_known_of_a_user_is_counted_in_runs_that_had_ended():
         run = Completion(submission=first, start_time=0.0, end_time=float(end), runtime=1.0)
         table.add(run)
     _, stop, _, newest = table.window(first)
-    found = [calibration.known(table.columns, (0, ended), newest) for ended in (0, 1, 9, 10, 14)]
+    found = [
+        calibration.familiarity(table.columns, (0, ended), newest) for ended in (0, 1, 9, 10, 14)
+    ]
     assert found == [0, 1, 1, 2, 2]
     assert stop == 14
-    assert calibration.known(table.columns, (14, 14), newest) == 0, "too long ago"
+    assert calibration.familiarity(table.columns, (14, 14), newest) == 0, "too long ago"

@@ -50,10 +50,10 @@ def test_every_row_keeps_the_number_of_its_job():
     table = JobTable(100, names_jobs=True)
     for job in range(1000):
         table.add(a_run(str(job), start=float((job * 7) % 1000), runtime=float(job)))
-        rows = [table.run_at(row) for row in range(table.first, table.first + len(table))]
+        rows = [table.run_at(row, 0.0) for row in range(table.first, table.first + len(table))]
         assert all(run.job_id == str(int(run.runtime)) for run in rows)
         assert [run.end_time for run in rows] == sorted(run.end_time for run in rows)
     assert len(table) == 100
     nameless = JobTable(5)
     nameless.add(a_run("1"))
-    assert nameless.run_at(nameless.first).job_id is None
+    assert nameless.run_at(nameless.first, 0.0).job_id is None

@@ -12,25 +12,26 @@ from runs import HOUR, ended, submission
 
 from predictors.answers import YOUNG
 from predictors.base import Memory, Question
-from predictors.memory.hindsight import LOOKED_BACK
+from predictors.distribution import NO_ROW
+from predictors.jobs import without_digits
+from predictors.memory.histograms import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS
-from predictors.memory.rank_counts import LONGEST_WINDOW
+from predictors.memory.recalibration import RECALIBRATED
 from predictors.methods import attention as attention_module
-from predictors.methods import attention_search
-from predictors.methods.attention import MANY, Attention
-from predictors.methods.attention_atoms import ATOMS, LIKE, RECENT, SAME_APPLICATION
+from predictors.methods import attention_decision
+from predictors.methods.attention import ROWS_FOR_THREADS, Attention
+from predictors.methods.attention_decision import KERNEL_RUNS, TAIL_STEPS
 from predictors.methods.attention_features import CONTEXT, FEATURES
-from predictors.methods.attention_search import RUNS_BY_HAND, STEPS, UNSEEN
-from predictors.methods.attention_weights import Weights, shapes_of, shipped
-from predictors.names import without_digits
+from predictors.methods.attention_network import Weights, shipped, zeros
+from predictors.methods.attention_support import LIKE, RECENT, SAME_APPLICATION, SUPPORT
 
 
-def only(by_hand=0.0, unseen=0.0, **scores):
+def only(kernel_share=0.0, tail_runs=0.0, **scores):
     """Weights that add a score for each of some features; an underscore stands for a blank."""
-    layers = [np.zeros(shape, np.float32) for shape in shapes_of(1, 1)]
+    layers = zeros(1, 1)
     for name, score in scores.items():
-        layers[6][FEATURES.index(name.replace("_", " "))] = score
-    return Weights(layers=tuple(layers), by_hand=by_hand, unseen=unseen, origin={})
+        layers.direct[FEATURES.index(name.replace("_", " "))] = score
+    return Weights(layers=layers, kernel_share=kernel_share, tail_runs=tail_runs, origin={})
 
 
 def told(completions, weights, **parameters):
@@ -46,7 +47,7 @@ def answer(completions, weights, job=None, **parameters):
 
 def features(attention, job):
     """The features by name, an entry for each atom, and the values."""
-    found, values, context = attention.atoms(job)
+    found, values, context = attention.network_inputs(job)
     by_name = dict(zip(FEATURES, found, strict=True))
     return by_name, values, dict(zip(CONTEXT, context, strict=True))
 
@@ -72,8 +73,8 @@ def test_hand_chosen_likeness_has_its_share_of_the_weight():
     off by 392 s, 230 s by 408, the hour by 3104.
     """
     runs = [ended(10.0, 100.0), ended(20.0, 200.0)]
-    attention = told(runs, only(by_hand=0.9, the_request=50), price=0)
-    values, weights, rows = attention.distribution(submission())
+    attention = told(runs, only(kernel_share=0.9, the_request=50), price=0)
+    values, weights, rows = attention.evidence(submission())[:3]
     by_value = {value: weights[values == value].sum() for value in (100.0, 200.0, HOUR)}
     assert by_value[100.0] == pytest.approx(0.9 * 0.96 / 1.96)
     assert by_value[200.0] == pytest.approx(0.9 / 1.96)
@@ -85,8 +86,8 @@ def test_hand_chosen_likeness_has_its_share_of_the_weight():
 def test_runs_that_are_no_atoms_count_by_hand_too():
     """The first of 60 like runs is too old for the network, and weighs 0.96 to the 59th by hand."""
     runs = [ended(10.0 * i, 100.0 + i, request=2 * HOUR) for i in range(60)]
-    attention = told(runs, only(by_hand=0.5, the_request=50))
-    values, weights, rows = attention.distribution(submission())
+    attention = told(runs, only(kernel_share=0.5, the_request=50))
+    values, weights, rows = attention.evidence(submission())[:3]
     assert set(range(60)) == set(rows.tolist()) - {-1}
     oldest = weights[(rows == 0) & (values == 100.0)].sum()
     assert oldest == pytest.approx(0.5 * 0.96**59 / sum(0.96**i for i in range(60)))
@@ -101,8 +102,8 @@ def test_runtimes_that_no_run_had_count_as_some_runs():
     more than 187.5, the longest that is guessed below the median. No row stands for a guess.
     """
     runs = [ended(10.0, 100.0), ended(20.0, 200.0), ended(30.0, 300.0)]
-    attention = told(runs, only(unseen=4), price=0)
-    values, weights, rows = attention.distribution(submission())
+    attention = told(runs, only(tail_runs=4), price=0)
+    values, weights, rows = attention.evidence(submission())[:3]
     assert weights[rows >= 0] == pytest.approx([1 / 8, 1 / 8, 1 / 8])
     assert weights[values <= 200.0].sum() == pytest.approx(0.5)
     assert weights[values < 100.0].sum() == pytest.approx(1 / 8)
@@ -111,9 +112,9 @@ def test_runtimes_that_no_run_had_count_as_some_runs():
 
 def test_somebody_without_runs_is_told_by_the_network_alone():
     runs = [ended(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
-    alone, shared = only(run_of_another_user=50), only(by_hand=0.9, run_of_another_user=50)
+    alone, shared = only(run_of_another_user=50), only(kernel_share=0.9, run_of_another_user=50)
     job = submission(group="g")
-    found = [told(runs, each).distribution(job) for each in (alone, shared)]
+    found = [told(runs, each).evidence(job)[:3] for each in (alone, shared)]
     assert all(np.array_equal(*pair) for pair in zip(*found, strict=True))
 
 
@@ -144,8 +145,6 @@ def test_a_new_user_is_told_by_the_runs_of_others():
 def test_a_job_of_an_unknown_user_gets_its_request():
     runs = [ended(float(i), 900.0) for i in range(100)]
     assert answer(runs, only(), submission(user=None)) == HOUR
-    values, weights, rows = told(runs, only()).distribution(submission(user=None))
-    assert len(values) == len(weights) == len(rows) == 0
 
 
 def test_features_say_how_a_run_resembles_the_job():
@@ -233,9 +232,9 @@ def test_the_last_runs_and_older_ones_that_are_like_the_job_are_atoms():
         for i in range(300)
     ]
     attention = told(runs, only())
-    _, values, _ = attention.atoms(submission(application="a"))
-    assert len(values) <= ATOMS + RUNS_BY_HAND - RECENT + 2 * STEPS
-    _, _, rows = attention.distribution(submission(application="a"))
+    _, values, _ = attention.network_inputs(submission(application="a"))
+    assert len(values) <= SUPPORT + KERNEL_RUNS - RECENT + 2 * TAIL_STEPS
+    rows = attention.evidence(submission(application="a")).rows
     recent, older = rows[rows >= 300 - RECENT], rows[(rows >= 0) & (rows < 300 - RECENT)]
     assert set(recent.tolist()) == set(range(300 - RECENT, 300))
     assert len(set(older.tolist())) == LIKE + SAME_APPLICATION
@@ -265,16 +264,19 @@ def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
     attention = Attention(price=3, history=1000)
     for completion in log * copies:
         attention.observe(completion)
-    values, weights, rows = attention.distribution(job)
-    assert len(values) <= ATOMS + RUNS_BY_HAND - RECENT + 2 * STEPS
+    if job.user is None:
+        assert attention.predict(job).predicted_walltime == job.requested_walltime
+        return
+    values, weights, rows = attention.evidence(job)[:3]
+    assert len(values) <= SUPPORT + KERNEL_RUNS - RECENT + 2 * TAIL_STEPS
     estimates = attention.estimates(job, np.array([0.0, 3.0, 1000.0]))
     assert estimates[1] == attention.predict(job).predicted_walltime
     if len(values):
-        assert np.isfinite(attention.atoms(job)[0]).all()
+        assert np.isfinite(attention.network_inputs(job)[0]).all()
         assert weights.sum() == pytest.approx(1, abs=1e-5)
         assert (np.diff(values) >= 0).all()
         assert values.max() <= max(1.0, job.requested_walltime)
-        assert (rows == UNSEEN).sum() == 1 + 2 * STEPS  # the request, and the guess
+        assert (rows == NO_ROW).sum() == 1 + 2 * TAIL_STEPS  # the request, and the guess
 
 
 def test_another_price_shares_the_runs():
@@ -310,15 +312,15 @@ def test_a_parameter_out_of_range_is_named(parameter, value):
 
 
 def test_of_a_job_of_an_unknown_user_nothing_is_shown():
-    attention, job = told([ended(10.0, 100.0)], only(by_hand=0.5)), submission(user=None)
-    shown, values, context = attention.atoms(job)
+    attention, job = told([ended(10.0, 100.0)], only(kernel_share=0.5)), submission(user=None)
+    shown, values, context = attention.network_inputs(job)
     assert (shown.shape, values.shape, context.shape) == ((len(FEATURES), 0), (0,), (0,))
     assert attention.estimates(job, np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
 
 
 def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
     attention = Attention(weights=only(), history=1000)
-    kept = 1000 + LONGEST_WINDOW + LOOKED_BACK + 2 * LATE_JOBS
+    kept = 1000 + LONGEST_WINDOW + RECALIBRATED + 2 * LATE_JOBS
     assert attention.memory == Memory(latest_jobs=kept)
     assert attention.parameters == {"price": 1.0, "history": 1000}
     assert Attention(weights=only()).parameters == {"price": 1.0, "history": 20_000}
@@ -326,18 +328,18 @@ def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
 
 def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
     runs = [ended(100.0 * n, 10.0 + n * n % 977) for n in range(1, MANY + 200)]
-    threads, rank = [], attention_search.rank
+    threads, rank = [], attention_decision.score_rows
 
     def watched(*arguments):
         threads.append(get_ident())
         rank(*arguments)
 
-    monkeypatch.setattr(attention_search, "rank", watched)
+    monkeypatch.setattr(attention_decision, "score_rows", watched)
     attention, alone = told(runs, only()), told(runs, only())
-    monkeypatch.setattr(attention_module, "MANY", len(runs) + 1)
+    monkeypatch.setattr(attention_module, "ROWS_FOR_THREADS", len(runs) + 1)
     alone.ask(submission(), Question())
     assert len(threads) == 1
-    monkeypatch.setattr(attention_module, "MANY", MANY)
+    monkeypatch.setattr(attention_module, "ROWS_FOR_THREADS", ROWS_FOR_THREADS)
     attention.ask(submission(), Question())
     assert len(set(threads)) == 2
     one, two = (each._recent.columns[0][:, : len(runs)] for each in (alone, attention))
@@ -347,7 +349,7 @@ def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
 def test_of_a_request_below_a_second_nothing_that_is_said_is_longer():
     runs = [ended(10.0 * i, 0.4, request=0.5) for i in range(250)]
     attention, job = told(runs, shipped()), submission(request=0.5)
-    assert attention.distribution(job)[0].max() == 0.5
+    assert attention.evidence(job).values.max() == 0.5
     answer = attention.ask(job, Question())
     assert 0 <= answer.interval.lower <= answer.median <= answer.interval.upper <= 0.5
     found = attention.quantiles(job, (0.1, 0.5, 0.9, 0.99))
@@ -380,7 +382,7 @@ def test_an_explanation_to_somebody_new_names_no_runs_of_nobody_known():
 
 def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
     attention = Attention(weights=only())
-    assert [len(each) for each in attention.distribution(submission())] == [0, 0, 0]
+    assert [len(each) for each in attention.evidence(submission())[:3]] == [0, 0, 0]
     assert attention.estimates(submission(), np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
     assert attention.predict(submission()).predicted_walltime == HOUR
 

@@ -10,10 +10,10 @@ import pytest
 from runs import HOUR, ended
 
 from predictors.jobs import Submission
-from predictors.methods import attention_atoms, attention_features, attention_search
+from predictors.methods import attention_decision, attention_features, attention_support
 from predictors.methods.attention import Attention
 from predictors.methods.attention_features import CONTEXT, FEATURES
-from predictors.methods.attention_weights import NOTHING_LEARNED
+from predictors.methods.attention_network import NOTHING_LEARNED
 
 NOW = 100_000.0
 
@@ -27,7 +27,7 @@ def shown(runs, job=None):
     attention = Attention(weights=NOTHING_LEARNED, history=1000)
     for each in runs:
         attention.observe(each)
-    features, values, context = attention.atoms(job or submission())
+    features, values, context = attention.network_inputs(job or submission())
     named = dict(zip(FEATURES, features.tolist(), strict=True))
     return values.tolist(), named, dict(zip(CONTEXT, context.tolist(), strict=True))
 
@@ -255,7 +255,7 @@ def numbered(runs, job=None):
     attention = Attention(weights=NOTHING_LEARNED, history=1000)
     for each in runs:
         attention.observe(each)
-    return attention.atoms(job or submission())[2].tolist()
+    return attention.network_inputs(job or submission())[2].tolist()
 
 
 def test_usage_on_the_cluster_is_that_of_all_users():
@@ -376,11 +376,12 @@ def test_the_request_of_the_last_run_is_another_one():
 
 def test_the_shipped_weights_were_learned_with_these_numbers_of_runs():
     """With others the network sees another picture of a user, and has to be learned anew."""
-    atoms, context, search = attention_atoms, attention_features, attention_search
-    assert (atoms.RECENT, atoms.LIKE, atoms.SAME_APPLICATION, atoms.SCALED) == (40, 12, 8, 24)
-    assert (atoms.LOOKED_AT, atoms.LOOKED_AT_OF_OTHERS, atoms.NEWCOMER) == (192, 256, 16)
-    assert (atoms.FRESH, atoms.SAME_GROUP, atoms.SAME_REQUEST) == (10, 8, 6)
-    assert (context.HABIT, context.CLUSTER, search.RUNS_BY_HAND) == (24, 64, 128)
+    support, context = attention_support, attention_features
+    assert (support.RECENT, support.LIKE, support.SAME_APPLICATION) == (40, 12, 8)
+    assert (support.SCALED, support.NEWCOMER) == (24, 16)
+    assert (support.SEARCHED, support.SEARCHED_OF_OTHERS) == (192, 256)
+    assert (support.FRESH, support.SAME_GROUP, support.SAME_REQUEST) == (10, 8, 6)
+    assert (context.HABIT, context.CLUSTER, attention_decision.KERNEL_RUNS) == (24, 64, 128)
 
 
 def rows_of(runs, job=None):
@@ -388,7 +389,7 @@ def rows_of(runs, job=None):
     attention = Attention(weights=NOTHING_LEARNED, history=1000)
     for each in runs:
         attention.observe(each)
-    _, _, rows = attention.distribution(job or submission())
+    rows = attention.evidence(job or submission()).rows
     newest = len(runs) - 1
     return sorted({newest - row for row in rows.tolist() if row >= 0})
 

@@ -12,7 +12,7 @@ from runs import ended, submission
 from predictors.jobs import Completion, Submission
 from predictors.memory import job_table
 from predictors.memory.columns import FEATURES
-from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, Interned, JobTable
+from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, InternedNames, JobTable
 from predictors.methods.knn import Knn, KnnParameters, nearest
 from predictors.methods.knn_search import inverse_ranges
 
@@ -231,7 +231,7 @@ def test_state_stays_bounded_and_forgotten_users_leave_no_trace():
 
 
 def test_a_number_goes_to_the_next_string_only_when_nobody_uses_it():
-    interned = Interned()
+    interned = InternedNames()
     first = interned.acquire("a")
     assert interned.acquire("a") == first
     interned.release(first)

@@ -10,8 +10,8 @@ from runs import HOUR, ended, submission
 
 from predictors.base import SHORTEST_ESTIMATE, Question
 from predictors.distribution import MARGIN_SECONDS
+from predictors.methods.kernel import OTHERS, SCALING
 from predictors.methods.least_cost import LeastCost
-from predictors.methods.least_cost_search import OTHERS, SCALING
 
 
 def told(completions, **parameters):

@@ -5,7 +5,7 @@ import pytest
 
 from predictors.methods.attention import Attention
 from predictors.methods.attention_features import FEATURES
-from predictors.methods.attention_weights import Weights, zeros
+from predictors.methods.attention_network import Weights, zeros
 from predictors.methods.least_cost import LeastCost
 from predictors.tuning.stretch import Stretch, stretch_of
 
@@ -16,7 +16,7 @@ def only(**scores):
     """Weights that add a score for each of some features."""
     layers = zeros(1, 1)
     for name, score in scores.items():
-        layers[6][FEATURES.index(name.replace("_", " "))] = score
+        layers.direct[FEATURES.index(name.replace("_", " "))] = score
     return Weights(layers=layers, origin={})
 
 

@@ -7,7 +7,7 @@ from runs import a_run
 
 from predictors.base import USUAL, Memory
 from predictors.jobs import LATEST_TIME
-from predictors.memory.columns import LEVEL
+from predictors.memory.columns import PIT
 from predictors.memory.error_ratios import RecentErrors
 from predictors.methods.attention import Attention
 from predictors.methods.knn import KnnParameters
@@ -85,7 +85,7 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
     state.rank_runs()
     cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
     for name in ("least-cost", "attention"):
-        ranks = cluster.predictors[name]._recent.columns[0][LEVEL, : len(runs)]
+        ranks = cluster.predictors[name]._recent.columns[0][PIT, : len(runs)]
         assert not np.isnan(ranks).any(), f"a request would have to wait for {name}"
     assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
 

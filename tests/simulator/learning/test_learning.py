@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from predictors.methods.attention_weights import Weights
 from runs import HOUR, ended, submission
 
 from predictors.methods.attention import Attention
-from predictors.methods.attention_weights import Weights
 from simulator.learning.examples import Examples, examples_of, read_log, together
 from simulator.learning.training import LearningUnavailableError, Recipe, learn, steps_of
 

@@ -6,35 +6,35 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.distribution import cheapest
-from predictors.methods.attention_search import STEPS, UNSEEN, guess, with_unseen
+from predictors.distribution import NO_ROW, bayes_estimate
+from predictors.methods.attention_decision import TAIL_STEPS, mix_tails, tail_values
 
 VALUES, WEIGHTS, PLACES = np.array([100.0, 400.0]), np.array([0.5, 0.5]), np.array([1, 0])
 
 
 def test_half_of_the_guess_is_below_the_median_and_half_up_to_the_request():
     """25,600 s are 256 times 100 s, which is 2 to the eighth."""
-    guessed = guess(100.0, 25_600.0)
-    assert guessed[:STEPS].tolist() == [6.25, 18.75, 31.25, 43.75, 56.25, 68.75, 81.25, 93.75]
-    assert guessed[STEPS:] == pytest.approx([100.0 * 2**step for step in range(1, 9)])
+    guessed = tail_values(100.0, 25_600.0)
+    assert guessed[:TAIL_STEPS].tolist() == [6.25, 18.75, 31.25, 43.75, 56.25, 68.75, 81.25, 93.75]
+    assert guessed[TAIL_STEPS:] == pytest.approx([100.0 * 2**step for step in range(1, 9)])
 
 
 def test_a_guess_of_two_runs_beside_two_has_half_of_the_weight():
-    values, weights, places = with_unseen((VALUES, WEIGHTS), PLACES, 25_600.0, 2.0)
-    assert np.array_equal(values, np.sort(np.concatenate((VALUES, guess(100.0, 25_600.0)))))
-    assert weights[places == UNSEEN] == pytest.approx(np.full(16, 1 / 32))
-    assert weights[places != UNSEEN] == pytest.approx([0.25, 0.25])
-    assert places[places != UNSEEN].tolist() == [1, 0]
+    values, weights, places = mix_tails((VALUES, WEIGHTS), PLACES, 25_600.0, 2.0)
+    assert np.array_equal(values, np.sort(np.concatenate((VALUES, tail_values(100.0, 25_600.0)))))
+    assert weights[places == NO_ROW] == pytest.approx(np.full(16, 1 / 32))
+    assert weights[places != NO_ROW] == pytest.approx([0.25, 0.25])
+    assert places[places != NO_ROW].tolist() == [1, 0]
 
 
 def test_one_run_that_has_nearly_all_weight_counts_as_one():
     """So a guess of three runs beside it has three quarters."""
-    found = with_unseen((VALUES, np.array([1 - 1e-9, 1e-9])), PLACES, 25_600.0, 3.0)
-    assert found[1][found[2] == UNSEEN].sum() == pytest.approx(0.75)
+    found = mix_tails((VALUES, np.array([1 - 1e-9, 1e-9])), PLACES, 25_600.0, 3.0)
+    assert found[1][found[2] == NO_ROW].sum() == pytest.approx(0.75)
 
 
 def test_without_a_guess_the_distribution_is_what_it_was():
-    values, weights, places = with_unseen((VALUES, WEIGHTS), PLACES, 25_600.0, 0.0)
+    values, weights, places = mix_tails((VALUES, WEIGHTS), PLACES, 25_600.0, 0.0)
     assert values is VALUES or np.array_equal(values, VALUES)
     assert np.array_equal(weights, WEIGHTS)
     assert np.array_equal(places, PLACES)
@@ -49,8 +49,8 @@ def test_few_runs_are_trusted_less_where_an_underestimate_is_dear():
     answers = []
     for runs in (2, 20):
         seen = (np.full(runs, 100.0), np.full(runs, 1 / runs))
-        values, weights, _ = with_unseen(seen, np.arange(runs), 25_600.0, 2.0)
-        answers.append(cheapest(values, weights, len(values), 25_600.0, 100_000.0))
+        values, weights, _ = mix_tails(seen, np.arange(runs), 25_600.0, 2.0)
+        answers.append(bayes_estimate(values, weights, len(values), 25_600.0, 100_000.0))
     assert answers[0] > 4 * answers[1]
 
 
@@ -64,7 +64,7 @@ def test_it_stays_a_distribution_with_the_median_that_it_had(seconds, runs, over
     known = np.sort(np.array(seconds))
     request = float(known[-1]) * over
     weights = np.full(len(known), 1 / len(known))
-    values, mixed, places = with_unseen((known, weights), np.arange(len(known)), request, runs)
+    values, mixed, places = mix_tails((known, weights), np.arange(len(known)), request, runs)
     assert mixed.sum() == pytest.approx(1)
     assert (np.diff(values) >= 0).all()
     assert values[0] > 0
@@ -72,4 +72,4 @@ def test_it_stays_a_distribution_with_the_median_that_it_had(seconds, runs, over
     middle = known[np.searchsorted(np.cumsum(weights), 0.5)]
     assert mixed[values < middle].sum() <= 0.5 + 1e-9
     assert mixed[values <= middle].sum() >= 0.5 - 1e-9
-    assert sorted(places[places != UNSEEN].tolist()) == list(range(len(known)))
+    assert sorted(places[places != NO_ROW].tolist()) == list(range(len(known)))

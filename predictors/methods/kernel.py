@@ -1,0 +1,193 @@
+"""Weighs past runs by a handcrafted kernel: equation 1 of docs/attention.md.
+
+``least-cost`` predicts by this kernel alone, ``attention`` gives it a share of all weight.
+"""
+
+import numpy as np
+
+from predictors.answers import score_row
+from predictors.compiled import compiled, compiled_for_threads, of_same_types
+from predictors.distribution import NO_ROW, Evidence, Rows, bayes_estimate
+from predictors.memory.columns import (
+    APPLICATION,
+    END,
+    GROUP,
+    MEMORY,
+    NONCONFORMITY,
+    PIT,
+    PREVIOUS,
+    QUEUE,
+    REQUEST,
+    RUNTIME,
+    SUBMIT,
+    TOTAL,
+    USER,
+    Columns,
+    Floats,
+    Job,
+    Window,
+    rows_until,
+    usage,
+    width,
+)
+
+SCALING = 1000
+"""Number of the cluster's last runs whose mean runtime is the unit of the price."""
+
+OTHERS = 16
+"""Number of the cluster's last runs that stand for all users; with fewer, none are used."""
+
+_AGEING = 0.96
+_OTHER_QUEUE = 0.75
+_OTHER_APPLICATION = 0.25
+_WEIGHT_OF_OTHERS = 0.1
+
+
+@compiled
+def kernel(columns: Columns, row: int, job: Job) -> float:
+    """Return the weight of a run, but for its age."""
+    numbers, attributes, _ = columns
+    request, processors = numbers[REQUEST, row], width(numbers, row)
+    ratio = request / job.request if request < job.request else job.request / request
+    of_processors = min(processors, job.processors) / max(processors, job.processors)
+    weight: float = ratio * ratio * ratio * ratio * of_processors
+    if attributes[QUEUE, row] != job.queue:
+        weight *= _OTHER_QUEUE
+    if attributes[APPLICATION, row] != job.application:
+        weight *= _OTHER_APPLICATION
+    return weight
+
+
+@compiled
+def weigh_runs(
+    columns: Columns, rows: tuple[int, int, int], job: Job, most: int
+) -> tuple[Rows, Floats]:
+    """Return the rows of the user's last runs, newest first, and their weights.
+
+    Args:
+        columns: the runs.
+        rows: first row, end of rows, and a row from which those of the user are linked backwards.
+        job: the job.
+        most: largest number of runs.
+    """
+    first, stop, row = rows
+    found, weights = np.empty(most, np.int64), np.empty(most)
+    own, age = 0, 1.0
+    while row >= first and own < most:
+        if row < stop:
+            found[own], weights[own] = row, age * kernel(columns, row, job)
+            age *= _AGEING
+            own += 1
+        row = columns[1][PREVIOUS, row]
+    return found[:own], weights[:own]
+
+
+@of_same_types
+@compiled
+def least_cost(
+    columns: Columns, window: Window, job: Job, settings: tuple[float, int, int]
+) -> tuple[int, int, float]:
+    """Return the numbers of runs of the user and of all users, and the estimate in seconds.
+
+    Args:
+        columns: the runs.
+        window: the rows that may count.
+        job: the job.
+        settings: price, most runs of the user, and number of the cluster's last runs to search.
+    """
+    price, most, history = settings
+    found = weigh(columns, window, job, (most, history))
+    penalty = price * found.mean_runtime
+    estimate = bayes_estimate(found.values, found.weights, len(found.values), job.request, penalty)
+    return found.own, found.others, estimate
+
+
+@compiled
+def weigh(columns: Columns, window: Window, job: Job, settings: tuple[int, int]) -> Evidence:
+    """Return the distribution of a job's runtime by the kernel alone.
+
+    Takes what ``least_cost`` takes, without a price.
+    """
+    most, history = settings
+    numbers = columns[0]
+    first, stop = ended_rows(numbers, window, history)
+    runs, weights_of_runs = weigh_runs(columns, (first, stop, window.newest), job, most)
+    own, others = len(runs), OTHERS if stop - first >= OTHERS else 0
+    values, weights = np.empty(own + others), np.empty(own + others)
+    rows = np.full(own + others, NO_ROW, np.int64)
+    for index in range(own):
+        values[index] = min(numbers[RUNTIME, runs[index]], job.request)
+        weights[index], rows[index] = weights_of_runs[index], runs[index]
+    for index in range(others):
+        row = stop - others + index
+        values[own + index] = usage(numbers[RUNTIME, row], numbers[REQUEST, row]) * job.request
+        weights[own + index] = _WEIGHT_OF_OTHERS / OTHERS
+    order = np.argsort(values, kind="mergesort")
+    mean = mean_runtime(numbers, max(first, stop - SCALING), stop)
+    return Evidence(values[order], weights[order], rows[order], own, others, mean)
+
+
+distribution = of_same_types(weigh)
+"""``weigh`` for calls from Python."""
+
+
+@compiled_for_threads
+def score_rows(columns: Columns, rows: tuple[int, int, int], settings: tuple[int, int]) -> None:
+    """Write PIT value and score of each of the rows, by what was predicted at its submission.
+
+    Only the ``history`` rows before a row are looked at, so that what is written never depends on
+    runs that the table may have dropped.
+
+    Args:
+        columns: the runs.
+        rows: first row of all; begin and end of the rows to write.
+        settings: most runs of the user, and ``history``.
+    """
+    oldest, begin, end = rows
+    numbers, attributes, _ = columns
+    for row in range(begin, end):
+        numbers[PIT, row] = numbers[NONCONFORMITY, row] = -1.0
+        if attributes[USER, row] >= 0:
+            window = window_of(columns, row, max(oldest, row - settings[1]))
+            found = weigh(columns, window, job_of(columns, row), settings)
+            score_row(numbers, row, found.values, found.weights)
+
+
+@compiled
+def job_of(columns: Columns, row: int) -> Job:
+    """Return a run as the job that it was."""
+    numbers, attributes, _ = columns
+    return Job(
+        np.int64(attributes[USER, row]),  # ids of 32 bits would compile all once more
+        np.int64(attributes[GROUP, row]),
+        np.int64(attributes[QUEUE, row]),
+        np.int64(attributes[APPLICATION, row]),
+        numbers[REQUEST, row],
+        width(numbers, row),
+        numbers[MEMORY, row],
+        numbers[SUBMIT, row],
+    )
+
+
+@compiled
+def window_of(columns: Columns, row: int, first: int) -> Window:
+    """Return the rows from ``first`` on that may count for a run at its submission."""
+    newest = np.int64(columns[1][PREVIOUS, row])
+    return Window(first, row, columns[0][SUBMIT, row], newest)
+
+
+@compiled
+def ended_rows(numbers: Floats, window: Window, history: int) -> tuple[int, int]:
+    """Return first and end of the last ``history`` rows of a window that had ended in time."""
+    stop = rows_until(numbers[END], window.first, window.stop, window.time)
+    return max(window.first, stop - history), stop
+
+
+@compiled
+def mean_runtime(numbers: Floats, first: int, stop: int) -> float:
+    """Return the mean runtime of the rows ``first:stop`` in whole seconds; 0 without rows."""
+    if stop <= first:
+        return 0.0
+    first_seconds = np.floor(numbers[RUNTIME, first])
+    seconds: float = numbers[TOTAL, stop - 1] - numbers[TOTAL, first] + first_seconds
+    return seconds / (stop - first)
