@@ -27,12 +27,11 @@ from predictors.measures import mean_absolute_error, underestimation_rate
 from predictors.memory.job_table import features_of
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import genetic
-from predictors.tuning.adopting import Held
-from predictors.tuning.batch import Batch, batch_of
+from predictors.tuning.adoption import Adopted
+from predictors.tuning.batch import Batch, Errors, batch_of
 from predictors.tuning.genetic import GENES, decode
-from predictors.tuning.objective import Errors
+from predictors.tuning.knn_tunable import tune
 from predictors.tuning.plan import GENERATIONS, TuningPlan
-from predictors.tuning.round import tune
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions as runs_of
 from simulator.traces.swf import read_swf
@@ -142,8 +141,10 @@ def measure(name: str, completions: list[Completion]) -> bool:
         plan = TuningPlan(
             history=HISTORY, training=TRAINING, test=TEST, penalty=PENALTY, search=search
         )
-        tune(completions, Held(now=KnnParameters()), plan)
-        seconds, (done, _, _) = timed(partial(tune, completions, Held(now=KnnParameters()), plan))
+        tune(completions, Adopted(now=KnnParameters()), plan)
+        seconds, (done, _, _) = timed(
+            partial(tune, completions, Adopted(now=KnnParameters()), plan)
+        )
         straightforward = each * done.evaluations
         ratio = straightforward / seconds
         good &= seconds <= MOST_SECONDS and ratio >= LEAST_RATIO

@@ -1,1 +1,1 @@
-"""What we know about runtimes: pure predictors without clock, files, SQL, HTTP or globals."""
+"""Predictors of runtimes: pure, without clock, files, SQL, HTTP or globals."""

@@ -61,7 +61,7 @@ _PLACES = {group.name: place for place, group in enumerate(GROUPS)}
 
 
 class UserAccuracy(Struct, frozen=True, kw_only=True, gc=False):
-    """How much of their requests a user's last jobs used, and what priority that earns.
+    """The accuracy of a user's requests, and the priority that follows from it.
 
     Attributes:
         accuracy: mean usage of the last jobs, in [0, 1].
@@ -131,7 +131,7 @@ class Accuracies:
         self._place(user)
 
     def of(self, user: str | None, at: float = inf) -> UserAccuracy | None:
-        """The user's accuracy from runs that had ended at time ``at``; None without any."""
+        """Return a user's accuracy from runs that had ended at ``at`` (Unix seconds), or None."""
         usages = self._usages.before(user, at)
         if user is None or not usages:
             return None
@@ -146,7 +146,7 @@ class Accuracies:
         )
 
     def groups(self) -> list[GroupShare]:
-        """The present users of each group, g1 first."""
+        """Return the present users of each group, g1 first."""
         users = max(1, sum(self._users))
         jobs = max(1, sum(self._jobs))
         return [
@@ -177,7 +177,7 @@ class Accuracies:
 
 
 def group_named(name: str) -> Group:
-    """The group called ``name``.
+    """Return the group called ``name``.
 
     Raises:
         ValueError: there is no such group.
@@ -188,7 +188,7 @@ def group_named(name: str) -> Group:
 
 
 def group_of(accuracy: float) -> Group:
-    """The group of an accuracy in [0, 1]."""
+    """Return the group of an accuracy in [0, 1]."""
     return GROUPS[_place_of(accuracy)]
 
 
@@ -197,7 +197,7 @@ def _place_of(accuracy: float) -> int:
 
 
 def aged_priority(initial: float, waiting_seconds: float, requested_walltime: float) -> float:
-    """The priority of a job that has waited, in [initial, CEILING].
+    """Return the priority of a job that has waited, in [initial, CEILING].
 
     Rocchetti et al., Equation 1: priority_1 = g and priority_{i+1} = g + priority_i * w_i / r,
     with g the initial priority, r the request and w_i = (i - 1) * 150 s the wait at step i. A

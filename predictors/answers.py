@@ -28,7 +28,7 @@ from predictors.jobs import Basis, Completion, Interval, PastRun, Prediction, Su
 from predictors.memory.calibration import (
     Calibration,
     Counts,
-    Weights,
+    GroupWeights,
     corrected,
     group_weights,
     runs_counted,
@@ -181,7 +181,7 @@ class DistributionMethod:
         self._calibration.observed()
 
     def repriced(self, price: float) -> Self:
-        """Return a predictor at another price that shares what this one has learned and learns.
+        """Return a predictor at another price that shares the runs of this one.
 
         Only one of the two may go on observing.
         """
@@ -263,7 +263,7 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     weights: Floats,
     job: Limits,
     penalty: float,
-    wanted: tuple[float, float],
+    levels: tuple[float, float],
     counts: Counts,
 ) -> Bounds:
     """Return prediction, interval and median of a job.
@@ -273,11 +273,11 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         weights: their weights.
         job: its request and elapsed time.
         penalty: seconds that an underestimate costs beside its error.
-        wanted: coverage, and share of underestimated jobs or NO_RATE for the least expected cost.
+        levels: coverage, and share of underestimated jobs or NO_RATE for the least expected cost.
         counts: of the calibration.
     """
     request, elapsed = job
-    coverage, rate = wanted
+    coverage, rate = levels
     reached = cumulative(weights)
     group = group_weights(counts)
     is_corrected = runs_counted(counts) >= ENOUGH
@@ -320,7 +320,7 @@ def replace_shares(
 
 @compiled
 def _quantile(  # noqa: PLR0913, PLR0917 - machine code takes no struct
-    values: Floats, reached: Floats, job: Limits, counts: Counts, group: Weights, share: float
+    values: Floats, reached: Floats, job: Limits, counts: Counts, group: GroupWeights, share: float
 ) -> float:
     """Return the runtime that ``share`` of jobs do not exceed that ran as long as the job.
 

@@ -1,4 +1,4 @@
-"""The method that answers with another one: the one that rounds have found best on the cluster."""
+"""The method that answers with the one that rounds have found best on the cluster."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,26 +8,24 @@ from predictors.jobs import Completion, Prediction, Submission
 from predictors.methods.attention import Attention
 from predictors.methods.least_cost import LeastCost
 from predictors.parameters import number, whole_number
+from predictors.tuning.cluster_round import SimulatedRounds
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.simulated import SimulatedRounds
-from predictors.tuning.stretch import said_of
-from predictors.tuning.subjects import FIRST
+from predictors.tuning.tunables import FIRST, estimates_of
 
 
 class Auto:
     """Answers with attention or least-cost, whichever costs less on the cluster.
 
-    An answer costs its error, and the price where it is too short. A round after every ``every``
-    runs proposes the method whose answers cost less; what wins on later runs by more than noise is
-    in force until it loses. Before the first choice attention answers.
+    A prediction costs its error, and the price if it is an underestimate. A round after every
+    ``every`` runs proposes the method whose predictions cost less. A proposal that wins on later
+    runs by more than noise is in force until it loses. Before the first round attention answers.
 
-    A service holds the rounds in the background and stores what they adopt. This class holds them
-    where it stands, between two completions, for logs that are played in one process; as each
-    takes seconds, more seldom.
+    A service runs rounds in the background and stores what they adopt. This class runs them between
+    two completions, for logs that are played in one process; each takes seconds.
 
     Args:
-        price: of an underestimate, in mean runtimes of the cluster (0 to 1000).
-        every: runs between two rounds (100 to 100000); 0: no rounds, attention answers.
+        price: penalty of an underestimate, in mean runtimes of the cluster (0 to 1000).
+        every: number of runs between two rounds (100 to 100000); 0 for no rounds.
 
     Reference:
         Our own.
@@ -44,41 +42,41 @@ class Auto:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters in force; what rounds adopted is none of them."""
+        """The parameters in force, without what rounds adopted."""
         return {"price": self._price, "every": self._every}
 
     @property
     def memory(self) -> Memory:
-        """That of the two methods; what rounds adopted is not in the last runs alone."""
+        """The memory of both methods; it does not hold what rounds adopted."""
         return self._attention.memory | self._least_cost.memory
 
     @property
     def rounds(self) -> SimulatedRounds:
-        """What rounds did."""
+        """The rounds so far."""
         return self._rounds
 
     def predict(self, submission: Submission) -> Prediction:
-        """The answer of the method that is in force, under that method's name."""
+        """Predict by the method in force, under the name of that method."""
         return self._answering.predict(submission)
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
-        """The same with median and interval."""
+        """Predict by the method in force, with median and interval."""
         return self._answering.ask(submission, question)
 
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
     ) -> list[float] | None:
-        """The runtimes that shares of jobs like this one do not exceed."""
+        """Return the runtimes that shares of jobs like this one do not exceed, in seconds."""
         return self._answering.quantiles(submission, shares, elapsed)
 
     def observe(self, completion: Completion) -> None:
-        """Learn from a run, and hold a round if one is due."""
-        said = (
-            said_of(completion, self._least_cost, self._attention, self._rounds.prices)
+        """Learn from a run, and run a round if one is due."""
+        estimates = (
+            estimates_of(completion, self._least_cost, self._attention, self._rounds.prices)
             if self._every
             else {}
         )
-        self._rounds.observe(completion, said)
+        self._rounds.observe(completion, estimates)
         self._least_cost.observe(completion)
         self._attention.observe(completion)
 

@@ -11,14 +11,14 @@ SHORTEST_ESTIMATE = 1.0
 """Shortest prediction in seconds, unless the request is shorter: predictions are positive."""
 
 DEFAULT_METHOD = "auto"
-"""The method that answers if neither the caller nor the settings name one."""
+"""The method that predicts if neither the caller nor the settings name one."""
 
 COLD_START = Basis(jobs=0, reason="cold-start")
-"""The basis of an answer that is given without any usable history."""
+"""The basis of a prediction without any usable history."""
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """Which part of the history can still change a predictor's answers.
+    """The part of the history that can still change a predictor's answers.
 
     A service that starts on a long history lets the predictor observe only this part, in log
     order. Its answers are then the same as after observing all of the history.
@@ -34,7 +34,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     window_seconds: float = 0.0
 
     def __or__(self, other: "Memory") -> "Memory":
-        """The smallest memory that holds both."""
+        """Return the smallest memory that holds both."""
         return Memory(
             jobs_per_user=max(self.jobs_per_user, other.jobs_per_user),
             latest_jobs=max(self.latest_jobs, other.latest_jobs),
@@ -72,7 +72,7 @@ class Predictor(Protocol):
 
     @property
     def memory(self) -> Memory:
-        """Which part of the history can still change an answer."""
+        """The part of the history that can still change an answer."""
         ...
 
     def predict(self, submission: Submission) -> Prediction:
@@ -85,14 +85,14 @@ class Predictor(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True, gc=False):
-    """What else is asked about a job, of a method that weighs past runs.
+    """The parts of an answer beyond the prediction, for methods with a distribution.
 
     Attributes:
-        coverage: share of jobs whose runtime the interval is to hold.
+        coverage: share of jobs whose runtime lies in the interval.
         underestimation_rate: share of jobs for which the prediction may be too short; None for
             the method's own trade-off.
         elapsed: seconds that the job has been running; None for a job that has not started.
-        explain: whether the runs that weigh most are wanted.
+        explain: whether the answer names the runs that weigh most.
     """
 
     coverage: float = 0.9
@@ -102,12 +102,12 @@ class Question(Struct, frozen=True, kw_only=True, gc=False):
 
 
 USUAL = Question()
-"""What is asked where nothing else is said."""
+"""The default question."""
 
 
 @runtime_checkable
 class UncertainPredictor(Predictor, Protocol):
-    """A predictor that knows how sure it is.
+    """A predictor with a distribution of the job's runtime.
 
     What the contract says of ``predict`` holds for these verbs too. The prediction of ``ask``
     is that of ``predict``, unless the question is about a running job or a rate.
@@ -120,16 +120,16 @@ class UncertainPredictor(Predictor, Protocol):
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
     ) -> list[float] | None:
-        """The runtimes that ``shares`` of jobs like this one do not exceed, in seconds.
+        """Return the runtimes that ``shares`` of jobs like this one do not exceed, in seconds.
 
-        Of a job that has been running for ``elapsed`` seconds, they are of those that ran so
-        long. None where too little is known of the job or the cluster.
+        For a job that has been running for ``elapsed`` seconds, only jobs count that ran as long.
+        None where too few runs have ended.
         """
         ...
 
 
 def limited(seconds: float, request: float) -> float:
-    """Seconds brought into [SHORTEST_ESTIMATE, request]."""
+    """Return seconds limited to [SHORTEST_ESTIMATE, request]."""
     return min(request, max(SHORTEST_ESTIMATE, seconds))
 
 
@@ -141,7 +141,7 @@ def capped(
     basis: Basis,
     interval: Interval | None = None,
 ) -> Prediction:
-    """A prediction of ``seconds``, brought into its limits."""
+    """Return a prediction of ``seconds``, limited to [SHORTEST_ESTIMATE, request]."""
     request = submission.requested_walltime
     return Prediction(
         predicted_walltime=limited(seconds, request),
@@ -153,7 +153,7 @@ def capped(
 
 
 def request_of(submission: Submission, *, method: str, basis: Basis) -> Prediction:
-    """The user's request as the answer of ``method``, when it has nothing better."""
+    """Return the user's request as prediction of ``method``."""
     request = submission.requested_walltime
     return Prediction(
         predicted_walltime=request, requested_walltime=request, method=method, basis=basis

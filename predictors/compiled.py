@@ -14,8 +14,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, wraps
 from hashlib import sha256
 from importlib import import_module
@@ -26,7 +26,12 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 from numba import njit, types
 from numba.core import event as numba_event
-from numba.core.caching import FunctionCache, InTreeCacheLocator, NullCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    NullCache,
+)
 
 log = logging.getLogger(__name__)
 
@@ -142,25 +147,22 @@ def of_same_types(function: Callable[Parameters, Result]) -> Callable[Parameters
     return cast("Callable[Parameters, Result]", call)
 
 
-class PackageLocator(InTreeCacheLocator):
-    """Tells numba's cache the directory of a function's machine code (NUMBA_CACHE_LOCATOR_CLASSES).
-
-    The directory has been made, and its name changes with the text of the function's module.
-    """
+class DirectoryLocator(InTreeCacheLocator):
+    """Tells numba's cache the directory of a function's machine code, see ``directory_of``."""
 
     def __init__(self, py_func: FunctionType, py_file: str) -> None:
         super().__init__(py_func, py_file)  # type: ignore[no-untyped-call]
         self.directory = directory_of(py_func.__module__, Path(py_file))
 
-    @classmethod
-    def from_function(cls, py_func: FunctionType, py_file: str) -> "PackageLocator | None":
-        """Return the locator of a function; None where no directory can be read or written."""
-        found = cls(py_func, py_file)
-        return found if found.directory else None
-
     def ensure_cache_path(self) -> None:
-        """Make the directory again if it was removed."""
-        self.get_cache_path().mkdir(parents=True, exist_ok=True)
+        """Make the directory if it is missing.
+
+        Raises:
+            OSError: there is none that can be read or written; numba then uses no cache.
+        """
+        if self.directory is None:
+            raise FileNotFoundError
+        self.directory.mkdir(parents=True, exist_ok=True)
 
     def get_cache_path(self) -> Any:
         """Return the directory."""
@@ -171,59 +173,57 @@ class PackageLocator(InTreeCacheLocator):
         return ""
 
 
+class DirectoryCacheImpl(CompileResultCacheImpl):
+    """numba's cache with our directories alone."""
+
+    _locator_classes = [DirectoryLocator]  # noqa: RUF012 - as in numba
+
+
 class MachineCode(FunctionCache):
     """numba's cache of one function, for processes that write at once or cannot write at all."""
 
+    _impl_class = DirectoryCacheImpl
+
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store the machine code for a signature, unless the directory cannot be written."""
-        with suppress(OSError), _alone_in(Path(self.cache_path)):
+        """Store the machine code for a signature, unless the directory cannot be written.
+
+        Of two processes that read numba's list of a directory, add to it and write it at once, one
+        would lose what the other added, or both would give one name to different machine code.
+        """
+        with suppress(OSError), Path(self.cache_path, "walltimed.lock").open("a") as file:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:
-    """Return the cache of a function's machine code, which may be none at all."""
-    usual = config.CACHE_LOCATOR_CLASSES
-    config.CACHE_LOCATOR_CLASSES = f"{__name__}.{PackageLocator.__name__}"
+    """Return the cache of a function's machine code; without any directory one that is empty."""
     try:
         return MachineCode(function)  # type: ignore[no-untyped-call]
-    except RuntimeError:  # numba's answer where no directory can be read or written
+    except RuntimeError:  # raised by numba without a locator
         return NullCache()
-    finally:
-        config.CACHE_LOCATOR_CLASSES = usual
-
-
-@contextmanager
-def _alone_in(directory: Path) -> Iterator[None]:
-    """Let other processes wait that would write the same list of what a directory holds.
-
-    Of two that read the list, add to it and write it at one moment, one would take back the
-    other's, or both would give the same name to different machine code.
-    """
-    with (directory / "walltimed.lock").open("a", encoding="ascii") as file:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @cache
 def directory_of(module: str, source: Path) -> Path | None:
-    """Return the directory of a module's machine code, made if need be; None where none can be.
+    """Return the directory of a module's machine code; None if none can be read or written.
 
-    The first of these that can be written: in NUMBA_CACHE_DIR, beside the source, in the user's
-    cache directory. Machine code that another of these holds is linked into a new directory: so an
-    image with a read-only root can bring its own. If none can be written, the first that exists.
+    The places are NUMBA_CACHE_DIR, the directory of the source, and the user's cache directory. A
+    directory that exists is used where it is, even if it cannot be written, so that an image with a
+    read-only root brings its machine code; without any, the first that can be made.
     """
     name = f"{module.rpartition('.')[2]}-{digest_of(module, source)}"
-    roots = roots_of(source)
-    existing = [root / name for root in roots if os.access(root / name, os.R_OK | os.X_OK)]
-    for root in roots:
-        directory = root / name
+    places = [root / name for root in roots_of(source)]
+    usable = [place for place in places if os.access(place, os.R_OK | os.X_OK)]
+    usable.sort(key=lambda place: not os.access(place, os.W_OK))
+    if usable:
+        return usable[0]
+    for place in places:
         with suppress(OSError):
-            if directory not in existing:
-                _make(directory, existing)
-            if os.access(directory, os.W_OK):
-                return directory
-    return next(iter(existing), None)
+            place.mkdir(parents=True, exist_ok=True)
+            _remove_old_versions(place)
+            return place
+    return None
 
 
 def roots_of(source: Path) -> list[Path]:
@@ -237,20 +237,8 @@ def roots_of(source: Path) -> list[Path]:
     return roots
 
 
-def _make(directory: Path, existing: Sequence[Path]) -> None:
-    """Make a directory with links to the machine code of existing ones, and remove old versions.
-
-    It has another name until all links are there: processes that start together share it.
-    """
-    made = directory.with_name(f"{directory.name}.{os.getpid()}")
-    made.mkdir(parents=True, exist_ok=True)
-    for file in (file for other in existing for file in other.glob("*.nb?")):
-        with suppress(FileExistsError):
-            (made / file.name).symlink_to(file.resolve())
-    try:
-        made.rename(directory)
-    except OSError:  # another process was quicker
-        shutil.rmtree(made)
+def _remove_old_versions(directory: Path) -> None:
+    """Remove the oldest directories of a module beyond VERSIONS_KEPT."""
     versions = directory.parent.glob(directory.name.rpartition("-")[0] + "-" + "[0-9a-f]" * 12)
     for old in sorted(versions, key=lambda each: each.stat().st_mtime)[:-VERSIONS_KEPT]:
         shutil.rmtree(old, ignore_errors=True)

@@ -18,7 +18,7 @@ SHARE = 0.75
 costs more than expecting the end a little late."""
 
 
-class Survivors:
+class HistoryCorrection:
     """Estimates the whole runtime of a running job from the time that it has run already.
 
     Each of the user's last runs is taken as a share of its request. Only runs count that would
@@ -41,9 +41,9 @@ class Survivors:
         self._usages.add(user, completion.end_time, completion.usage)
 
     def next_estimate(self, predicted: float, submission: Submission, elapsed: float) -> float:
-        """Seconds from the start to the end of the job: more than ``elapsed``, or the request.
+        """Return the estimated whole runtime in seconds: more than ``elapsed``, or the request.
 
-        A prediction that the job has not outlived yet is kept. With fewer than ``FEWEST`` longer
+        A prediction that the job has not outlived yet stands. With fewer than ``FEWEST`` longer
         runs the prediction is doubled instead.
 
         Args:

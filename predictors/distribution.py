@@ -28,7 +28,7 @@ TAIL = 0.05
 
 _NO_TIME = 1e-12
 
-Rows = NDArray[np.int64]
+RowIds = NDArray[np.int64]
 
 NO_ROW = -1
 """Row of a support point that is not a run of the job's user."""
@@ -48,7 +48,7 @@ class Evidence(NamedTuple):
 
     values: Floats
     weights: Floats
-    rows: Rows
+    rows: RowIds
     own: int
     others: int
     mean_runtime: float
@@ -112,11 +112,11 @@ def quantile_at(values: Floats, reached: Floats, request: float, level: float) -
         level: between 0 and 1.
     """
     count = len(values)
-    wanted = level * reached[count]
-    place = min(count, np.searchsorted(reached, wanted))
+    target = level * reached[count]
+    place = min(count, np.searchsorted(reached, target))
     after = values[place] if place < count else request
     before, weight = (values[place - 1], reached[place - 1]) if place else (0.0, 0.0)
-    return _between(before, after, (wanted - weight) / max(reached[place] - weight, 1e-300))
+    return _between(before, after, (target - weight) / max(reached[place] - weight, 1e-300))
 
 
 @compiled

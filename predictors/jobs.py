@@ -1,4 +1,4 @@
-"""Domain types: a job as known at its submission, a job as known at its end, and a prediction.
+"""Domain types: a job at its submission, a job at its end, and a prediction.
 
 Durations are seconds, times are Unix seconds, processors are cores, memory is KiB per
 processor. Unknown is ``None``, never ``-1`` or ``0``.
@@ -16,17 +16,17 @@ from msgspec import Struct
 DEFAULT_CLUSTER = "default"
 
 LONGEST = 1e9
-"""Seconds, 31 years; a longer run or wait is a sentinel or a clock gone wild."""
+"""Seconds, 31 years; a longer run or wait is a sentinel or an error of a clock."""
 
 MOST_MEMORY = 1e15
-"""KiB, an exabyte; more is a sentinel or a slip."""
+"""KiB, an exabyte; more is a sentinel or a typing error."""
 
 LATEST_TIME = 1e11
-"""Unix seconds of the year 5138; a later time is a sentinel or a clock gone wild."""
+"""Unix seconds of the year 5138; a later time is a sentinel or an error of a clock."""
 
 
 class Status(StrEnum):
-    """How a run ended, in the words of the HTTP contract."""
+    """The end of a run, in the words of the HTTP contract."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -39,7 +39,7 @@ class Status(StrEnum):
 
 
 def usage_of(runtime: float, requested: float) -> float:
-    """The share of the requested walltime that a run used, clipped to [0, 1].
+    """Return the share of the requested walltime that a run used, clipped to [0, 1].
 
     The same number is usage_wall (Klusáček & Soysal 2020, Formula 1), R (Tang et al. 2013,
     Eq 1) and A (Rocchetti et al. 2017, section 3).
@@ -62,10 +62,10 @@ def without_digits(application: str | None) -> str | None:
 
 
 class Submission(Struct, frozen=True, kw_only=True, gc=False):
-    """What is known of a job when it is submitted.
+    """A job at its submission.
 
     Attributes:
-        requested_walltime: the walltime that the user asked for, in seconds, > 0.
+        requested_walltime: seconds, > 0.
         submit_time: Unix seconds.
         cluster: the job's cluster; predictions use the history of this cluster only.
         job_id: the resource manager's name for the job; a submit filter has none yet.
@@ -129,11 +129,11 @@ class PastRun(Struct, frozen=True, kw_only=True, gc=False):
     """A run of the same user that a prediction rests on.
 
     Attributes:
-        job_id: where it is known.
+        job_id: None if unknown.
         runtime: seconds.
-        requested_walltime: what it had asked for, in seconds.
+        requested_walltime: seconds.
         end_time: Unix seconds.
-        weight: its share of all that the prediction rests on.
+        weight: its share of the weight of all support points.
     """
 
     job_id: str | None
@@ -144,11 +144,11 @@ class PastRun(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Prediction(Struct, frozen=True, kw_only=True, gc=False):
-    """How long a job will run, in seconds, and which method says so on what basis.
+    """The predicted runtime of a job in seconds, with the method and its basis.
 
     Attributes:
-        median: the job ends before it as likely as after it; None where the method tells none.
-        explanation: runs that weigh most, heaviest first; None unless they were asked for.
+        median: seconds; None from methods without a distribution.
+        explanation: runs of most weight, heaviest first; None unless requested.
     """
 
     predicted_walltime: float

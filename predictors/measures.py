@@ -50,7 +50,7 @@ class PredictionMeasures:
     interval_coverage: float | None = None
 
     def as_dict(self) -> dict[str, float | None]:
-        """The measures by name, for JSON."""
+        """Return the measures by name, for JSON."""
         return asdict(self)
 
 
@@ -99,12 +99,12 @@ def measure(
 
 
 def mean_absolute_error(predicted: Seconds, actual: Seconds) -> float:
-    """The mean distance of the predictions from the runtimes, in seconds."""
+    """Return the mean distance of the predictions from the runtimes, in seconds."""
     return float(np.abs(predicted - actual).mean())
 
 
 def underestimation_rate(predicted: Seconds, actual: Seconds) -> float:
-    """Share of the jobs that ran longer than predicted."""
+    """Return the share of the jobs that ran longer than predicted."""
     return float((predicted < actual).mean())
 
 
@@ -115,7 +115,7 @@ def unused_ratio(predicted: Seconds, actual: Seconds) -> float:
 
 
 def accuracy(predicted: Seconds, actual: Seconds) -> Seconds:
-    """The smaller of prediction and runtime divided by the larger (Tang et al. 2013, Eq 3).
+    """Return the smaller of prediction and runtime over the larger (Tang et al. 2013, Eq 3).
 
     The accuracy is 1 where both are 0.
     """
@@ -127,7 +127,7 @@ def accuracy(predicted: Seconds, actual: Seconds) -> Seconds:
 def classes(
     predicted: Seconds, requested: Seconds, actual: Seconds
 ) -> tuple[Flags, Flags, Flags, Flags]:
-    """Which jobs are NA, OE, UE and BE; every job is one of them."""
+    """Return flags of the jobs that are NA, OE, UE and BE; every job is one of them."""
     adjusted = predicted < requested
     short = adjusted & (predicted < actual)
     bad = short & (actual - predicted > BAD_UNDERESTIMATE)
@@ -135,7 +135,7 @@ def classes(
 
 
 def coverage(lower: Seconds | None, upper: Seconds | None, actual: Seconds) -> float | None:
-    """Share of the intervals that hold the runtime, both ends included."""
+    """Return the share of the intervals that contain the runtime, both ends included."""
     if lower is None or upper is None:
         return None
     given = ~np.isnan(lower)
@@ -147,6 +147,6 @@ def coverage(lower: Seconds | None, upper: Seconds | None, actual: Seconds) -> f
 def error_per_group(
     predicted: Seconds, actual: Seconds, groups: NDArray[np.int64], count: int
 ) -> Seconds:
-    """Mean absolute error in seconds of each of ``count`` groups, such as users."""
+    """Return the mean absolute error in seconds of each of ``count`` groups, such as users."""
     jobs = np.maximum(np.bincount(groups, minlength=count), 1)
     return np.bincount(groups, weights=np.abs(predicted - actual), minlength=count) / jobs

@@ -27,13 +27,13 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
 """The methods in the order in which tables show them, requests first."""
 
 AUTO = Auto.name
-"""Answers with another method: in a service with the one that a round has put in force."""
+"""Answers with another method, in a service with the one that a round has adopted."""
 
 METHODS = (*PREDICTORS, AUTO)
-"""All that can be asked for by name."""
+"""All names of methods."""
 
 UNCERTAIN = frozenset({LeastCost.name, Attention.name})
-"""Those that know how sure they are: each is an ``UncertainPredictor``."""
+"""The methods with a distribution: each is an ``UncertainPredictor``."""
 
 
 class UnknownMethodError(ValueError):
@@ -54,10 +54,10 @@ def create(name: str, **parameters: Any) -> Predictor:
     try:
         return factory(**parameters)
     except TypeError as error:
-        known = signature(factory).parameters
+        names = signature(factory).parameters
         for parameter in parameters:
-            if parameter not in known:
-                sentence = unknown(f"parameter of {name}", parameter, known)
+            if parameter not in names:
+                sentence = unknown(f"parameter of {name}", parameter, names)
                 raise ValueError(sentence) from error
         raise ValueError(
             f"{name}: a parameter has a value of the wrong kind: {parameters}."

@@ -23,9 +23,9 @@ from predictors.measures import Seconds
 from predictors.methods.attention import Attention
 from predictors.methods.attention_network import UnusableWeightsError, Weights, shipped
 from predictors.methods.least_cost import LeastCost
+from predictors.tuning.cluster_round import SimulatedRounds
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.simulated import SimulatedRounds
-from predictors.tuning.subjects import FIRST
+from predictors.tuning.tunables import FIRST
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.learning.examples import Examples, examples_of, name_of, together

@@ -15,12 +15,11 @@ from predictors.methods.knn import KnnParameters
 from predictors.methods.last_two import LastTwo
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
-from predictors.tuning.adopting import Held, settle
+from predictors.tuning.adoption import Adopted, adopt_or_revert
 from predictors.tuning.batch import Batch
-from predictors.tuning.exhaustive import Survey, exhaustive, survey
+from predictors.tuning.knn_tunable import SEARCHES, KnnTunable, TuningJobs
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import SEARCHES, Divided, Parameters
-from predictors.tuning.search import Found
+from predictors.tuning.search import SearchResult, Survey, exhaustive, survey
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import InProcess, replay
@@ -98,8 +97,8 @@ class ServiceRounds(Retuning):
                 break
             jobs = self._divided(plan, ended)
             search = partial(self._searched, plan, ended)
-            subject = Parameters(partial(_same, jobs), plan, search)
-            change, held = settle(subject, Held(now=in_force), *subject.jobs(in_force))
+            subject = KnnTunable(partial(_same, jobs), plan, search)
+            change, held = adopt_or_revert(subject, Adopted(now=in_force), *subject.jobs(in_force))
             if change.action == "adopted":
                 adopted += 1
                 in_force = held.now
@@ -107,7 +106,7 @@ class ServiceRounds(Retuning):
                 predicted[later] = self._batch.select(later).predictions(in_force)
         return Retuned(self._in_log_order(predicted), adopted)
 
-    def _searched(self, plan: TuningPlan, ended: int, training: Batch) -> Found:
+    def _searched(self, plan: TuningPlan, ended: int, training: Batch) -> SearchResult:
         """The search of one round; its survey is remembered for other penalties."""
         if plan.search != "exhaustive":
             return SEARCHES[plan.search](training, plan)
@@ -121,18 +120,18 @@ class ServiceRounds(Retuning):
 
         return exhaustive(training, plan, surveyor=surveyor)
 
-    def _divided(self, plan: TuningPlan, ended: int) -> Divided:
+    def _divided(self, plan: TuningPlan, ended: int) -> TuningJobs:
         """Training and test jobs of the round after ``ended`` jobs."""
         seen = min(ended, plan.jobs)
         training_from, test_from = plan.divide(seen)
         first = ended - seen
-        return Divided(
+        return TuningJobs(
             self._batch.select(slice(first + training_from, first + test_from)),
             self._batch.select(slice(first + test_from, ended)),
         )
 
 
-def _same(jobs: Divided, _: KnnParameters) -> Divided:
+def _same(jobs: TuningJobs, _: KnnParameters) -> TuningJobs:
     return jobs
 
 

@@ -1,1 +1,1 @@
-"""What methods remember of the runs that they observed; nothing here knows a method."""
+"""Tables of observed runs, and the calibration of levels; nothing here imports a method."""

@@ -7,8 +7,8 @@ NONCONFORMITY is its nonconformity score, the width of the narrowest central int
 runtime. The level for a share of jobs is that quantile of the last runs' PIT values, and the width
 of a central interval that quantile of their scores (windowed split conformal prediction).
 
-How far a distribution can be trusted depends on how much is known of the user. So runs are put into
-three familiarity groups: no, one to nine, or more earlier runs of the user. Runs of the job's own
+How far a distribution can be trusted depends on the user's history. So runs are put into three
+familiarity groups: no, one to nine, or more earlier runs of the user. Runs of the job's own
 group count beside some of all runs (Mondrian conformal prediction, damped).
 
 PIT values are no state of their own: that of a run follows from the runs before it in the table
@@ -31,7 +31,7 @@ from predictors.memory.columns import (
     PREVIOUS,
     SUBMIT,
     Columns,
-    Window,
+    RowWindow,
     rows_until,
 )
 from predictors.memory.histograms import (
@@ -62,7 +62,7 @@ _NOT_COUNTED: Ranges = ((0, 0), (0, 0), (0, 0))
 Counts = tuple[Histograms, int]
 """Histograms of the last runs, and the familiarity group of the job."""
 
-Weights = tuple[float, float, float, float]
+GroupWeights = tuple[float, float, float, float]
 """Weight of a run in the job's group and among all runs, in the shorter and the longer window."""
 
 NOTHING = no_histograms()
@@ -112,7 +112,7 @@ class Calibration:
         histograms = self._at(window)
         return histograms, familiarity_at(self._recent.columns, window, self.history)
 
-    def _at(self, window: Window) -> Histograms:
+    def _at(self, window: RowWindow) -> Histograms:
         """Return the histograms for a window; NOTHING with fewer than ENOUGH runs."""
         if window.time < self._newest or self._recent.changed_from != UNCHANGED:
             if window.stop - window.first < ENOUGH:
@@ -167,7 +167,7 @@ class Calibration:
 
 
 class RowRange:
-    """A range of rows that something has been noted for; rows are counted with those moved."""
+    """A range of rows with computed numbers; rows are counted with those moved."""
 
     def __init__(self) -> None:
         self._first = self._stop = 0
@@ -189,7 +189,7 @@ class RowRange:
 
 
 @compiled
-def familiarity_at(columns: Columns, window: Window, history: int) -> int:
+def familiarity_at(columns: Columns, window: RowWindow, history: int) -> int:
     """Return the familiarity group of a window's user by the last ``history`` ended rows."""
     stop = rows_until(columns[0][END], window.first, window.stop, window.time)
     return familiarity(columns, (max(window.first, stop - history), stop), window.newest)
@@ -230,7 +230,7 @@ def runs_counted(counts: Counts) -> int:
 
 
 @compiled
-def group_weights(counts: Counts) -> Weights:
+def group_weights(counts: Counts) -> GroupWeights:
     """Return the weights of runs, the same for all levels of one job."""
     histograms, group = counts
     shorter = recalibration.weights_of(
@@ -243,7 +243,7 @@ def group_weights(counts: Counts) -> Weights:
 
 
 @compiled
-def corrected(counts: Counts, weights: Weights, kind: int, share: float) -> float:
+def corrected(counts: Counts, weights: GroupWeights, kind: int, share: float) -> float:
     """Return the level, or interval width, within which ``share`` of jobs are.
 
     Args:
@@ -254,12 +254,12 @@ def corrected(counts: Counts, weights: Weights, kind: int, share: float) -> floa
     """
     histograms, group = counts
     runs = float(runs_counted(counts))
-    wanted = recalibration.recalibrated(histograms, kind, share) * (runs + 1.0) / runs
-    return quantile(histograms, _mixture(group, weights, kind), min(1.0 - 1e-9, wanted))
+    level = recalibration.recalibrated(histograms, kind, share) * (runs + 1.0) / runs
+    return quantile(histograms, _mixture(group, weights, kind), min(1.0 - 1e-9, level))
 
 
 @compiled
-def share_within(counts: Counts, weights: Weights, level: float) -> float:
+def share_within(counts: Counts, weights: GroupWeights, level: float) -> float:
     """Return the share of jobs whose PIT value is at most ``level``."""
     histograms, group = counts
     share = cdf(histograms, _mixture(group, weights, 0), level)
@@ -267,7 +267,7 @@ def share_within(counts: Counts, weights: Weights, level: float) -> float:
 
 
 @compiled
-def _mixture(group: int, weights: Weights, kind: int) -> Mixture:
+def _mixture(group: int, weights: GroupWeights, kind: int) -> Mixture:
     """Return the distribution of PIT values or scores for jobs of a familiarity group."""
     histograms = (
         histogram_of(0, group, kind),

@@ -22,7 +22,7 @@ Columns = tuple[Floats, Ids, Floats]
 """Numbers by row, ids by row, and the bounds of the features by block of rows."""
 
 
-class Window(NamedTuple):
+class RowWindow(NamedTuple):
     """Rows that may count for a job.
 
     Attributes:
@@ -38,11 +38,11 @@ class Window(NamedTuple):
     newest: int
 
 
-class Job(NamedTuple):
+class JobRow(NamedTuple):
     """A submitted job as methods compare it with past runs.
 
     Attributes:
-        user: interned id, as in the columns; UNKNOWN without, NEW if no kept run has it.
+        user: interned id, as in the columns; UNKNOWN without, NEW if no stored run has it.
         group: interned id.
         queue: interned id.
         application: interned id.
@@ -66,7 +66,7 @@ UNKNOWN = -1
 """Id of an attribute that a job does not have."""
 
 NEW = -2
-"""Id of an attribute that no kept run has."""
+"""Id of an attribute that no stored run has."""
 
 Features = tuple[float, float, float]
 """Processors, requested walltime and memory of a job, NaN where unknown."""

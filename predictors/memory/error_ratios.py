@@ -6,24 +6,24 @@ from collections.abc import Sequence
 
 from predictors.base import Memory
 
-KEPT = 500
-"""Number of latest predictions that are remembered."""
+CAPACITY = 500
+"""Number of ratios."""
 
 
-class RecentErrors:
+class ErrorRatios:
     """Ratios of runtime to prediction of the jobs that ended last."""
 
-    memory = Memory(latest_jobs=10 * KEPT)  # of some methods not every run is asked about
+    memory = Memory(latest_jobs=10 * CAPACITY)  # some methods predict only one run in seven
 
     def __init__(self) -> None:
-        self._ratios: deque[float] = deque(maxlen=KEPT)
+        self._ratios: deque[float] = deque(maxlen=CAPACITY)
 
     def add(self, predicted: float, runtime: float) -> None:
         """Learn how a prediction compared with the truth, both in seconds."""
         self._ratios.append(runtime / predicted)
 
-    def quantiles(self) -> Sequence[float]:
-        """The ratios in ascending order."""
+    def ascending(self) -> Sequence[float]:
+        """Return the ratios in ascending order."""
         return sorted(self._ratios)
 
 
@@ -31,8 +31,8 @@ def sample(ratios: Sequence[float], least: float, position: float) -> float | No
     """One of the ascending ratios that exceed ``least``; None if there are none.
 
     Args:
-        ratios: the answer of ``RecentErrors.quantiles``.
-        least: a bound that the ratio of a running job is known to exceed; 0 for any other job.
+        ratios: the answer of ``ErrorRatios.ascending``.
+        least: lower bound of the ratio of a running job; 0 for any other job.
         position: place among the ratios that exceed ``least``, in [0, 1).
     """
     first = bisect_right(ratios, least) if least > 0 else 0

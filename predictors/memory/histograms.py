@@ -51,11 +51,11 @@ ROUNDING = 1e-12
 Histograms = NDArray[np.int16]
 """Counts by histogram and cell. Runs are counted in bins, and again in both coarser layers."""
 
-Rows = tuple[int, int]
+RowSpan = tuple[int, int]
 """First row and end of rows."""
 
-Ranges = tuple[Rows, Rows, Rows]
-"""Rows that are counted, by window."""
+Ranges = tuple[RowSpan, RowSpan, RowSpan]
+"""RowSpan that are counted, by window."""
 
 
 class Mixture(NamedTuple):
@@ -168,11 +168,11 @@ def recount(
 
 @compiled
 def _slide(
-    histograms: Histograms, numbers: Floats, window: int, before: Rows, wanted: Rows
+    histograms: Histograms, numbers: Floats, window: int, before: RowSpan, after: RowSpan
 ) -> None:
-    """Count the rows ``wanted`` in one window in place of the rows ``before``."""
+    """Count the rows ``after`` in one window in place of the rows ``before``."""
     first, stop = before
-    begin, end = wanted
+    begin, end = after
     if not 0 <= first <= begin <= stop <= end or first == stop:
         first = stop = begin
         histograms[window * GROUPED : (window + 1) * GROUPED] = 0

@@ -22,8 +22,8 @@ from predictors.memory.columns import (
     Columns,
     Features,
     Ids,
-    Job,
-    Window,
+    JobRow,
+    RowWindow,
 )
 
 LATE_JOBS = 1_000
@@ -129,7 +129,7 @@ class JobTable:
         return self._columns
 
     def ids_of(self, submission: Submission) -> tuple[int, int, int, int]:
-        """Return the ids of a job's attributes; UNKNOWN also for those that no kept run has."""
+        """Return the ids of a job's attributes; UNKNOWN also for those that no stored run has."""
         users, groups, queues, applications = self._interned  # a loop takes three times as long
         return (
             users.find(submission.user),
@@ -138,17 +138,17 @@ class JobTable:
             applications.find(submission.application),
         )
 
-    def window(self, submission: Submission) -> Window:
+    def window(self, submission: Submission) -> RowWindow:
         """Return the rows that may count for a job."""
         user = self._interned[0].find(submission.user)
         newest = NOWHERE if user == UNKNOWN else int(self._newest[user])
-        return Window(self._first, self._stop, float(submission.submit_time), newest)
+        return RowWindow(self._first, self._stop, float(submission.submit_time), newest)
 
-    def job(self, submission: Submission) -> Job:
-        """Return a job as methods compare it with the kept runs."""
+    def job(self, submission: Submission) -> JobRow:
+        """Return a job as methods compare it with the stored runs."""
         users, groups, queues, applications = self._interned
         memory = submission.requested_memory
-        return Job(
+        return JobRow(
             _id_or_new(users, submission.user),
             _id_or_new(groups, submission.group),
             _id_or_new(queues, submission.queue),
@@ -215,12 +215,12 @@ class JobTable:
             template: columns of the attributes to share; the ids of the others are ANY.
 
         Returns:
-            The ids; None where an attribute of the job is unknown, or no kept run has it.
+            The ids; None where an attribute of the job is unknown, or no stored run has it.
         """
         ids = [ANY, ANY, ANY, ANY]
         for column in template:
-            wanted = getattr(submission, TEMPLATE_ATTRIBUTES[column])
-            ids[column] = self._interned[column].find(wanted)
+            value = getattr(submission, TEMPLATE_ATTRIBUTES[column])
+            ids[column] = self._interned[column].find(value)
             if ids[column] == UNKNOWN:
                 return None
         return ids[0], ids[1], ids[2], ids[3]

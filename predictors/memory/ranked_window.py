@@ -1,4 +1,4 @@
-"""Numbers in time order; the numbers inside a moving window are also kept in order of size."""
+"""Numbers in time order, of which those in a moving window are sorted by size."""
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
@@ -43,7 +43,7 @@ class RankedWindow:
             insort(self._ranked, value)
 
     def between(self, since: float, until: float, most: int) -> "array[float]":
-        """The latest ``most`` numbers with ``since <= time <= until``, in order of size.
+        """Return the latest ``most`` numbers with ``since <= time <= until``, in order of size.
 
         The caller must not change the answer, which is valid until the next call.
         """

@@ -3,10 +3,10 @@
 Correction by the PIT values of ended runs is right for jobs like these runs. Jobs that are
 submitted now may differ: where many jobs wait, the last ended runs are the short ones, and of a
 burst of like jobs none has ended. So each run is looked at as it was seen at its submission. Its
-PIT_PLACE is the share of the PIT values known then that did not exceed its own; its
+PIT_PLACE is the share of PIT values of runs that had ended then, up to its own; its
 NONCONFORMITY_PLACE is the same share of nonconformity scores. If levels had been right, places were
-uniform. The level that is asked for is a quantile of a mixture: half of it the distribution of the
-last places, half the uniform distribution.
+uniform. The requested level is replaced by a quantile of a mixture: half of it is the distribution
+of the last places, half the uniform distribution.
 
 The places of a run follow from the LONGEST_WINDOW runs before it in the table.
 

@@ -6,11 +6,10 @@ from math import inf
 from predictors.base import Memory
 
 SLACK = 16
-"""Runs kept per user beyond those a prediction needs.
+"""Runs stored per user beyond those that a prediction needs.
 
-A prediction may be asked for a moment in the past: a completion that ended after the submission
-may have been observed before the prediction is asked for. The prediction is exact as long as no
-more than this many of the user's runs ended after that moment. Otherwise it is made from fewer
+A prediction may be requested for a moment in the past, after later completions were observed. It is
+exact if at most SLACK of the user's runs ended after that moment. Otherwise it is made from fewer
 runs, but never from runs that ended later. A run whose end time lies in the future by mistake
 takes one of these places and none of the window's.
 """
@@ -20,8 +19,8 @@ class UserRuns:
     """One number for each of the most recently ended runs of every user.
 
     Runs are ordered by end time, and runs that ended together by the order in which they were
-    added. A run of an unknown user (None) is not kept, so unknown users share no history. Up to
-    ``window + SLACK`` runs are kept for every user ever seen.
+    added. A run of an unknown user (None) is not stored, so unknown users share no history. Up to
+    ``window + SLACK`` runs are stored for every user.
     """
 
     def __init__(self, window: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from predictors.answers import score_row
 from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
-from predictors.distribution import NO_ROW, Evidence, Rows, bayes_estimate
+from predictors.distribution import NO_ROW, Evidence, RowIds, bayes_estimate
 from predictors.memory.columns import (
     NONCONFORMITY,
     PIT,
@@ -18,8 +18,8 @@ from predictors.memory.columns import (
     USER,
     Columns,
     Floats,
-    Job,
-    Window,
+    JobRow,
+    RowWindow,
     within,
 )
 from predictors.methods.attention_features import Singles, Support
@@ -44,7 +44,7 @@ Sorted = tuple[Floats, Floats]
 @of_same_types
 @compiled
 def least_cost(
-    columns: Columns, window: Window, job: Job, settings: tuple[float, int], model: Model
+    columns: Columns, window: RowWindow, job: JobRow, settings: tuple[float, int], model: Model
 ) -> tuple[int, int, float]:
     """Return the numbers of runs of the user and of others, and the estimate in seconds.
 
@@ -67,7 +67,7 @@ def least_cost(
 @of_same_types
 @compiled
 def distribution(
-    columns: Columns, window: Window, job: Job, history: int, model: Model
+    columns: Columns, window: RowWindow, job: JobRow, history: int, model: Model
 ) -> Evidence:
     """Return the distribution of a job's runtime, empty where no run counts for it.
 
@@ -111,7 +111,7 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], history: int, model
 @of_same_types
 @compiled
 def network_inputs(
-    columns: Columns, window: Window, job: Job, history: int
+    columns: Columns, window: RowWindow, job: JobRow, history: int
 ) -> tuple[Singles, Floats, Singles]:
     """Return features, values and context of a job; the request alone where no run counts."""
     support = no_support()
@@ -122,12 +122,12 @@ def network_inputs(
 @compiled
 def weigh(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     columns: Columns,
-    window: Window,
+    window: RowWindow,
     history: int,
-    job: Job,
+    job: JobRow,
     points: tuple[Support, int],
     model: Model,
-) -> tuple[Floats, Floats, Rows]:
+) -> tuple[Floats, Floats, RowIds]:
     """Return values in ascending order, their weights, and rows of the runs behind them.
 
     Args:
@@ -180,8 +180,8 @@ def blend(by_network: Singles, kernel_weights: Floats, share: float) -> Floats:
 
 @compiled
 def mix_tails(
-    points: Sorted, rows: Rows, request: float, runs: float
-) -> tuple[Floats, Floats, Rows]:
+    points: Sorted, rows: RowIds, request: float, runs: float
+) -> tuple[Floats, Floats, RowIds]:
     """Mix a distribution with a prior for runtimes that no past run had: equations 5 and 6.
 
     Half of the prior is below the median, evenly by time, and half between the median and the

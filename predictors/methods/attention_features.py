@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.compiled import compiled, compiled_for_lanes
-from predictors.distribution import Rows
+from predictors.distribution import RowIds
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -26,7 +26,7 @@ from predictors.memory.columns import (
     Columns,
     Floats,
     Ids,
-    Job,
+    JobRow,
     usage,
     width,
 )
@@ -50,7 +50,7 @@ class Support(NamedTuple):
 
     features: Singles
     values: Floats
-    rows: Rows
+    rows: RowIds
     context: Singles
     runs: Floats
 
@@ -101,7 +101,7 @@ UNLIKE = 99
 """Rank among like runs of a run that is not like the job."""
 
 RANK, LIKE_RANK, KIND, RUN_REQUEST, RAN, RUN_WIDTH, ENDED, SUBMITTED, RUN_MEMORY = range(9)
-"""Rows of ``Support.runs``: place among the user's runs, newest first; place among those that are
+"""RowIds of ``Support.runs``: place among the user's runs, newest first; place among those that are
 like the job, else UNLIKE; kind of the support point; numbers of the run."""
 
 RUN_NUMBERS = 9
@@ -148,7 +148,7 @@ def note_scaled(source: int, index: int, support: Support) -> None:
 
 
 @compiled
-def describe(columns: Columns, count: int, job: Job, support: Support) -> None:
+def describe(columns: Columns, count: int, job: JobRow, support: Support) -> None:
     """Compute values and features of support points that are runs, but for their neighbours."""
     describe_names(columns[1], count, job, support)
     set_values(count, job.request, support)
@@ -159,7 +159,7 @@ def describe(columns: Columns, count: int, job: Job, support: Support) -> None:
 
 
 @compiled
-def describe_names(attributes: Ids, count: int, job: Job, support: Support) -> None:
+def describe_names(attributes: Ids, count: int, job: JobRow, support: Support) -> None:
     """Compare user, group, application and queue."""
     features, _, rows, _, runs = support
     for index in range(count):
@@ -193,7 +193,7 @@ def set_values(count: int, request: float, support: Support) -> None:
 
 
 @compiled_for_lanes
-def describe_sizes(count: int, job: Job, support: Support) -> None:
+def describe_sizes(count: int, job: JobRow, support: Support) -> None:
     """Compare requests, processors and usages.
 
     The feature of like runs becomes complete here: ``describe_names`` compares applications.
@@ -294,12 +294,12 @@ def count_neighbours(support: Support, count: int) -> None:
     close, wide = np.zeros(count, np.float32), np.zeros(count, np.float32)
     for index in range(count):
         here = logarithms[index]
-        # By entry, not summed into one number: so several are done in one instruction.
+        # Sums by entry, not one running sum: so one instruction handles several.
         for other in range(count):
             distance = abs(logarithms[other] - here)
             close[other] += one if distance < near else none
             wide[other] += one if distance < nearby else none
-    # Assigning slices would be compiled for seconds, with all that can be said of wrong shapes.
+    # Slices would take seconds to compile, with the messages about wrong shapes.
     for index in range(count):
         features[_NEAR, index] = close[index]
         features[_NEARBY, index] = wide[index]
@@ -338,7 +338,7 @@ CLUSTER = 64
 
 
 @compiled
-def describe_user(runs: Floats, own: int, job: Job, context: Singles) -> None:
+def describe_user(runs: Floats, own: int, job: JobRow, context: Singles) -> None:
     """Describe the user: usages, changes from run to run, and the age of the last run.
 
     Args:
@@ -393,7 +393,7 @@ def describe_changes(requests: Floats, runtimes: Floats, usages: Floats, context
 
 
 @compiled
-def describe_like(runs: Floats, like: Rows, count: int, context: Singles) -> None:
+def describe_like(runs: Floats, like: RowIds, count: int, context: Singles) -> None:
     """Compute how much runtimes change from like run to like run.
 
     Args:
@@ -416,7 +416,7 @@ def describe_like(runs: Floats, like: Rows, count: int, context: Singles) -> Non
 
 @compiled
 def describe_cluster(
-    numbers: Floats, rows: tuple[int, int], job: Job, mean_runtime: float, context: Singles
+    numbers: Floats, rows: tuple[int, int], job: JobRow, mean_runtime: float, context: Singles
 ) -> None:
     """Describe the usages of the cluster's last runs, and the size of the job."""
     first, stop = rows

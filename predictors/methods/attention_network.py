@@ -233,8 +233,8 @@ def check_header(header: Any) -> None:
     """
     if not isinstance(header, dict) or header.get("version") != VERSION:
         raise UnusableWeightsError(f"The weights are not of version {VERSION}.")
-    for name, wanted in (("features", FEATURES), ("context", CONTEXT)):
-        if header.get(name) != list(wanted):
+    for name, entries in (("features", FEATURES), ("context", CONTEXT)):
+        if header.get(name) != list(entries):
             raise UnusableWeightsError(f"The weights were learned for other {name}.")
     share, runs = (header.get(entry, 0.0) for entry in SHARES.values())
     if not isinstance(share, int | float) or not 0 <= share < 1:

@@ -12,8 +12,8 @@ from predictors.memory.columns import (
     UNKNOWN,
     USER,
     Columns,
-    Job,
-    Window,
+    JobRow,
+    RowWindow,
     width,
 )
 from predictors.methods.attention_features import (
@@ -79,7 +79,7 @@ def no_support() -> Support:
 
 @compiled
 def gather(
-    columns: Columns, window: Window, history: int, job: Job, support: Support
+    columns: Columns, window: RowWindow, history: int, job: JobRow, support: Support
 ) -> tuple[int, int, int, float]:
     """Fill in the support points of a job; the last of them is its request.
 
@@ -117,7 +117,7 @@ def gather(
 
 @compiled
 def admit_own(
-    columns: Columns, rows: tuple[int, int], job: Job, support: Support
+    columns: Columns, rows: tuple[int, int], job: JobRow, support: Support
 ) -> tuple[int, int]:
     """Admit runs of the user; return the numbers of support points and of runs searched."""
     first, row = rows
@@ -152,12 +152,12 @@ def admit_own(
 
 @compiled
 def admit_others(
-    columns: Columns, rows: tuple[int, int], job: Job, count: int, support: Support
+    columns: Columns, rows: tuple[int, int], job: JobRow, count: int, support: Support
 ) -> tuple[int, int]:
     """Admit runs of other users; return the numbers of support points and of such runs."""
     first, stop = rows
     numbers, attributes, _ = columns
-    fresh = grouped = asked = others = 0
+    fresh = grouped = requests = others = 0
     before = UNKNOWN - 1
     for row in range(stop - 1, max(first, stop - SEARCHED_OF_OTHERS) - 1, -1):
         user, group = attributes[USER, row], attributes[GROUP, row]
@@ -167,14 +167,14 @@ def admit_others(
         same_request = numbers[REQUEST, row] == job.request
         other = user != before
         if not (
-            (other and (fresh < FRESH or (same_request and asked < SAME_REQUEST)))
+            (other and (fresh < FRESH or (same_request and requests < SAME_REQUEST)))
             or (same_group and grouped < SAME_GROUP)
         ):
             continue
         before = user
         fresh += 1
         grouped += same_group
-        asked += same_request
+        requests += same_request
         note_run(columns, (row, count), (stop - row, UNLIKE), OTHER, support)
         count += 1
         others += 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from predictors.answers import score_row
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
-from predictors.distribution import NO_ROW, Evidence, Rows, bayes_estimate
+from predictors.distribution import NO_ROW, Evidence, RowIds, bayes_estimate
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -24,8 +24,8 @@ from predictors.memory.columns import (
     USER,
     Columns,
     Floats,
-    Job,
-    Window,
+    JobRow,
+    RowWindow,
     rows_until,
     usage,
     width,
@@ -44,7 +44,7 @@ _WEIGHT_OF_OTHERS = 0.1
 
 
 @compiled
-def kernel(columns: Columns, row: int, job: Job) -> float:
+def kernel(columns: Columns, row: int, job: JobRow) -> float:
     """Return the weight of a run, but for its age."""
     numbers, attributes, _ = columns
     request, processors = numbers[REQUEST, row], width(numbers, row)
@@ -60,8 +60,8 @@ def kernel(columns: Columns, row: int, job: Job) -> float:
 
 @compiled
 def weigh_runs(
-    columns: Columns, rows: tuple[int, int, int], job: Job, most: int
-) -> tuple[Rows, Floats]:
+    columns: Columns, rows: tuple[int, int, int], job: JobRow, most: int
+) -> tuple[RowIds, Floats]:
     """Return the rows of the user's last runs, newest first, and their weights.
 
     Args:
@@ -85,7 +85,7 @@ def weigh_runs(
 @of_same_types
 @compiled
 def least_cost(
-    columns: Columns, window: Window, job: Job, settings: tuple[float, int, int]
+    columns: Columns, window: RowWindow, job: JobRow, settings: tuple[float, int, int]
 ) -> tuple[int, int, float]:
     """Return the numbers of runs of the user and of all users, and the estimate in seconds.
 
@@ -103,7 +103,7 @@ def least_cost(
 
 
 @compiled
-def weigh(columns: Columns, window: Window, job: Job, settings: tuple[int, int]) -> Evidence:
+def weigh(columns: Columns, window: RowWindow, job: JobRow, settings: tuple[int, int]) -> Evidence:
     """Return the distribution of a job's runtime by the kernel alone.
 
     Takes what ``least_cost`` takes, without a price.
@@ -154,14 +154,14 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], settings: tuple[int
 
 
 @compiled
-def job_of(columns: Columns, row: int) -> Job:
+def job_of(columns: Columns, row: int) -> JobRow:
     """Return a run as the job that it was."""
     numbers, attributes, _ = columns
-    return Job(
-        np.int64(attributes[USER, row]),  # ids of 32 bits would compile all once more
-        np.int64(attributes[GROUP, row]),
-        np.int64(attributes[QUEUE, row]),
-        np.int64(attributes[APPLICATION, row]),
+    return JobRow(
+        int(np.int64(attributes[USER, row])),  # ids of 32 bits would compile all once more
+        int(np.int64(attributes[GROUP, row])),
+        int(np.int64(attributes[QUEUE, row])),
+        int(np.int64(attributes[APPLICATION, row])),
         numbers[REQUEST, row],
         width(numbers, row),
         numbers[MEMORY, row],
@@ -170,14 +170,14 @@ def job_of(columns: Columns, row: int) -> Job:
 
 
 @compiled
-def window_of(columns: Columns, row: int, first: int) -> Window:
+def window_of(columns: Columns, row: int, first: int) -> RowWindow:
     """Return the rows from ``first`` on that may count for a run at its submission."""
-    newest = np.int64(columns[1][PREVIOUS, row])
-    return Window(first, row, columns[0][SUBMIT, row], newest)
+    newest = int(np.int64(columns[1][PREVIOUS, row]))
+    return RowWindow(first, row, columns[0][SUBMIT, row], newest)
 
 
 @compiled
-def ended_rows(numbers: Floats, window: Window, history: int) -> tuple[int, int]:
+def ended_rows(numbers: Floats, window: RowWindow, history: int) -> tuple[int, int]:
     """Return first and end of the last ``history`` rows of a window that had ended in time."""
     stop = rows_until(numbers[END], window.first, window.stop, window.time)
     return max(window.first, stop - history), stop

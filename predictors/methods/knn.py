@@ -13,8 +13,7 @@ from predictors.methods import knn_search
 from predictors.parameters import choice, number, whole_number
 
 LONGEST_HISTORY = 5_000
-"""Fewest jobs that are kept, so that tuning can change N without reading the history again."""
-
+"""Fewest runs that are stored, so that tuning can change N without reading the history again."""
 
 EQUAL = (1.0, 1.0, 1.0)
 """Weights of the features."""
@@ -23,14 +22,14 @@ EUCLIDEAN = (False, EQUAL)
 """The usual metric."""
 
 DISTANCES = ("euclidean", "manhattan")
-"""How scaled features are put together."""
+"""Distances of scaled features."""
 
 
 def check_weights(weights: Sequence[float]) -> None:
-    """Refuse weights of features that are not three numbers from 0 on.
+    """Check the weights of features.
 
     Raises:
-        ValueError: they are not.
+        ValueError: they are not three numbers from 0 to 1000; the message names the feature.
     """
     if len(weights) != len(FEATURE_NAMES):
         raise ValueError(f"weights must be {len(FEATURE_NAMES)} numbers, not {len(weights)}.")
@@ -39,7 +38,7 @@ def check_weights(weights: Sequence[float]) -> None:
 
 
 FEATURE_NAMES = ("processors", "request", "memory")
-"""What neighbours are near in."""
+"""Features by which jobs are compared."""
 
 
 class KnnParameters(Struct, frozen=True, kw_only=True):
@@ -52,7 +51,7 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
         neighbours: K, the number of nearest runs that are averaged.
         alpha: weight of their standard deviation.
         beta: weight of the request.
-        scaling: over how many of the most recent completions features are scaled to [0, 1].
+        scaling: number of most recent completions over which features are scaled to [0, 1].
         distance: ``euclidean`` or ``manhattan``, of the scaled features.
         weights: of processors, request and memory in it.
 
@@ -72,7 +71,7 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
     weights: tuple[float, float, float] = EQUAL
 
     def __post_init__(self) -> None:
-        """Refuse values that make no sense; the message names the parameter."""
+        """Check the values; the message of the ValueError names the parameter."""
         for attribute in self.template:
             choice("template", attribute, TEMPLATE_ATTRIBUTES)
         if len(set(self.template)) < len(self.template):
@@ -92,12 +91,12 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
 
     @property
     def metric(self) -> knn_search.Metric:
-        """How features are compared, as machine code takes it."""
+        """Whether the distance is Manhattan, and the weights of the features."""
         one, two, three = map(float, self.weights)
         return self.distance == "manhattan", (one, two, three)
 
     def estimate(self, mean: float, deviation: float, request: float) -> float:
-        """The estimate in seconds before it is capped (Xu et al. 2019, section 2.2)."""
+        """Return the estimate in seconds before it is capped (Xu et al. 2019, section 2.2)."""
         return mean + self.alpha * deviation + self.beta * request
 
 
@@ -118,7 +117,7 @@ class Knn:
     near jobs the one that ended last comes first, then the one observed last: repeated jobs are at
     distance 0, so this rule decides many answers.
 
-    The search sees only the jobs that are kept. So it finds fewer than N for a submission that is
+    The search sees only stored runs. So it finds fewer than N for a submission that is
     more than 2000 completions in the past. An average of runtimes underestimates about half
     of the jobs; alpha and beta lower that share.
 
@@ -126,7 +125,7 @@ class Knn:
         parameters: the fields of KnnParameters, by name.
 
     Reference:
-        Xu L., Xiong M. and Xiao Y., "On-line Prediction of Job Execution Time Using Schedule
+        Xu L., Xiong M. and Xiao Y., "On-line Prediction of JobRow Execution Time Using Schedule
         Historical Data", Application Research of Computers 37(3), 2019, sections 1 and 2.
     """
 
@@ -151,7 +150,7 @@ class Knn:
         return Memory(latest_jobs=self._recent.capacity)
 
     def predict(self, submission: Submission) -> Prediction:
-        """The neighbours' mean runtime, else the request."""
+        """Predict the neighbours' mean runtime, without neighbours the request."""
         count, mean, deviation = nearest(
             self._recent, submission, self._columns, self._sizes, self._metric
         )
@@ -165,16 +164,16 @@ class Knn:
         )
 
     def observe(self, completion: Completion) -> None:
-        """Keep the run among the recent ones."""
+        """Store the run among the recent ones."""
         self._recent.add(completion)
 
     def retuned(self, parameters: KnnParameters) -> "Knn":
-        """A predictor with other parameters that shares what this one has learned and will learn.
+        """Return a predictor with other parameters that shares the runs of this one.
 
         Only one of the two may go on observing.
 
         Raises:
-            ValueError: the parameters look further back than jobs are kept.
+            ValueError: the parameters look further back than runs are stored.
         """
         longest = self._recent.capacity - 2 * LATE_JOBS
         if max(parameters.history, parameters.scaling) > longest:
@@ -198,7 +197,7 @@ def nearest(
     sizes: tuple[int, int, int],
     metric: knn_search.Metric = EUCLIDEAN,
 ) -> tuple[int, float, float]:
-    """The number of neighbours of a job, and the mean and deviation of their runtimes.
+    """Return the number of neighbours of a job, and mean and deviation of their runtimes.
 
     Args:
         recent: the runs that may be neighbours.
@@ -207,20 +206,8 @@ def nearest(
         sizes: N, K, and the number of jobs over which the features are scaled.
         metric: how features are compared.
     """
-    about = _sought(recent, submission, template, sizes, metric)
-    return (0, 0.0, 0.0) if about is None else knn_search.nearest(*about)
-
-
-def _sought(
-    recent: JobTable,
-    submission: Submission,
-    template: tuple[int, ...],
-    sizes: tuple[int, int, int],
-    metric: knn_search.Metric,
-) -> knn_search.About | None:
-    """How machine code takes what ``nearest`` takes; None where no run can match."""
     ids = recent.matching(submission, template)
     if ids is None:
-        return None
+        return 0, 0.0, 0.0
     compared = (features_of(submission), metric)
-    return recent.columns, recent.window(submission), sizes, ids, compared
+    return knn_search.nearest(recent.columns, recent.window(submission), sizes, ids, compared)

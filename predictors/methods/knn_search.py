@@ -16,34 +16,29 @@ from predictors.memory.columns import (
     Features,
     Floats,
     Ids,
-    Window,
+    RowWindow,
     admit,
     rows_until,
 )
 
 Metric = tuple[bool, Features]
-"""Whether differences count as they are or squared, and the weight of each feature."""
+"""Whether the distance is Manhattan rather than Euclidean, and the weight of each feature."""
 
-Job = tuple[tuple[int, int, int, int], Features, Features, Metric]
-"""What neighbours are sought for: ids that must match, features, one over their ranges, and how
-they are compared."""
+KnnQuery = tuple[tuple[int, int, int, int], Features, Features, Metric]
+"""A job: ids that must match, features, one over their ranges, and the metric."""
 
-Kept = tuple[Floats, Floats]
-"""Distances and rows of the nearest so far, in order."""
+Nearest = tuple[Floats, Floats]
+"""Distances and rows of the nearest runs so far, in order."""
 
 Sizes = tuple[int, int, int]
 """N, K, and the number of jobs over which the features are scaled."""
-
-
-About = tuple[Columns, Window, Sizes, tuple[int, int, int, int], tuple[Features, Metric]]
-"""The arguments of ``nearest``."""
 
 
 @compiled
 def inverse_ranges(
     numbers: Floats, bounds: Floats, first: int, stop: int
 ) -> tuple[float, float, float]:
-    """One over the range of each feature among the rows ``first:stop``; 0 if the range is 0."""
+    """Return one over the range of each feature among rows; 0 for a range of 0."""
     inverse = np.zeros(FEATURES)
     for feature in range(FEATURES):
         low, high = np.inf, -np.inf
@@ -67,7 +62,7 @@ def inverse_ranges(
 
 @compiled
 def matches(attributes: Ids, row: int, ids: tuple[int, int, int, int]) -> bool:
-    """Whether a row has every attribute that the template asks for."""
+    """Return whether a row has every attribute that must match."""
     return (
         (ids[0] == ANY or attributes[0, row] == ids[0])
         and (ids[1] == ANY or attributes[1, row] == ids[1])
@@ -84,10 +79,10 @@ def distance(
     inverse: Features,
     metric: Metric,
 ) -> float:
-    """How far a job is from a row: each feature adds at most its weight, and that where unknown.
+    """Return the distance of a job from a row; a feature adds its weight at most, and if unknown.
 
-    The sum of the scaled differences (Manhattan) or of their squares, which puts the rows in the
-    order of the Euclidean distance without taking its root.
+    It is the sum of the scaled differences (Manhattan) or of their squares, which gives the order
+    of the Euclidean distance without its root.
     """
     manhattan, weights = metric
     total = 0.0
@@ -100,11 +95,11 @@ def distance(
 
 
 @compiled
-def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> int:
-    """Keep the nearest of the rows that match, and return their number."""
+def admit_all(columns: Columns, rows: tuple[int, int], job: KnnQuery, best: Nearest) -> int:
+    """Find the nearest of the rows that match, and return their number."""
     first, stop = rows
     ids, features, inverse, metric = job
-    distances, nearest_rows = kept
+    distances, nearest_rows = best
     numbers, attributes, _ = columns
     found = 0
     for row in range(stop - 1, first - 1, -1):
@@ -115,11 +110,13 @@ def admit_all(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept) -> 
 
 
 @compiled
-def admit_linked(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept, newest: int) -> int:
-    """Do as ``admit_all``, but visit only the linked rows of one user, whose last is ``newest``."""
+def admit_linked(
+    columns: Columns, rows: tuple[int, int], job: KnnQuery, best: Nearest, newest: int
+) -> int:
+    """Like ``admit_all``, among the linked rows of one user, whose last is ``newest``."""
     first, stop = rows
     ids, features, inverse, metric = job
-    distances, nearest_rows = kept
+    distances, nearest_rows = best
     numbers, attributes, _ = columns
     found = 0
     row = newest
@@ -133,7 +130,7 @@ def admit_linked(columns: Columns, rows: tuple[int, int], job: Job, kept: Kept, 
 
 @compiled
 def mean_and_deviation(runtimes: Floats, count: int) -> tuple[float, float]:
-    """Mean and population standard deviation of the first ``count`` runtimes."""
+    """Return mean and population standard deviation of the first ``count`` runtimes."""
     total = 0.0
     for index in range(count):
         total += runtimes[index]
@@ -145,66 +142,38 @@ def mean_and_deviation(runtimes: Floats, count: int) -> tuple[float, float]:
 
 
 @compiled
-def summarised(numbers: Floats, rows: Floats) -> tuple[int, float, float]:
-    """The number of rows, and mean and deviation of their runtimes, which take their place."""
-    if not len(rows):
-        return 0, 0.0, 0.0
-    for place in range(len(rows)):
-        rows[place] = numbers[RUNTIME, int(rows[place])]
-    mean, deviation = mean_and_deviation(rows, len(rows))
-    return len(rows), mean, deviation
-
-
-@compiled
 def nearest(
     columns: Columns,
-    window: Window,
+    window: RowWindow,
     sizes: Sizes,
     ids: tuple[int, int, int, int],
     compared: tuple[Features, Metric],
 ) -> tuple[int, float, float]:
-    """The number of neighbours of a job, and the mean and deviation of their runtimes.
+    """Return the number of neighbours of a job, and mean and deviation of their runtimes.
 
     Args:
-        columns: the jobs.
-        window: first row, end of the rows, and the time by which a job must have ended.
-        sizes: N, K, and the number of jobs over which the features are scaled.
+        columns: the runs.
+        window: the rows that may count.
+        sizes: N, K, and the number of runs over which the features are scaled.
         ids: attributes that must match; ANY where the template leaves one out.
-        compared: processors, request and memory of the job, NaN where unknown, and how they are
-            compared.
+        compared: features of the job, NaN where unknown, and how they are compared.
     """
-    stop = rows_until(columns[0][END], window.first, window.stop, window.time)
-    rows = neighbours(columns, (window.first, stop, window.newest), sizes, ids, compared)
-    return summarised(columns[0], rows)
-
-
-@compiled
-def neighbours(
-    columns: Columns,
-    rows: tuple[int, int, int],
-    sizes: Sizes,
-    ids: tuple[int, int, int, int],
-    compared: tuple[Features, Metric],
-) -> Floats:
-    """The rows of the neighbours of a job, the nearest first.
-
-    Args:
-        columns: the jobs.
-        rows: the first that may be one, the end of those that had ended, and one from which those
-            of the user are linked backwards.
-        sizes: as ``nearest`` takes them.
-        ids: as ``nearest`` takes them.
-        compared: as ``nearest`` takes it.
-    """
-    first, stop, newest = rows
     history, most, scaling = sizes
     features, metric = compared
-    inverse = inverse_ranges(columns[0], columns[2], max(first, stop - scaling), stop)
-    kept = (np.empty(most), np.empty(most))
+    numbers, first = columns[0], window.first
+    stop = rows_until(numbers[END], first, window.stop, window.time)
+    inverse = inverse_ranges(numbers, columns[2], max(first, stop - scaling), stop)
+    distances, rows = np.empty(most), np.empty(most)
     searched = (max(first, stop - history), stop)
     job = (ids, features, inverse, metric)
     if ids[0] == ANY:
-        found = admit_all(columns, searched, job, kept)
+        count = admit_all(columns, searched, job, (distances, rows))
     else:
-        found = admit_linked(columns, searched, job, kept, newest)
-    return kept[1][:found]
+        count = admit_linked(columns, searched, job, (distances, rows), window.newest)
+    if not count:
+        return 0, 0.0, 0.0
+    runtimes = np.empty(count)
+    for place in range(count):
+        runtimes[place] = numbers[RUNTIME, int(rows[place])]
+    mean, deviation = mean_and_deviation(runtimes, count)
+    return count, mean, deviation

@@ -28,7 +28,7 @@ class LastTwo:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """None."""
+        """No parameters."""
         return {}
 
     @property
@@ -37,7 +37,7 @@ class LastTwo:
         return self._runtimes.memory
 
     def predict(self, submission: Submission) -> Prediction:
-        """The mean of the two runs that had ended last when the job was submitted."""
+        """Predict the mean of the two runs that had ended last when the job was submitted."""
         runtimes = self._runtimes.before(submission.user, submission.submit_time)
         if len(runtimes) < 2:
             basis = _TOO_FEW if runtimes else COLD_START

@@ -15,7 +15,7 @@ class LeastCost(DistributionMethod):
     """Minimises the expected error of the estimate plus a price for an estimate that is too short.
 
     A prediction p of a job that runs for r costs ``|p - r|``. A prediction that is too short costs
-    ``price`` more, because it gets jobs killed or plans broken. r is not known, so each of the
+    ``price`` more, because it gets jobs killed or plans broken. r is unknown, so each of the
     user's latest runs stands for r with a weight, the product of
 
     - 0.96 to the power of the number of the user's runs that ended later;
@@ -24,7 +24,7 @@ class LeastCost(DistributionMethod):
     - 1/4 if the application differs, and 3/4 if the queue differs.
 
     The cluster's last 16 runs share a tenth of one weight. Each counts as the share of its own
-    request that it used: all that is known about a new user. The answer is the candidate of least
+    request that it used: the only evidence about a new user. The answer is the candidate of least
     expected cost, and the shortest among equals. The candidates are the weighted runtimes, each
     plus 30 s, and the request itself. Each runtime counts up to the request.
 

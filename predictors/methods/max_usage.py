@@ -21,7 +21,7 @@ class MaxUsage:
         factor: factor by which the usage is multiplied (0.01 to 100; the paper: 1).
 
     Reference:
-        D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on Job Scheduling
+        D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on JobRow Scheduling
         Performance and Predictability", JSSPP 2020, Formulas 1 and 2.
     """
 
@@ -50,7 +50,7 @@ class MaxUsage:
         return self._usages.memory
 
     def predict(self, submission: Submission) -> Prediction:
-        """Formula 2 over the runs that had ended when the job was submitted."""
+        """Predict by Formula 2 over the runs that had ended when the job was submitted."""
         usages = self._usages.before(submission.user, submission.submit_time)
         if not usages:
             return request_of(submission, method=self.name, basis=COLD_START)

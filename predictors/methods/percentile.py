@@ -32,7 +32,7 @@ MOST_JOBS = 50_000
 """Most jobs that a percentile is taken of, those that ended last. It bounds the memory of a key."""
 
 GRACE_SECONDS = DAY
-"""Seconds that runs are kept beyond the window, for predictions at a moment in the past."""
+"""Seconds that runs are stored beyond the window, for predictions at a moment in the past."""
 
 _BATCH = 63
 """Number of completions whose median end time moves the clock of the log."""
@@ -66,7 +66,7 @@ class Percentile:
         min_jobs: fewest eligible jobs that a percentile is taken of (1 to 50000).
 
     Reference:
-        W. Tang, N. Desai, D. Buettner and Z. Lan, "Job scheduling with adjusted runtime
+        W. Tang, N. Desai, D. Buettner and Z. Lan, "JobRow scheduling with adjusted runtime
         estimates on production supercomputers", JPDC 73(7), 2013, section 4.
     """
 
@@ -113,7 +113,7 @@ class Percentile:
         return Memory(window_seconds=self._window + GRACE_SECONDS)
 
     def predict(self, submission: Submission) -> Prediction:
-        """Equation 2 with the percentile of the jobs that are eligible now."""
+        """Predict by Equation 2 with the percentile of the eligible jobs."""
         usages = self.eligible(submission)
         jobs = len(usages)
         if jobs < self._min_jobs:
@@ -122,12 +122,12 @@ class Percentile:
         return capped(self._estimate(submission, usages), submission, method=self.name, basis=basis)
 
     def _estimate(self, submission: Submission, usages: "array[float]") -> float:
-        """Seconds, of a job for which enough usages are eligible."""
+        """Return the estimate in seconds from enough eligible usages."""
         usage = usages[rank(len(usages), *self._share) - 1]
         return submission.requested_walltime * max(self._lower_bound, usage)
 
     def eligible(self, submission: Submission) -> "array[float]":
-        """The usages of the jobs that are eligible for a submission, by size.
+        """Return the usages of the jobs that are eligible for a submission, by size.
 
         The answer must not be changed, and holds until the next call.
         """
@@ -172,12 +172,12 @@ def _too_few(jobs: int) -> Basis:
 
 
 def share_of(percentile: float) -> tuple[int, int]:
-    """Numerator and denominator of a percentile, as the decimal number it was written as."""
+    """Return numerator and denominator of a percentile, read as a decimal number."""
     return (Fraction(str(float(percentile))) / 100).as_integer_ratio()
 
 
 def rank(jobs: int, numerator: int, denominator: int) -> int:
-    """The place of a percentile among ``jobs`` usages by size, the smallest being 1.
+    """Return the rank of a percentile among ``jobs`` usages by size, the smallest being 1.
 
     Whole numbers decide, and no float.
     """
@@ -185,7 +185,7 @@ def rank(jobs: int, numerator: int, denominator: int) -> int:
 
 
 def _reader(first: str, *others: str) -> Callable[[Submission], Hashable]:
-    """A function that reads the key of a job: None if the first part of the key is unknown."""
+    """Return a function that reads the key of a job: None if its first part is unknown."""
     if not others:
         return attrgetter(first)
     read = attrgetter(first, *others)

@@ -19,11 +19,11 @@ class Requested:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """None."""
+        """No parameters."""
         return {}
 
     def predict(self, submission: Submission) -> Prediction:
-        """The request itself."""
+        """Predict the request."""
         return request_of(submission, method=self.name, basis=_BASIS)
 
     def observe(self, completion: Completion) -> None:

@@ -1,1 +1,1 @@
-"""Rounds of tuning: parameters, weights, a price and a method that fit a cluster's own history."""
+"""Rounds of tuning: parameters of knn, a price and a method that fit a cluster's history."""

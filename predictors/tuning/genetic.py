@@ -9,8 +9,8 @@ from predictors.memory.columns import Floats
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
-from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import Found, Progress, ProgressReport, check_available, untold
+from predictors.tuning.plan import TuningPlan, check_available
+from predictors.tuning.search import Progress, ProgressReport, SearchResult, no_report
 
 PATIENCE = 20
 IMPROVEMENT = 1e-3
@@ -24,14 +24,13 @@ BETAS = (0.0, 1.0)
 """Range of the weight of the request."""
 
 
-def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = untold) -> Found:
-    """The parameters of least cost that a population finds; the same seed finds the same.
+def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = no_report) -> SearchResult:
+    """Return the parameters of least cost that a population finds; determined by the seed.
 
     Args:
         batch: the jobs they are tried on.
-        plan: says what is wanted, how many individuals there are and for how many generations at
-            most, and seeds the random numbers.
-        report: is told after each generation.
+        plan: cost, population, largest number of generations, and seed.
+        report: called after each generation.
 
     Raises:
         SearchUnavailableError: pymoo is not installed.
@@ -59,16 +58,18 @@ def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = untold) 
         report(
             Progress(step=len(costs), steps=plan.generations, cost=costs[-1], parameters=parameters)
         )
-    return Found(parameters=parameters, cost=costs[-1], costs=tuple(costs), evaluations=evaluations)
+    return SearchResult(
+        parameters=parameters, cost=costs[-1], costs=tuple(costs), evaluations=evaluations
+    )
 
 
 def converged(costs: Sequence[float]) -> bool:
-    """Whether the last PATIENCE generations improved the cost by less than IMPROVEMENT."""
+    """Return whether PATIENCE generations improved the cost by less than IMPROVEMENT."""
     return len(costs) > PATIENCE and costs[-1] > (1 - IMPROVEMENT) * costs[-1 - PATIENCE]
 
 
 def decode(genome: Floats, batch: Batch) -> KnnParameters:
-    """The parameters in a genome: x1 to x4, N, K (both on a logarithmic scale), alpha, beta.
+    """Return the parameters in a genome: x1 to x4, log N, log K, alpha, beta.
 
     An attribute that no trial job has is left out of the template, even if its bit is set.
     """

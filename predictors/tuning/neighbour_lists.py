@@ -24,7 +24,7 @@ ended at its submission."""
 
 @compiled
 def shared_attributes(attributes: Ids, row: int, ids: Ids) -> int:
-    """The largest template that a row matches."""
+    """Return the largest template that a row matches."""
     mask = 0
     for column in range(ATTRIBUTES):
         if ids[column] >= 0 and ids[column] == attributes[column, row]:
@@ -52,7 +52,7 @@ def insert_sorted(
 
 @compiled
 def extended(rows: Ids, needed: int) -> Ids:
-    """``rows``, or a copy that has room for ``needed`` rows."""
+    """Return ``rows``, or a copy with room for ``needed`` rows."""
     if needed <= len(rows):
         return rows
     longer = np.empty(max(needed, 2 * len(rows)), dtype=np.int32)
@@ -68,12 +68,12 @@ def build_lists(
     queries: tuple[Floats, Floats, Ids],
     rules: tuple[int, Metric],
 ) -> Lists:
-    """The lists of every job and template.
+    """Return the neighbour lists of every job and template.
 
     Args:
         columns: the past jobs, in order of their end.
-        stop: how many there are.
-        sizes: largest N, largest K, and how many jobs the features are scaled over.
+        stop: their number.
+        sizes: largest N, largest K, and number of jobs that the features are scaled over.
         queries: submit time, features and attributes of the jobs, each job a row.
         rules: attributes that templates may use, as a template, and how features are compared.
     """
@@ -118,7 +118,7 @@ def build_lists(
 def statistics(
     lists: Lists, runtimes: Floats, template: int, history: int, ladder: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """Mean and deviation of the neighbours' runtimes, by number of neighbours K and by job.
+    """Return mean and deviation of the neighbours' runtimes, by K and by job.
 
     Args:
         lists: the answer of build_lists.

@@ -1,5 +1,6 @@
 """The plan of a round of tuning: the jobs that it looks at, and its search."""
 
+from importlib.util import find_spec
 from typing import Literal
 
 from msgspec import Struct, field
@@ -7,9 +8,8 @@ from msgspec.structs import replace
 
 from predictors.methods.knn import DISTANCES, EQUAL, KnnParameters, check_weights
 from predictors.parameters import choice, number, whole_number
-from predictors.tuning.objective import FITNESSES
-from predictors.tuning.search import has_genetic
-from predictors.tuning.verdict import Demand
+from predictors.tuning.adoption import Demand
+from predictors.tuning.batch import FITNESSES
 
 GENERATIONS = 100
 POPULATION = 50
@@ -17,7 +17,7 @@ POPULATION = 50
 our copy."""
 
 SUBJECTS = ("knn", "price", "auto")
-"""What a round can make proposals about, in the order in which it does."""
+"""Names of the tunables, in the order of a round."""
 
 FEWEST_JOBS = 1_000
 """Fewest completions that are tuned on."""
@@ -26,8 +26,31 @@ FEWEST_JOBS = 1_000
 Search = Literal["genetic", "exhaustive"]
 
 
+class SearchUnavailableError(RuntimeError):
+    """The genetic search needs pymoo, which is not installed (extra tuning): pip install pymoo."""
+
+    def __str__(self) -> str:
+        """Return the class docstring; without arguments the exception can be pickled."""
+        return str(self.__doc__)
+
+
+def has_genetic() -> bool:
+    """Return whether the operators of the genetic search are installed."""
+    return find_spec("pymoo") is not None
+
+
+def check_available(search: str) -> None:
+    """Check that a search is installed.
+
+    Raises:
+        SearchUnavailableError: the message names what to install.
+    """
+    if search == "genetic" and not has_genetic():
+        raise SearchUnavailableError
+
+
 def usual_search() -> Search:
-    """The paper's, or the exhaustive one where pymoo is not installed (the extra ``tuning``)."""
+    """Return the paper's search, or the exhaustive one without pymoo (extra ``tuning``)."""
     return "genetic" if has_genetic() else "exhaustive"
 
 
@@ -40,16 +63,16 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
 
     The defaults come from the shared traces (results/tuning): with t1 of 2000 or 1500 jobs,
     as in the batches that Xu et al. 2019 compare, the search follows accidents of the training
-    jobs; with 20000 it found parameters that were better on later jobs too, and with twice as many
-    none better still. The batch that the paper chose is in its Table 1, which our copy lacks.
+    jobs; with 20000 it found parameters that were better on later jobs too, and with 40000 none
+    better still. The batch that the paper chose is in its Table 1, which our copy lacks.
 
     Attributes:
         history: h, completions before the training jobs, which only serve as neighbours.
         training: t1, jobs on which parameters are searched.
         test: t2, the newest jobs, on which the result has to beat the parameters in force. A new
             round is due when ``test`` jobs have ended since the last.
-        penalty: price of underestimating; see ``objective.cost_of``.
-        fitness: how error and underestimation rate become one number: ``product`` or ``sum``.
+        penalty: price of underestimating; see ``batch.cost_of``.
+        fitness: cost function: ``product`` or ``sum``.
         search: ``genetic``, as in the paper, or ``exhaustive``; by default the first that is
             installed.
         generations: of the genetic search, at most.
@@ -57,13 +80,13 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         seed: of the genetic search.
         distance: of the features of knn, which the search leaves as it is.
         weights: of the features in it.
-        subjects: what the round proposes: ``knn``: its parameters; ``price``: the one that reaches
-            ``underestimation_rate``; ``auto``: the method that answers.
+        subjects: tunables of the round: ``knn``, its parameters; ``price``, the one that reaches
+            ``underestimation_rate``; ``auto``, the method that it answers with.
         learned: newest jobs before the test jobs on which price and method are proposed.
         underestimation_rate: share of jobs that the site wants underestimated; None leaves the
             price as it is.
-        errors: by how many standard errors a proposal has to win; half as many, lost afterwards,
-            are enough to drop it.
+        errors: number of standard errors by which a proposal has to win; a later loss by half of
+            them drops it.
     """
 
     history: int = 5_000
@@ -83,7 +106,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     errors: float = 2.0
 
     def __post_init__(self) -> None:
-        """Refuse values that make no sense; the message names the parameter."""
+        """Check the values; the message of the ValueError names the parameter."""
         whole_number("history", self.history, 0, 100_000)
         whole_number("training", self.training, 100, 100_000)
         whole_number("test", self.test, 100, 100_000)
@@ -103,22 +126,22 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         number("errors", self.errors, 0, 100)
 
     def unsearched(self, in_force: KnnParameters) -> KnnParameters:
-        """What the search leaves as it is: the scale in force, the distance of the plan."""
+        """Return the parameters that the search does not vary."""
         return replace(in_force, distance=self.distance, weights=self.weights)
 
     @property
     def seeks_price(self) -> bool:
-        """Whether a round looks for a price."""
+        """Whether a round tunes the price."""
         return "price" in self.subjects and self.underestimation_rate is not None
 
     @property
     def demand(self) -> Demand:
-        """What counts as a gain."""
+        """The least gain that counts."""
         return Demand(errors=self.errors)
 
     @property
     def jobs(self) -> int:
-        """Number of completions that a round looks at."""
+        """Number of completions of a round."""
         return self.history + self.training + self.test
 
     @property
@@ -127,7 +150,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         return min(self.jobs, FEWEST_JOBS)
 
     def check(self, jobs: int) -> None:
-        """Refuse too short a history.
+        """Check the length of a history.
 
         Raises:
             TooShortHistoryError: there are fewer than ``fewest_jobs``.
@@ -138,7 +161,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
             )
 
     def divide(self, jobs: int) -> tuple[int, int]:
-        """The places among ``jobs`` completions, oldest first, where training and test jobs begin.
+        """Return the indices among ``jobs`` completions where training and test jobs begin.
 
         A shorter history is divided in the same proportions.
 

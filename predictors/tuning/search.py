@@ -1,39 +1,25 @@
-"""Common parts of the two searches: the space of parameters, the answer, the progress report."""
+"""Searches parameters of knn: result and progress of a search, and the exhaustive search.
+
+The exhaustive search tries every template with a few values of N, K, alpha and beta. The values are
+far apart on purpose. On the shared traces, finer steps, wider ranges, or smaller steps around the
+best parameters gave lower costs on the training jobs and higher costs on later jobs: the search had
+followed accidents of the training jobs.
+"""
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from itertools import chain, combinations
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from predictors.memory.columns import Floats
 from predictors.methods.knn import KnnParameters
-from predictors.tuning.batch import Batch
+from predictors.tuning.batch import Batch, cost_of, error_surface
+from predictors.tuning.plan import TuningPlan
 
 
-class SearchUnavailableError(RuntimeError):
-    """The genetic search needs pymoo, which is not installed (extra tuning): pip install pymoo."""
-
-    def __str__(self) -> str:
-        """What it says; made of nothing, it is made again in another process as it was."""
-        return str(self.__doc__)
-
-
-def has_genetic() -> bool:
-    """Whether the operators of the genetic search are installed."""
-    return find_spec("pymoo") is not None
-
-
-def check_available(search: str) -> None:
-    """Refuse a search that is not installed.
-
-    Raises:
-        SearchUnavailableError: the message names what to install.
-    """
-    if search == "genetic" and not has_genetic():
-        raise SearchUnavailableError
-
-
-class Found(Struct, frozen=True, kw_only=True):
+class SearchResult(Struct, frozen=True, kw_only=True):
     """The best parameters of a search.
 
     Attributes:
@@ -50,7 +36,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a search is: steps done, steps at most, and the best found so far."""
+    """Progress of a search: steps done, steps at most, and the best parameters so far."""
 
     step: int
     steps: int
@@ -62,11 +48,105 @@ ProgressReport = Callable[[Progress], None]
 """Called with the progress; an exception that it raises ends the search."""
 
 
-def untold(progress: Progress) -> None:
+def no_report(progress: Progress) -> None:
     """Report nothing."""
 
 
 def templates(batch: Batch) -> Sequence[tuple[str, ...]]:
-    """All subsets of the attributes that any trial job has, the smaller ones first."""
+    """Return all subsets of the attributes that any trial job has, smaller ones first."""
     usable = batch.usable_attributes
     return list(chain.from_iterable(combinations(usable, n) for n in range(len(usable) + 1)))
+
+
+HISTORIES = (500, 2000, 5000)
+NEIGHBOURS = (2, 3, 5, 8, 12, 20)
+
+ALPHAS = np.array([0.0, 0.5, 1.0, 2.0])
+BETAS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
+"""The values of beta that are tried. The first of equal costs wins, so a weight without effect
+stays 0."""
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """The errors of every set of parameters with one template on a batch, for any penalty.
+
+    Attributes:
+        template: the template of all sets.
+        histories: the values of N.
+        errors: mean absolute errors in seconds by N, K, alpha and beta.
+        shares: shares of underestimated jobs, in the same order.
+    """
+
+    template: tuple[str, ...]
+    histories: Sequence[int]
+    errors: Floats
+    shares: Floats
+
+    def best(self, plan: TuningPlan, unsearched: KnnParameters) -> "Best":
+        """Return the parameters of least cost, as the plan defines it."""
+        costs = cost_of(self.errors, self.shares, plan.penalty, plan.fitness)
+        place = int(costs.argmin())
+        history, neighbours, alpha, beta = map(int, np.unravel_index(place, costs.shape))
+        parameters = replace(
+            unsearched,
+            template=self.template,
+            history=self.histories[history],
+            neighbours=NEIGHBOURS[neighbours],
+            alpha=float(ALPHAS[alpha]),
+            beta=float(BETAS[beta]),
+        )
+        return Best(parameters=parameters, cost=float(costs.flat[place]))
+
+
+class Best(Struct, frozen=True, kw_only=True):
+    """Parameters and their cost in seconds."""
+
+    parameters: KnnParameters
+    cost: float
+
+
+Surveyor = Callable[[Batch, tuple[str, ...]], Survey]
+
+
+def survey(batch: Batch, template: tuple[str, ...]) -> Survey:
+    """Try ``template`` with all values on the ladders."""
+    histories = [history for history in HISTORIES if history <= batch.longest_history]
+    shape = (len(histories), len(NEIGHBOURS), len(ALPHAS), len(BETAS))
+    errors, shares = np.empty(shape), np.empty(shape)
+    jobs = (batch.requests, batch.runtimes)
+    for row, history in enumerate(histories):
+        statistics = zip(*batch.neighbours(template, history, NEIGHBOURS), strict=True)
+        for step, neighbours in enumerate(statistics):
+            errors[row, step], shares[row, step] = error_surface(neighbours, jobs, ALPHAS, BETAS)
+    return Survey(template=template, histories=histories, errors=errors, shares=shares)
+
+
+def exhaustive(
+    batch: Batch,
+    plan: TuningPlan,
+    *,
+    report: ProgressReport = no_report,
+    surveyor: Surveyor = survey,
+) -> SearchResult:
+    """Return the parameters of least cost on a batch.
+
+    Args:
+        batch: the trial jobs.
+        plan: the cost.
+        report: called after each template.
+        surveyor: surveys a template; a caching one serves several penalties.
+    """
+    subsets = templates(batch)
+    bests: list[Best] = []
+    costs: list[float] = []
+    evaluations = 0
+    for step, template in enumerate(subsets, 1):
+        surveyed = surveyor(batch, template)
+        evaluations += surveyed.errors.size
+        bests.append(surveyed.best(plan, batch.unsearched))
+        best = min(bests, key=lambda one: one.cost)
+        costs.append(best.cost)
+        report(Progress(step=step, steps=len(subsets), cost=best.cost, parameters=best.parameters))
+    return SearchResult(
+        parameters=best.parameters, cost=best.cost, costs=tuple(costs), evaluations=evaluations
+    )

@@ -176,8 +176,7 @@ def tuning_plan(settings: "Settings", **changes: Any) -> "TuningPlan":
     """
     from msgspec.structs import replace
 
-    from predictors.tuning.plan import TuningPlan
-    from predictors.tuning.search import check_available
+    from predictors.tuning.plan import TuningPlan, check_available
 
     for name in settings.tuning_plan:
         if name not in TuningPlan.__struct_fields__:

@@ -46,21 +46,21 @@ def compile_ranking() -> None:
 def compile_attention_and_rounds() -> None:
     """Compile attention, also as rounds of tuning call it, at several prices."""
     from predictors.methods.attention import Attention
-    from predictors.tuning.stretch import stretch_of
+    from predictors.tuning.tunables import fill_buffer
 
     compile_methods("attention")
-    stretch_of(made_up_runs(), Attention(), asked=RUNS, prices=[1.0])
+    fill_buffer(made_up_runs(), Attention(), capacity=RUNS, prices=[1.0])
 
 
 def compile_tuning() -> None:
     """Compile a round of tuning by its exhaustive search; the genetic one is not compiled."""
     from predictors.methods.knn import KnnParameters
-    from predictors.tuning.adopting import Held
+    from predictors.tuning.adoption import Adopted
+    from predictors.tuning.knn_tunable import tune
     from predictors.tuning.plan import TuningPlan
-    from predictors.tuning.round import tune
 
     plan = TuningPlan(history=100, training=100, test=100, search="exhaustive")
-    tune(made_up_runs(), Held(now=KnnParameters()), plan)
+    tune(made_up_runs(), Adopted(now=KnnParameters()), plan)
 
 
 def made_up_runs() -> "list[Completion]":

@@ -20,9 +20,9 @@ from predictors.base import (
     UncertainPredictor,
     request_of,
 )
-from predictors.correction_by_history import Survivors
+from predictors.correction_by_history import HistoryCorrection
 from predictors.jobs import LATEST_TIME, Basis, Completion, Prediction, Status, Submission
-from predictors.memory.error_ratios import RecentErrors
+from predictors.memory.error_ratios import ErrorRatios
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn
 from predictors.methods.least_cost import LeastCost
@@ -35,8 +35,8 @@ from predictors.registry import (
     UnknownMethodError,
     create,
 )
-from predictors.tuning.cluster_round import Standing
-from predictors.tuning.subjects import FIRST
+from predictors.tuning.cluster_round import ClusterParameters
+from predictors.tuning.tunables import FIRST
 from service.logs import Throttle
 from service.metrics import Metrics
 from service.settings import Settings
@@ -67,8 +67,8 @@ class ClusterState:
             name: create(name, **settings.predictors.get(name, {})) for name in PREDICTORS
         }
         self.accuracy_groups = Accuracies(default_group=settings.default_group)
-        self.correction = Survivors()
-        self.error_ratios = RecentErrors()
+        self.correction = HistoryCorrection()
+        self.error_ratios = ErrorRatios()
         self.windowed = [name for name, each in self.predictors.items() if _has_window(each)]
         self.unwindowed = [name for name in self.predictors if name not in self.windowed]
         self.chosen = FIRST
@@ -80,7 +80,7 @@ class ClusterState:
             for name in (Attention.name, LeastCost.name)
         }
 
-    def retune(self, standing: Standing) -> None:
+    def retune(self, standing: ClusterParameters) -> None:
         """Put adopted parameters in force; costs nothing if they already are.
 
         Raises:
@@ -196,7 +196,7 @@ class ClusterState:
     def remember(self, runs: Sequence[Completion]) -> None:
         """Observe the cluster's last runs, in order; each method only those that it remembers."""
         count = len(runs)
-        judged = count - RecentErrors.memory.latest_jobs
+        judged = count - ErrorRatios.memory.latest_jobs
         firsts = {
             name: max(0, count - _noticed(self.predictors[name].memory)) for name in self.unwindowed
         }
@@ -299,7 +299,7 @@ class LiveState:
         """Take over the state of another fold."""
         self._clusters = other._clusters  # noqa: SLF001 - of the same class
 
-    def retune(self, standing: Mapping[str, Standing]) -> None:
+    def retune(self, standing: Mapping[str, ClusterParameters]) -> None:
         """Put adopted parameters in force, by cluster; other clusters stay unchanged."""
         for cluster in standing.keys() & self._clusters.keys():
             try:
@@ -318,7 +318,7 @@ class LiveState:
         self,
         recent: Iterable[Completion],
         older: Iterable[Completion],
-        standing: Mapping[str, Standing] | None = None,
+        standing: Mapping[str, ClusterParameters] | None = None,
     ) -> None:
         """Observe the parts of a history that ``memories`` require, each by cluster.
 

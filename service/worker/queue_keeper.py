@@ -238,7 +238,7 @@ class QueueKeeper:
                 play_pools,
                 columns.pools,
                 snapshot.rules,
-                self._follower.state_of(snapshot.cluster).error_ratios.quantiles(),
+                self._follower.state_of(snapshot.cluster).error_ratios.ascending(),
                 samples_for(sum(map(len, columns.pools)), self._settings.forecast_samples),
             )
         except (ForecastTooLongError, ForecastsBusyError) as error:

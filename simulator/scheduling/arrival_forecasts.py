@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from predictors.memory.error_ratios import KEPT
+from predictors.memory.error_ratios import CAPACITY
 from simulator.engine.loop import DONE
 from simulator.engine.policies import run
 from simulator.engine.state import State
@@ -88,7 +88,7 @@ def quantiles_of(feed: EstimateFeed, state: State, shown: Snapshot, behind: int)
 def recent_ratios(state: State) -> list[float]:
     """Return runtime / estimate of the jobs that ended last, ascending."""
     finished = int(state.clock["finished"][0])
-    ended = state.finished[max(0, finished - KEPT) : finished]
+    ended = state.finished[max(0, finished - CAPACITY) : finished]
     ratios = state.jobs["runtime"][ended] / state.jobs["estimate"][ended]
     return sorted(ratios.tolist())
 

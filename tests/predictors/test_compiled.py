@@ -94,10 +94,10 @@ def test_code_beside_the_source_is_used_where_what_is_compiled_goes_elsewhere(pa
     elsewhere = tmp_path / "elsewhere"
     assert _answer(package) == "7 2"
     assert _answer(package, NUMBA_CACHE_DIR=elsewhere) == "7 0"
-    assert all(code.is_symlink() for code in elsewhere.rglob("*.nb?"))
+    assert not elsewhere.exists()
     (package / "constants.py").write_text("LIMIT = 9\n")
     assert _answer(package, NUMBA_CACHE_DIR=elsewhere) == "9 2"
-    assert any(not code.is_symlink() for code in elsewhere.rglob("*.nbc"))
+    assert list(elsewhere.rglob("*.nbc"))
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="root writes everywhere")
@@ -111,7 +111,8 @@ def test_code_in_a_directory_that_cannot_be_written_is_used(package):
     try:
         assert _answer(package, before=as_any_user, **known) == "7 0"
         more = "print(whole.other(2), compiled())"
-        assert _answer(package, more, before=as_any_user, **known) == "2 1"
+        for _ in range(2):
+            assert _answer(package, more, before=as_any_user, **known) == "2 1"
     finally:
         for place in places:
             place.chmod(0o700)

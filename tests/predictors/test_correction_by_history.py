@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from runs import HOUR, ended, submission
 
 from predictors.correction import next_estimate
-from predictors.correction_by_history import FEWEST, WINDOW, Survivors
+from predictors.correction_by_history import FEWEST, WINDOW, HistoryCorrection
 
 job = partial(submission, request=10 * HOUR)
 
 
 def taught(*hours, user="ada"):
-    survivors = Survivors()
+    survivors = HistoryCorrection()
     for end, runtime in enumerate(hours, start=1):
         survivors.observe(ended(float(end), runtime * HOUR, request=10 * HOUR, user=user))
     return survivors
@@ -42,7 +42,7 @@ def test_at_the_request_there_is_nothing_left_to_estimate():
 
 
 def test_without_history_it_doubles():
-    assert Survivors().next_estimate(HOUR, job(), 3 * HOUR) == next_estimate(
+    assert HistoryCorrection().next_estimate(HOUR, job(), 3 * HOUR) == next_estimate(
         HOUR, 10 * HOUR, 3 * HOUR
     )
     assert taught(*[5] * 20, user="bob").next_estimate(HOUR, job(), HOUR) == 2 * HOUR

@@ -87,7 +87,7 @@ class PostingQueues:
     async def _play(
         self, body: ForecastRequest, snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate]
     ) -> PoolForecast:
-        ratios = self._follower.state_of(body.cluster).error_ratios.quantiles()
+        ratios = self._follower.state_of(body.cluster).error_ratios.ascending()
         samples = self._settings.forecast_samples if body.samples is None else body.samples
         if body.policy in SHARED_POLICIES:
             queue = shared_queue(body, snapshot, estimates)

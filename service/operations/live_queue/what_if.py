@@ -148,7 +148,7 @@ class WhatIf:
             plays=len(pools),
             work=WORK_AWAITED,
         )
-        ratios = self._follower.state_of(snapshot.cluster).error_ratios.quantiles()
+        ratios = self._follower.state_of(snapshot.cluster).error_ratios.ascending()
         played = await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
         return [waiting_point(each, -1, snapshot.taken_at) for each in played]
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import structlog
 
-from predictors.tuning.cluster_round import Standing
+from predictors.tuning.cluster_round import ClusterParameters
 from predictors.tuning.plan import TuningPlan, usual_search
 from service.settings import Settings
 from service.store import Store, StoreError, TuningState
@@ -70,7 +70,7 @@ class TuningKeeper:
 
     async def follow_parameters(self) -> None:
         """Put adoptions of any process in force, until cancelled."""
-        current, standing = NO_VERSION, dict[str, Standing]()
+        current, standing = NO_VERSION, dict[str, ClusterParameters]()
         while True:
             with suppress(StoreError):
                 version = await asyncio.to_thread(self._store.tunings.version)

@@ -15,11 +15,11 @@ import structlog
 
 from predictors.methods.attention import Attention
 from predictors.methods.knn import Knn, KnnParameters
-from predictors.tuning.adopting import Held
-from predictors.tuning.cluster_round import ClusterRound, Standing, hold
-from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from predictors.tuning.search import Progress, ProgressReport, SearchUnavailableError, untold
-from predictors.tuning.subjects import CANDIDATES, FIRST
+from predictors.tuning.adoption import Adopted
+from predictors.tuning.cluster_round import ClusterParameters, ClusterRound, tune_cluster
+from predictors.tuning.plan import SearchUnavailableError, TooShortHistoryError, TuningPlan
+from predictors.tuning.search import Progress, ProgressReport, no_report
+from predictors.tuning.tunables import CANDIDATES, FIRST
 from service import logs
 from service.settings import Settings
 from service.store import (
@@ -68,7 +68,7 @@ def run_round(
     settings: Settings,
     *,
     clock: Callable[[], float] = time.time,
-    report: ProgressReport = untold,
+    report: ProgressReport = no_report,
 ) -> ClusterRound | None:
     """Run a round and store its result; this process holds the lock of rounds.
 
@@ -89,7 +89,7 @@ def run_round(
     before = of_cluster(store, settings, tuning.cluster)
     completions = store.tunings.latest_completions(tuning.cluster, tuning.plan.jobs)
     try:
-        found = hold(completions, before, tuning.plan, Reporter(store, tuning, report))
+        found = tune_cluster(completions, before, tuning.plan, Reporter(store, tuning, report))
     except (TooShortHistoryError, SearchUnavailableError) as error:
         store.tunings.fail(tuning, str(error), clock())
         return None
@@ -119,21 +119,21 @@ class Reporter:
             self._store.tunings.report(self._tuning, stored)
 
 
-def from_settings(settings: Settings) -> Standing:
+def from_settings(settings: Settings) -> ClusterParameters:
     """Return the active parameters of clusters without adoptions."""
     attention = Attention(**settings.predictors.get(Attention.name, {}))
-    return Standing(
-        knn=Held(now=Knn(**settings.predictors.get(Knn.name, {})).given),
-        price=Held(now=float(attention.parameters["price"])),
-        auto=Held(now=FIRST),
+    return ClusterParameters(
+        knn=Adopted(now=Knn(**settings.predictors.get(Knn.name, {})).given),
+        price=Adopted(now=float(attention.parameters["price"])),
+        auto=Adopted(now=FIRST),
     )
 
 
-def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
+def from_store(store: Store, settings: Settings) -> dict[str, ClusterParameters]:
     """Return the active parameters of clusters with adoptions, by cluster."""
     defaults = from_settings(settings)
 
-    def of_subjects(cluster: str, adopted: Mapping[str, ActiveAdoption]) -> dict[str, Held[Any]]:
+    def of_subjects(cluster: str, adopted: Mapping[str, ActiveAdoption]) -> dict[str, Adopted[Any]]:
         return {
             subject: held(
                 adopted.get(subject),
@@ -146,22 +146,22 @@ def from_store(store: Store, settings: Settings) -> dict[str, Standing]:
         }
 
     return {
-        cluster: Standing(**of_subjects(cluster, adopted))
+        cluster: ClusterParameters(**of_subjects(cluster, adopted))
         for cluster, adopted in store.tunings.active().items()
     }
 
 
-def of_cluster(store: Store, settings: Settings, cluster: str) -> Standing:
+def of_cluster(store: Store, settings: Settings, cluster: str) -> ClusterParameters:
     """Return the active parameters of one cluster."""
     return from_store(store, settings).get(cluster) or from_settings(settings)
 
 
 def held(
     adoption: ActiveAdoption | None,
-    default: Held[Content],
+    default: Adopted[Content],
     read: Callable[[Any], Content],
     **names: str,
-) -> Held[Content]:
+) -> Adopted[Content]:
     """Return an adoption, or the default if there is none that this release can use."""
     if adoption is None or adoption.parameters is None:
         return default
@@ -171,16 +171,16 @@ def held(
         log.warning("adopted parameters cannot be used", reason=str(error), **names)
         return default
     if adoption.made_until is None:
-        return Held(now=now)
+        return Adopted(now=now)
     before = default.now
     if adoption.replaced is not None:
         with suppress(ValueError):
             before = read(adoption.replaced)
-    return Held(now=now, before=before, since=adoption.made_until)
+    return Adopted(now=now, before=before, since=adoption.made_until)
 
 
 def adoptions(
-    result: ClusterRound, before: Standing, defaults: Standing, now: float
+    result: ClusterRound, before: ClusterParameters, defaults: ClusterParameters, now: float
 ) -> list[Adoption]:
     """Return the adoptions of a round, as they are stored.
 
@@ -193,7 +193,7 @@ def adoptions(
     """
     rows = []
     for subject in READERS:
-        chosen: Held[Any] = getattr(result.standing, subject)
+        chosen: Adopted[Any] = getattr(result.standing, subject)
         if chosen is getattr(before, subject):
             continue
         until = None if chosen.since == -inf else min(chosen.since, now)

@@ -10,8 +10,8 @@ from predictors.jobs import Completion
 from predictors.measures import Seconds
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import batch_of
+from predictors.tuning.knn_tunable import SEARCHES
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import SEARCHES
 
 Number = TypeVar("Number", bound=np.generic)
 

@@ -347,7 +347,7 @@ def counted(levels: dict[int, list[float]]) -> histograms.Histograms:
 
 
 def test_jobs_of_new_users_are_corrected_by_those_of_new_users_above_all():
-    bins = counted({0: [0.95] * 300, 1: [], 2: [0.5] * 3000})
+    bins = counted({0: [0.95] * 300, 1: [], 2: [0.5] * 1500})
     new, unseen, familiar = (corrected((bins, group), 0, 0.8) for group in range(3))
     assert new == pytest.approx(0.95, abs=1e-3)
     assert familiar == pytest.approx(0.5, abs=1e-3)

@@ -2,20 +2,20 @@
 
 import pytest
 
-from predictors.memory.error_ratios import KEPT, RecentErrors, sample
+from predictors.memory.error_ratios import CAPACITY, ErrorRatios, sample
 
 RATIOS = [0.2, 0.5, 0.5, 1.0]
 
 
 def test_the_latest_ratios_of_runtime_to_prediction_are_kept_in_ascending_order():
-    errors = RecentErrors()
+    errors = ErrorRatios()
     for runtime in (300.0, 50.0, 100.0):
         errors.add(100.0, runtime)
-    assert errors.quantiles() == [0.5, 1.0, 3.0]
-    for _ in range(KEPT):
+    assert errors.ascending() == [0.5, 1.0, 3.0]
+    for _ in range(CAPACITY):
         errors.add(2.0, 1.0)
-    assert errors.quantiles() == [0.5] * KEPT
-    assert KEPT == 500
+    assert errors.ascending() == [0.5] * CAPACITY
+    assert CAPACITY == 500
     assert errors.memory.latest_jobs == 5_000
 
 

@@ -327,7 +327,7 @@ def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
 
 
 def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
-    runs = [ended(100.0 * n, 10.0 + n * n % 977) for n in range(1, MANY + 200)]
+    runs = [ended(100.0 * n, 10.0 + n * n % 977) for n in range(1, ROWS_FOR_THREADS + 200)]
     threads, rank = [], attention_decision.score_rows
 
     def watched(*arguments):

@@ -223,9 +223,9 @@ def test_a_job_that_had_not_ended_is_not_seen():
 def test_state_stays_bounded_and_forgotten_users_leave_no_trace():
     knn = told((ended(float(i), 10.0, user=f"u{i}") for i in range(20_000)), history=10)
     recent = knn._recent
-    assert len(recent) == recent.kept == 5_000 + 2 * LATE_JOBS
-    assert len(recent._interned[0]) == recent.kept
-    assert len(recent._interned[0]._texts) <= recent.kept + 1
+    assert len(recent) == recent.capacity == 5_000 + 2 * LATE_JOBS
+    assert len(recent._interned[0]) == recent.capacity
+    assert len(recent._interned[0]._texts) <= recent.capacity + 1
     assert recent._interned[0].find("u0") == job_table.UNKNOWN
     assert recent._interned[0].find("u19999") != job_table.UNKNOWN
 

@@ -7,15 +7,20 @@ from runs import ended
 
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import cluster_round
-from predictors.tuning.adopting import Held
-from predictors.tuning.cluster_round import PRICES, Standing, hold, of_the_others
+from predictors.tuning.adoption import Adopted
+from predictors.tuning.cluster_round import (
+    PRICES,
+    ClusterParameters,
+    tune_cluster,
+    tune_price_and_method,
+)
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from predictors.tuning.stretch import Noted, Stretch, stretch_of
+from predictors.tuning.tunables import ReplayBuffer, RunRecord, fill_buffer
 
-STANDING = Standing(
-    knn=Held(now=KnnParameters(template=(), history=100, neighbours=1, beta=0.0)),
-    price=Held(now=1.0),
-    auto=Held(now="least-cost"),
+IN_FORCE = ClusterParameters(
+    knn=Adopted(now=KnnParameters(template=(), history=100, neighbours=1, beta=0.0)),
+    price=Adopted(now=1.0),
+    auto=Adopted(now="least-cost"),
 )
 SMALL = TuningPlan(history=100, training=200, test=100, learned=100, search="exhaustive")
 
@@ -29,39 +34,39 @@ def log(count=400):
     ]
 
 
-def held(plan, standing=STANDING, runs=None, **told):
+def held(plan, in_force=IN_FORCE, runs=None, **told):
     """What a round did, and how it asked the methods about the runs."""
-    return hold(log() if runs is None else runs, standing, plan, **told)
+    return tune_cluster(log() if runs is None else runs, in_force, plan, **told)
 
 
 def stretch_of_runs(said, prices, count=400):
     """``count`` runs that took 1000 s in the mean, half of them 500; ``said`` by their runtime."""
-    stretch = Stretch(count, prices)
+    buffer = ReplayBuffer(count, prices)
     for place in range(count):
         runtime = (500.0, 1500.0)[place // 2 % 2]
-        stretch._noted.append(Noted(f"u{place % 20}", runtime, float(place), said(runtime)))
-    return stretch
+        buffer._records.append(RunRecord(f"u{place % 20}", runtime, float(place), said(runtime)))
+    return buffer
 
 
 def test_the_order_is_price_then_method():
     everything = TuningPlan(underestimation_rate=0.2)
-    stretch = stretch_of_runs(
+    buffer = stretch_of_runs(
         lambda runtime: dict.fromkeys(("attention", "least-cost"), np.full(3, runtime)),
         (0.0, 1.0, 4.0),
     )
-    changes, standing = of_the_others(stretch, STANDING, everything)
+    changes, in_force = tune_price_and_method(buffer, IN_FORCE, everything)
     assert [change.subject for change in changes] == ["price", "auto"]
     assert [change.action for change in changes] == ["kept"] * 2
-    assert standing == STANDING
+    assert in_force == IN_FORCE
 
 
 @pytest.mark.parametrize("subject", ["price", "auto"])
 def test_what_is_no_subject_is_left_alone(subject):
-    stretch = stretch_of_runs(
+    buffer = stretch_of_runs(
         lambda runtime: {"attention": np.array([runtime]), "least-cost": np.array([9e3])}, (1.0,)
     )
     only = TuningPlan(subjects=(subject,), underestimation_rate=0.2)
-    changes, _ = of_the_others(stretch, STANDING, only)
+    changes, _ = tune_price_and_method(buffer, IN_FORCE, only)
     assert [change.subject for change in changes] == [subject]
 
 
@@ -76,15 +81,15 @@ def test_the_method_is_chosen_by_what_it_says_at_the_price_in_force():
             "least-cost": np.where(at_one, wrong, right),
         }
 
-    stretch = stretch_of_runs(said, (0.0, 1.0, 4.0))
+    buffer = stretch_of_runs(said, (0.0, 1.0, 4.0))
     only = TuningPlan(subjects=("auto",), test=100)
-    (change,), standing = of_the_others(stretch, STANDING, only)
+    (change,), in_force = tune_price_and_method(buffer, IN_FORCE, only)
     assert (change.action, change.verdict.cases) == ("adopted", 100)
-    assert standing.auto == Held(now="attention", before="least-cost", since=399.0)
-    assert replace(standing, auto=STANDING.auto) == STANDING
-    other = replace(STANDING, price=Held(now=4.0))
-    (change,), standing = of_the_others(stretch, other, only)
-    assert (change.action, standing) == ("kept", other)
+    assert in_force.auto == Adopted(now="attention", before="least-cost", since=399.0)
+    assert replace(in_force, auto=IN_FORCE.auto) == IN_FORCE
+    other = replace(IN_FORCE, price=Adopted(now=4.0))
+    (change,), in_force = tune_price_and_method(buffer, other, only)
+    assert (change.action, in_force) == ("kept", other)
 
 
 def test_a_price_is_sought_for_the_method_that_answers_and_counts_at_once_for_the_next():
@@ -99,15 +104,15 @@ def test_a_price_is_sought_for_the_method_that_answers_and_counts_at_once_for_th
             "attention": np.array([9e3, 9e3, runtime]),
         }
 
-    stretch = stretch_of_runs(said, (0.0, 1.0, 4.0))
+    buffer = stretch_of_runs(said, (0.0, 1.0, 4.0))
     rare = TuningPlan(subjects=("price", "auto"), underestimation_rate=0.001, test=100)
-    changes, standing = of_the_others(stretch, STANDING, rare)
+    changes, in_force = tune_price_and_method(buffer, IN_FORCE, rare)
     assert [(change.subject, change.action) for change in changes] == [
         ("price", "adopted"),
         ("auto", "adopted"),
     ]
-    assert standing.price.now == pytest.approx(4.0, abs=0.02)
-    assert (standing.price.before, standing.auto.now) == (1.0, "attention")
+    assert in_force.price.now == pytest.approx(4.0, abs=0.02)
+    assert (in_force.price.before, in_force.auto.now) == (1.0, "attention")
 
 
 @pytest.fixture
@@ -116,16 +121,16 @@ def asked(monkeypatch):
     noted = []
 
     def noting(completions, attention, **named):
-        noted.append((len(completions), named["asked"], list(named["prices"]), attention.price))
-        return stretch_of(completions, attention, **named)
+        noted.append((len(completions), named["capacity"], list(named["prices"]), attention.price))
+        return fill_buffer(completions, attention, **named)
 
-    monkeypatch.setattr(cluster_round, "stretch_of", noting)
+    monkeypatch.setattr(cluster_round, "fill_buffer", noting)
     return noted
 
 
 def test_a_round_asks_about_the_runs_of_its_plan_at_the_price_in_force(asked):
     plan = replace(SMALL, subjects=("auto",), learned=150)
-    done = held(plan, replace(STANDING, price=Held(now=2.0)), log(500))
+    done = held(plan, replace(IN_FORCE, price=Adopted(now=2.0)), log(500))
     assert asked == [(400, 250, [2.0], 2.0)]
     assert (done.knn, [change.subject for change in done.changes]) == (None, ["auto"])
     assert set(done.as_dict()) == {"changes"}
@@ -135,7 +140,7 @@ def test_a_round_asks_about_the_runs_of_its_plan_at_the_price_in_force(asked):
 
 def test_a_round_that_seeks_a_price_asks_at_all_of_them(asked):
     plan = replace(SMALL, subjects=("price",), underestimation_rate=0.1)
-    held(plan, replace(STANDING, price=Held(now=2.0)))
+    held(plan, replace(IN_FORCE, price=Adopted(now=2.0)))
     assert asked[0][2] == sorted([*PRICES, 2.0])
     held(plan)
     assert asked[1][2] == list(PRICES)
@@ -149,23 +154,23 @@ def test_a_round_of_knn_alone_asks_no_other_method(asked):
     assert told
     assert [change.subject for change in done.changes] == ["knn"]
     assert done.adopted
-    assert done.standing.knn.now == done.knn.after.parameters
-    assert "application" in done.standing.knn.now.template
-    assert done.standing.knn.before == STANDING.knn.now
-    assert done.standing.knn.since == log()[-1].end_time
+    assert done.in_force.knn.now == done.knn.after.parameters
+    assert "application" in done.in_force.knn.now.template
+    assert done.in_force.knn.before == IN_FORCE.knn.now
+    assert done.in_force.knn.since == log()[-1].end_time
     assert {"changes", "before", "after"} < set(done.as_dict())
 
-    again = held(replace(SMALL, subjects=("knn",)), done.standing)
-    assert (again.adopted, again.standing) == (False, done.standing)
+    again = held(replace(SMALL, subjects=("knn",)), done.in_force)
+    assert (again.adopted, again.in_force) == (False, done.in_force)
     assert again.knn.review.cases == 0  # no run has ended since
 
 
 def test_what_a_round_of_knn_drops_is_replaced_by_what_was_there_before():
     right = KnnParameters(template=("application",), history=100, neighbours=1, beta=0.0)
-    lost = replace(STANDING, knn=Held(now=STANDING.knn.now, before=right, since=0.0))
+    lost = replace(IN_FORCE, knn=Adopted(now=IN_FORCE.knn.now, before=right, since=0.0))
     done = held(replace(SMALL, subjects=("knn",)), lost)
     assert (done.knn.dropped, done.adopted) == (True, False)
-    assert done.standing.knn == Held(now=right)
+    assert done.in_force.knn == Adopted(now=right)
 
 
 def test_too_few_runs_are_refused_before_anything_is_done():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from predictors.tuning.objective import Errors
+from predictors.tuning.batch import Errors
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 
 BOUNDS = {

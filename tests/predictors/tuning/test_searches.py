@@ -8,14 +8,13 @@ from runs import ended
 
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN
 from predictors.methods.knn import KnnParameters
-from predictors.tuning import exhaustive as ladders
 from predictors.tuning import genetic as evolution
-from predictors.tuning import search
+from predictors.tuning import plan as plan_module
+from predictors.tuning import search as ladders
 from predictors.tuning.batch import MOST_NEIGHBOURS, batch_of, usable_columns
-from predictors.tuning.exhaustive import Survey, exhaustive, survey
 from predictors.tuning.genetic import GENES, converged, decode
-from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import SearchUnavailableError, check_available
+from predictors.tuning.plan import SearchUnavailableError, TuningPlan, check_available
+from predictors.tuning.search import Survey, exhaustive, survey
 
 UNSEARCHED = KnnParameters(scaling=700, distance="manhattan", weights=(1.0, 2.0, 0.0))
 
@@ -142,7 +141,7 @@ def test_without_pymoo_rounds_search_exhaustively_and_the_genetic_search_says_wh
 ):
     assert TuningPlan().search == "genetic"
     check_available("genetic")
-    monkeypatch.setattr(search, "find_spec", lambda _: None)
+    monkeypatch.setattr(plan_module, "find_spec", lambda _: None)
     assert TuningPlan().search == "exhaustive"
     check_available("exhaustive")
     with pytest.raises(SearchUnavailableError, match="pip install pymoo"):

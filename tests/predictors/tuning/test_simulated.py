@@ -3,9 +3,9 @@
 import numpy as np
 from runs import ended
 
-from predictors.tuning import simulated
+from predictors.tuning import cluster_round
+from predictors.tuning.cluster_round import SimulatedRounds
 from predictors.tuning.plan import FEWEST_JOBS, TuningPlan
-from predictors.tuning.simulated import SimulatedRounds
 
 
 def test_a_round_looks_at_the_learned_runs_and_at_the_test_runs_after_them():
@@ -36,7 +36,7 @@ def rounds_of(runs, *, every):
 
 
 def test_rounds_are_held_as_often_as_asked_once_there_are_enough_runs(monkeypatch):
-    monkeypatch.setattr(simulated, "FEWEST_JOBS", 45)
+    monkeypatch.setattr(cluster_round, "FEWEST_JOBS", 45)
     rounds = rounds_of(90, every=20)
     assert [ended for ended, _ in rounds.changes] == [45] * 2 + [65] * 2 + [85] * 2
     assert [change.action for _, change in rounds.changes[:2]] == ["adopted", "kept"]

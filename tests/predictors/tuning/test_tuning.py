@@ -13,14 +13,12 @@ from msgspec.structs import asdict, replace
 from predictors.jobs import Completion, Submission
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import Knn, KnnParameters
-from predictors.tuning.adopting import Held
-from predictors.tuning.batch import batch_of
-from predictors.tuning.exhaustive import exhaustive
+from predictors.tuning.adoption import Adopted
+from predictors.tuning.batch import Errors, batch_of
 from predictors.tuning.genetic import GENES, IMPROVEMENT, PATIENCE, decode, genetic
-from predictors.tuning.objective import Errors
+from predictors.tuning.knn_tunable import tune
 from predictors.tuning.plan import FEWEST_JOBS, GENERATIONS, TooShortHistoryError, TuningPlan
-from predictors.tuning.round import tune
-from predictors.tuning.search import templates
+from predictors.tuning.search import exhaustive, templates
 
 
 def up_to_the_request(submission, chance):
@@ -161,7 +159,7 @@ def test_a_round_compares_features_as_the_plan_says(search):
     plan = TuningPlan(
         history=300, training=400, test=200, search=search, distance="manhattan", weights=(3, 1, 0)
     )
-    done, _, _ = tune(completions, Held(now=KnnParameters()), replace(plan, generations=3))
+    done, _, _ = tune(completions, Adopted(now=KnnParameters()), replace(plan, generations=3))
     assert done.before.parameters == KnnParameters()
     assert done.after.parameters.distance == "manhattan"
     assert done.after.parameters.weights == (3, 1, 0)
@@ -244,7 +242,7 @@ def test_genomes_reach_the_ends_of_the_space():
 def test_a_round_adopts_what_wins_on_the_test_jobs_only():
     completions = history(1500, runtime=by_application)
     plan = TuningPlan(history=500, training=600, test=400)
-    done, _, held = tune(completions, Held(now=KnnParameters()), plan)
+    done, _, held = tune(completions, Adopted(now=KnnParameters()), plan)
     assert done.adopted
     assert held.now == done.after.parameters
     assert done.after.test.cost(plan.penalty) < done.before.test.cost(plan.penalty)
@@ -260,7 +258,7 @@ def test_a_round_refuses_what_only_fits_the_training_jobs():
     late = [later(one, early[-1].end_time) for one in history(400, runtime=by_application)]
     in_force = KnnParameters(template=("application",), history=100, neighbours=2)
     done, _, held = tune(
-        early + late, Held(now=in_force), TuningPlan(history=300, training=800, test=400)
+        early + late, Adopted(now=in_force), TuningPlan(history=300, training=800, test=400)
     )
     assert done.after.training.cost(1.0) < done.before.training.cost(1.0)
     assert done.after.test.cost(1.0) > done.before.test.cost(1.0)
@@ -283,7 +281,7 @@ def test_a_short_history_is_divided_in_proportion_and_a_tiny_one_refused():
     assert plan.divide(12_000) == (5000, 10_000)
     assert plan.divide(1200) == (500, 1000)
     with pytest.raises(TooShortHistoryError, match="needs 1000 completions, there are 12"):
-        tune(history(12), Held(now=KnnParameters()), plan)
+        tune(history(12), Adopted(now=KnnParameters()), plan)
     assert FEWEST_JOBS == 1000
 
 

@@ -5,7 +5,7 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from predictors.tuning.verdict import NO_CASES, Demand, compare, noise, standard_error, verdict_of
+from predictors.tuning.adoption import NO_CASES, Demand, compare, noise, standard_error, verdict_of
 
 ONE_USER = ["ann"] * 10
 QUARTER = Demand(least_gain=0.25, errors=0.0)

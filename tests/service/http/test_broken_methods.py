@@ -62,7 +62,7 @@ def test_in_shadow_it_fails_no_answer_and_gets_no_score(broken):
 
 def test_forecasts_vary_runtimes_by_what_was_answered_in_its_place(broken):
     broken.complete(run_of("2", runtime=1800, end_time=NOW + 1))
-    assert broken.worker.live.of("default").error_ratios.quantiles()[-1] == 1800 / 3600
+    assert broken.worker.live.of("default").error_ratios.ascending()[-1] == 1800 / 3600
     assert failures(broken, "observe") == 2  # it was asked, and was to learn
     assert broken.predict(user="ada", method="last-two")["predicted_walltime"] == 1350.0
 

@@ -8,11 +8,11 @@ from runs import a_run
 from predictors.base import USUAL, Memory
 from predictors.jobs import LATEST_TIME
 from predictors.memory.columns import PIT
-from predictors.memory.error_ratios import RecentErrors
+from predictors.memory.error_ratios import ErrorRatios
 from predictors.methods.attention import Attention
 from predictors.methods.knn import KnnParameters
-from predictors.tuning.adopting import Held
-from predictors.tuning.cluster_round import ClusterRound, Standing
+from predictors.tuning.adoption import Adopted
+from predictors.tuning.cluster_round import ClusterParameters, ClusterRound
 from service.metrics import Metrics
 from service.settings import Settings
 from service.worker.live_state import LiveState
@@ -21,14 +21,14 @@ from service.worker.tuning.rounds import adoptions
 CLUSTER = "default"
 
 
-def standing(**adopted) -> Standing:
+def standing(**adopted) -> ClusterParameters:
     """What is in force: what the settings say, but for what was adopted."""
     usual = {
-        "knn": Held(now=KnnParameters()),
-        "price": Held(now=1.0),
-        "auto": Held(now="attention"),
+        "knn": Adopted(now=KnnParameters()),
+        "price": Adopted(now=1.0),
+        "auto": Adopted(now="attention"),
     }
-    return Standing(**{**usual, **adopted})
+    return ClusterParameters(**{**usual, **adopted})
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def prices(live: LiveState) -> list[float]:
 @pytest.mark.parametrize(
     ("held", "expected"),
     [
-        (Held(now=1.0), [1.0, 2.0]),
-        (Held(now=1.0, before=3.0, since=5.0), [1.0, 1.0]),
-        (Held(now=3.0, before=1.0, since=5.0), [3.0, 3.0]),
-        (Held(now=3.0), [3.0, 3.0]),  # back in force, as a later price has lost
+        (Adopted(now=1.0), [1.0, 2.0]),
+        (Adopted(now=1.0, before=3.0, since=5.0), [1.0, 1.0]),
+        (Adopted(now=3.0, before=1.0, since=5.0), [3.0, 3.0]),
+        (Adopted(now=3.0), [3.0, 3.0]),  # back in force, as a later price has lost
     ],
 )
 def test_the_price_that_is_in_force_is_answered_by(live, held, expected):
@@ -61,11 +61,11 @@ def test_the_price_that_is_in_force_is_answered_by(live, held, expected):
 
 
 def test_parameters_of_knn_that_do_not_fit_keep_nothing_else_from_being_in_force(live, capsys):
-    too_long = Held(now=KnnParameters(history=50_000))
+    too_long = Adopted(now=KnnParameters(history=50_000))
     adopted = standing(
         knn=too_long,
-        price=Held(now=3.0),
-        auto=Held(now="least-cost"),
+        price=Adopted(now=3.0),
+        auto=Adopted(now="least-cost"),
     )
     for _ in range(3):  # as a worker looks once a second
         live.retune({CLUSTER: adopted})
@@ -81,7 +81,7 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
     state, alone = LiveState(Settings(), Metrics()), Attention(price=3.0)
     for run in runs:
         alone.observe(run)
-    state.remember(runs, (), {CLUSTER: standing(price=Held(now=3.0))})
+    state.remember(runs, (), {CLUSTER: standing(price=Adopted(now=3.0))})
     state.rank_runs()
     cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
     for name in ("least-cost", "attention"):
@@ -92,7 +92,7 @@ def test_after_a_start_all_is_ranked_by_what_is_in_force():
 
 def test_a_start_asks_only_about_runs_of_which_it_is_remembered_how_they_ended(monkeypatch):
     """Of two clusters, of which one has more runs than are remembered."""
-    monkeypatch.setattr(RecentErrors, "memory", Memory(latest_jobs=5))
+    monkeypatch.setattr(ErrorRatios, "memory", Memory(latest_jobs=5))
     settings = Settings(method="last-two")
     runs = [a_run(str(n), start=1000.0 * n, runtime=60.0 + n, cluster="long") for n in range(20)]
     runs += [a_run(str(n), start=1000.0 * n, runtime=60.0 + n, cluster="short") for n in range(3)]
@@ -110,8 +110,8 @@ def test_what_was_adopted_is_looked_at_again_in_spite_of_an_end_far_in_the_futur
     last_end, expected
 ):
     usual = standing()
-    price = Held(now=3.0, before=1.0, since=last_end)
-    found = ClusterRound(knn=None, changes=[], standing=replace(usual, price=price))
+    price = Adopted(now=3.0, before=1.0, since=last_end)
+    found = ClusterRound(knn=None, changes=[], in_force=replace(usual, price=price))
     (row,) = adoptions(found, usual, usual, now=2e9)
     assert (row.parameters, row.made_until) == (3.0, expected)
 
@@ -146,7 +146,7 @@ def six_runs(cluster: str = CLUSTER):
 
 def test_a_window_is_learned_once(monkeypatch):
     """The last runs are 3, 4 and 5; run 0 is among them as its user had no later one."""
-    monkeypatch.setattr(RecentErrors, "memory", Memory(latest_jobs=3))
+    monkeypatch.setattr(ErrorRatios, "memory", Memory(latest_jobs=3))
     live = LiveState(Settings(method="last-two"), Metrics())
     live.apply([a_run("first", start=-1e6)])
     state, window, runs = live.of(CLUSTER), Counting(window_seconds=1e9), six_runs()

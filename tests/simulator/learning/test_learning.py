@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from predictors.methods.attention_weights import Weights
 from runs import HOUR, ended, submission
 
 from predictors.methods.attention import Attention
+from predictors.methods.attention_network import Weights
 from simulator.learning.examples import Examples, examples_of, read_log, together
 from simulator.learning.training import LearningUnavailableError, Recipe, learn, steps_of
 
@@ -101,7 +101,7 @@ def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
     assert sum(losses[-8:]) < 0.6 * sum(losses[:8])
     assert all(np.array_equal(*pair) for pair in zip(weights.layers, again.layers, strict=True))
     assert Weights.from_bytes(weights.to_bytes()).origin["recipe"]["seed"] == recipe.seed
-    assert (weights.by_hand, weights.unseen) == (recipe.by_hand, recipe.unseen)
+    assert (weights.kernel_share, weights.tail_runs) == (recipe.by_hand, recipe.unseen)
 
 
 def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_lasts():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from predictors.tuning.search import SearchUnavailableError
+from predictors.tuning.plan import SearchUnavailableError
 from simulator.learning.training import LearningUnavailableError
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES

@@ -8,8 +8,8 @@ from workloads import synthetic
 
 from predictors.methods.knn import Knn
 from predictors.tuning.batch import batch_of
+from predictors.tuning.knn_tunable import SEARCHES
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import SEARCHES
 from service.cli import app
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import xu_schedules

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-from predictors.tuning import subjects
-from predictors.tuning.stretch import Noted
-from predictors.tuning.subjects import BestMethod, TargetPrice
-from predictors.tuning.verdict import NO_CASES, Demand
+from predictors.tuning import tunables
+from predictors.tuning.adoption import NO_CASES, Demand
+from predictors.tuning.tunables import BestMethod, RunRecord, TargetPrice
 
 DEMAND = Demand(least_gain=0.1, errors=3.0)
 
 
 def noted(runtime, user="ada", **said):
-    return Noted(user, runtime, 0.0, {name: np.array(each) for name, each in said.items()})
+    return RunRecord(user, runtime, 0.0, {name: np.array(each) for name, each in said.items()})
 
 
 def test_the_cost_of_a_method_is_its_error_and_the_price_where_it_was_too_short():
@@ -96,5 +95,5 @@ def test_the_noise_of_a_price_is_that_of_the_runs_it_moves():
 
 
 def test_what_is_known_before_any_round():
-    assert subjects.CANDIDATES == ("attention", "least-cost")
-    assert subjects.FIRST == "attention"
+    assert tunables.CANDIDATES == ("attention", "least-cost")
+    assert tunables.FIRST == "attention"

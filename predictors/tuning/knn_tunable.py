@@ -1,27 +1,31 @@
-"""One round of tuning searches on training jobs and decides on test jobs unknown to the search."""
+"""Tunes knn's parameters: searched on training jobs, judged on later test jobs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, structs
 
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.knn import LONGEST_HISTORY, Knn, KnnParameters
-from predictors.tuning.adopting import Change, Held, settle
-from predictors.tuning.batch import MOST_NEIGHBOURS, Batch, batch_of
-from predictors.tuning.exhaustive import exhaustive
+from predictors.tuning.adoption import (
+    NO_CASES,
+    Adopted,
+    RoundChange,
+    Verdict,
+    adopt_or_revert,
+    verdict_of,
+)
+from predictors.tuning.batch import HOUR, MOST_NEIGHBOURS, Batch, Errors, batch_of, cost_of
 from predictors.tuning.genetic import genetic
-from predictors.tuning.objective import HOUR, Errors, cost_of
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import Found, ProgressReport, untold
-from predictors.tuning.verdict import NO_CASES, Verdict, verdict_of
+from predictors.tuning.search import ProgressReport, SearchResult, exhaustive, no_report
 
-Search = Callable[..., Found]
-"""(batch, plan, report=...) -> what it found."""
+SearchFunction = Callable[..., SearchResult]
+"""Takes (batch, plan, report=...)."""
 
-SEARCHES: Mapping[str, Search] = {"exhaustive": exhaustive, "genetic": genetic}
+SEARCHES: Mapping[str, SearchFunction] = {"exhaustive": exhaustive, "genetic": genetic}
 """The searches of a plan."""
 
 
@@ -33,20 +37,20 @@ class Trial(Struct, frozen=True, kw_only=True):
     test: Errors
 
 
-class Round(Struct, frozen=True, kw_only=True):
+class KnnRound(Struct, frozen=True, kw_only=True):
     """The result of a round of tuning knn.
 
     Attributes:
-        before: the parameters that were in force.
-        after: the best of the search; of a round that drops, what is back in force.
+        before: the parameters in force before.
+        after: the best of the search; of a dropped adoption the parameters that are back.
         adopted: whether ``after`` beat ``before`` on the test jobs, by more than noise.
-        dropped: whether ``before``, which an earlier round had adopted, has lost on later jobs.
-        verdict: of what was found, on the test jobs.
-        review: of what an earlier round had adopted, on the jobs that have ended since.
-        costs: the best cost on the training jobs after each generation or step, in seconds.
-        evaluations: number of sets of parameters that were tried.
-        training_jobs: number of jobs on which they were tried.
-        test_jobs: number of jobs on which ``before`` and ``after`` were compared.
+        dropped: whether ``before``, adopted by an earlier round, has lost on later jobs.
+        verdict: of the best of the search, on the test jobs.
+        review: of an earlier adoption, on the jobs that have ended since.
+        costs: best cost on the training jobs after each generation or step, in seconds.
+        evaluations: number of sets of parameters tried.
+        training_jobs: number of training jobs.
+        test_jobs: number of test jobs.
     """
 
     before: Trial
@@ -62,33 +66,38 @@ class Round(Struct, frozen=True, kw_only=True):
 
 
 class EndedJob(NamedTuple):
-    """A job of a round: its place among the test jobs, negative before them, and its end."""
+    """A job of a round.
+
+    Attributes:
+        place: index among the test jobs, negative for training jobs.
+        end: Unix seconds.
+    """
 
     place: int
     end: float
 
 
-class Parameters:
-    """Proposes and judges parameters of knn.
+class KnnTunable:
+    """The parameters of knn as a tunable.
 
     Args:
-        jobs_of: the training and test jobs, with the neighbours that parameters compare.
-        plan: says what is better.
-        search: proposes on training jobs.
+        jobs_of: returns training and test jobs, with their neighbours by some parameters.
+        plan: of the round.
+        search: finds the best parameters on training jobs.
 
     Attributes:
-        found: by the search; None before it.
+        found: result of the search; None before it.
     """
 
     name = Knn.name
 
     def __init__(
         self,
-        jobs_of: Callable[[KnnParameters], "Divided"],
+        jobs_of: Callable[[KnnParameters], "TuningJobs"],
         plan: TuningPlan,
-        search: Callable[[Batch], Found],
+        search: Callable[[Batch], SearchResult],
     ) -> None:
-        self.found: Found | None = None
+        self.found: SearchResult | None = None
         self._jobs_of = jobs_of
         self._plan = plan
         self._search = search
@@ -99,9 +108,9 @@ class Parameters:
         return self.found.parameters
 
     def judge(self, old: KnnParameters, new: KnnParameters, later: Sequence[EndedJob]) -> Verdict:
-        """Return the gain of ``new`` over ``old`` on those of the jobs that are test jobs.
+        """Judge the gain of ``new`` over ``old`` on the test jobs among ``later``.
 
-        The cost of the product of error and rate must fall, too.
+        The cost as the plan defines it has to fall, too.
         """
         places = np.array([job.place for job in later if job.place >= 0], dtype=np.int64)
         if not len(places):
@@ -119,12 +128,6 @@ class Parameters:
         is_enough = verdict.wins or not self._plan.errors
         return structs.replace(verdict, wins=cost_now < cost and is_enough)
 
-    @staticmethod
-    def described(content: KnnParameters) -> dict[str, Any]:
-        """Return the parameters as JSON."""
-        described: dict[str, Any] = to_builtins(content)
-        return described
-
     def jobs(self, parameters: KnnParameters) -> tuple[list[EndedJob], list[EndedJob]]:
         """Return the training and the test jobs."""
         training, test = self._jobs_of(parameters)
@@ -132,13 +135,13 @@ class Parameters:
         older = [EndedJob(first + place, end) for place, end in enumerate(training.ends.tolist())]
         return older, [EndedJob(place, end) for place, end in enumerate(test.ends.tolist())]
 
-    def round(self, change: Change, before: Held[KnnParameters]) -> Round:
+    def round(self, change: RoundChange, before: Adopted[KnnParameters]) -> KnnRound:
         """Return what a round did, with the errors of the parameters before and after."""
         dropped = change.action == "dropped"
         proposed = before.now if self.found is None else self.found.parameters
         after = before.before if dropped and before.before is not None else proposed
         old, new = self._jobs_of(before.now), self._jobs_of(after)
-        return Round(
+        return KnnRound(
             before=old.trial(before.now),
             after=new.trial(after),
             adopted=change.action == "adopted",
@@ -154,49 +157,49 @@ class Parameters:
 
 def tune(
     completions: Sequence[Completion],
-    held: Held[KnnParameters],
+    adopted: Adopted[KnnParameters],
     plan: TuningPlan,
-    report: ProgressReport = untold,
-) -> tuple[Round, Change, Held[KnnParameters]]:
-    """Drop the parameters in force if they have lost, else search for better ones.
+    report: ProgressReport = no_report,
+) -> tuple[KnnRound, RoundChange, Adopted[KnnParameters]]:
+    """Revert the parameters in force if they have lost, else search for better ones.
 
     Args:
         completions: completions of one cluster, in the order of their observation.
-        held: the present parameters, which a better set has to beat, and those they replaced.
-        plan: the jobs to look at, and the search.
+        adopted: the parameters in force.
+        plan: the jobs and the search.
         report: called with the progress.
 
     Returns:
-        What the round did, in detail and as a change, and what is in force now.
+        The round in detail and as a change, and the parameters in force after it.
 
     Raises:
         TooShortHistoryError: there are too few completions.
     """
     ordered = sorted(completions, key=lambda completion: completion.end_time)[-plan.jobs :]
-    known: dict[Any, Divided] = {}
+    cache: dict[Any, TuningJobs] = {}
 
-    def jobs_of(parameters: KnnParameters) -> Divided:
-        """Parameters that compare features otherwise have other neighbours."""
-        if parameters.metric not in known:
-            known[parameters.metric] = divided(ordered, plan, held.now, parameters)
-        return known[parameters.metric]
+    def jobs_of(parameters: KnnParameters) -> TuningJobs:
+        """Return the jobs, whose neighbours depend on how features are compared."""
+        if parameters.metric not in cache:
+            cache[parameters.metric] = divide(ordered, plan, adopted.now, parameters)
+        return cache[parameters.metric]
 
-    def search(training: Batch) -> Found:
+    def search(training: Batch) -> SearchResult:
         return SEARCHES[plan.search](training, plan, report=report)
 
-    parameters = Parameters(jobs_of, plan, search)
-    change, after = settle(parameters, held, *parameters.jobs(held.now))
-    return parameters.round(change, held), change, after
+    tunable = KnnTunable(jobs_of, plan, search)
+    change, after = adopt_or_revert(tunable, adopted, *tunable.jobs(adopted.now))
+    return tunable.round(change, adopted), change, after
 
 
-class Divided(NamedTuple):
-    """The jobs of a round."""
+class TuningJobs(NamedTuple):
+    """Training and test jobs of a round."""
 
     training: Batch
     test: Batch
 
     def trial(self, parameters: KnnParameters) -> Trial:
-        """Parameters and what they give."""
+        """Return parameters with their errors."""
         return Trial(
             parameters=parameters,
             training=self.training.errors(parameters),
@@ -204,13 +207,13 @@ class Divided(NamedTuple):
         )
 
 
-def divided(
+def divide(
     ordered: Sequence[Completion],
     plan: TuningPlan,
     in_force: KnnParameters,
     unsearched: KnnParameters,
-) -> Divided:
-    """The newest completions as the plan divides them, with the neighbours of each job."""
+) -> TuningJobs:
+    """Divide the newest completions as the plan says, and find the neighbours of each job."""
     training_from, test_from = plan.divide(len(ordered))
     batch = batch_of(
         ordered,
@@ -220,15 +223,15 @@ def divided(
         unsearched=unsearched,
     )
     size = test_from - training_from
-    return Divided(batch.select(slice(0, size)), batch.select(slice(size, None)))
+    return TuningJobs(batch.select(slice(0, size)), batch.select(slice(size, None)))
 
 
 def gains(
     old: tuple[Batch, KnnParameters], new: tuple[Batch, KnnParameters], plan: TuningPlan
 ) -> Floats:
-    """By job, how much of the whole cost it takes away, to first order; their mean is the gain.
+    """Return by job the relative decrease of the cost, to first order; the mean is the gain.
 
-    The product of error and rate is no sum over jobs: what a job changes in each of the two counts
+    The product of error and rate is no sum over jobs: the change of each of the two by a job counts
     as if the other stayed.
     """
     (short, error), (short_now, error_now) = (

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from predictors.tuning.adopting import Held, settle
-from predictors.tuning.stretch import Noted
-from predictors.tuning.subjects import BestMethod, TargetPrice
-from predictors.tuning.verdict import Demand
+from predictors.tuning.adoption import Adopted, Demand, adopt_or_revert
+from predictors.tuning.tunables import BestMethod, RunRecord, TargetPrice
 
 PRICES = (0.0, 1.0, 4.0)
 DEMAND = Demand()
@@ -21,7 +19,7 @@ def runs(first, last, good, bad, *, users=20, seed=1):
             good: np.full(3, runtime + abs(random.normal(60, 10))),
             bad: np.full(3, runtime + abs(random.normal(3600, 600))),
         }
-        yield Noted(f"u{number % users}", runtime, float(number), said)
+        yield RunRecord(f"u{number % users}", runtime, float(number), said)
 
 
 def best():
@@ -31,19 +29,19 @@ def best():
 def test_a_method_that_costs_less_on_later_runs_is_adopted_and_dropped_when_it_loses():
     older = list(runs(0, 300, "attention", "least-cost"))
     later = list(runs(300, 500, "attention", "least-cost"))
-    change, held = settle(best(), Held(now="least-cost"), older, later)
+    change, held = adopt_or_revert(best(), Adopted(now="least-cost"), older, later)
     assert (change.action, change.before, change.after) == ("adopted", "least-cost", "attention")
     assert change.verdict.cases == 200
     assert change.verdict.gain > 0.9
     assert (held.now, held.before, held.since) == ("attention", "least-cost", 499.0)
 
-    kept, same = settle(
+    kept, same = adopt_or_revert(
         best(), held, older + later, list(runs(500, 700, "attention", "least-cost"))
     )
     assert (kept.action, same) == ("kept", held)
 
     turned = list(runs(500, 700, "least-cost", "attention"))
-    change, held = settle(best(), held, older + later, turned)
+    change, held = adopt_or_revert(best(), held, older + later, turned)
     assert (change.action, change.before, change.after) == ("dropped", "attention", "least-cost")
     assert change.review.cases == 200
     assert change.review.gain < -0.9
@@ -53,25 +51,25 @@ def test_a_method_that_costs_less_on_later_runs_is_adopted_and_dropped_when_it_l
 def after_adoption(seconds_worse):
     """A review of attention, whose answers are some seconds longer than least-cost's."""
     random = np.random.default_rng(3)
-    held = Held(now="attention", before="least-cost", since=499.0)
+    held = Adopted(now="attention", before="least-cost", since=499.0)
     since = []
     for number in range(500, 700):
         said = {name: 600.0 + random.uniform(0, 1000, 3) for name in ("attention", "least-cost")}
         said["attention"] += seconds_worse
-        since.append(Noted(f"u{number % 20}", 600.0, float(number), said))
-    return settle(best(), held, [], since)
+        since.append(RunRecord(f"u{number % 20}", 600.0, float(number), said))
+    return adopt_or_revert(best(), held, [], since)
 
 
 def test_what_was_adopted_is_dropped_by_half_the_loss_that_would_have_had_to_be_a_gain():
     change, held = after_adoption(50.0)
     assert -2 * change.review.error < change.review.gain < -change.review.error
-    assert (change.action, held) == ("dropped", Held(now="least-cost"))
+    assert (change.action, held) == ("dropped", Adopted(now="least-cost"))
 
 
 def test_what_was_adopted_at_an_unknown_time_is_judged_on_all_runs():
-    held = Held(now="attention", before="least-cost")
+    held = Adopted(now="attention", before="least-cost")
     runs_of_both = list(runs(0, 80, "attention", "least-cost"))
-    change, _ = settle(best(), held, runs_of_both[:60], runs_of_both[60:])
+    change, _ = adopt_or_revert(best(), held, runs_of_both[:60], runs_of_both[60:])
     assert change.review.cases == 80
 
 
@@ -84,7 +82,7 @@ def test_what_was_adopted_is_kept_while_it_loses_by_less():
 def test_a_gain_on_the_runs_it_was_made_on_is_none_if_later_ones_lack_it():
     older = list(runs(0, 300, "attention", "least-cost"))
     later = list(runs(300, 500, "least-cost", "attention"))
-    change, held = settle(best(), Held(now="least-cost"), older, later)
+    change, held = adopt_or_revert(best(), Adopted(now="least-cost"), older, later)
     assert change.action == "kept"
     assert change.verdict.gain < 0
     assert held.now == "least-cost"
@@ -95,14 +93,19 @@ def test_a_method_that_was_better_for_one_stretch_of_the_older_runs_is_not_propo
     older = [
         *runs(0, 60, "least-cost", "attention"),
         *(
-            run._replace(said={"attention": run.said["good"], "least-cost": run.said["good"] + 60})
+            run._replace(
+                estimates={
+                    "attention": run.estimates["good"],
+                    "least-cost": run.estimates["good"] + 60,
+                }
+            )
             for run in runs(60, 600, "good", "bad")
         ),
     ]
     means = {method: best().costs(method, older).mean() for method in ("attention", "least-cost")}
     assert means["least-cost"] < means["attention"] / 2
     later = list(runs(600, 800, "least-cost", "attention"))
-    change, held = settle(best(), Held(now="attention"), older, later)
+    change, held = adopt_or_revert(best(), Adopted(now="attention"), older, later)
     assert (change.action, change.after, change.verdict) == ("kept", None, None)
     assert held.now == "attention"
 
@@ -113,11 +116,11 @@ def test_two_methods_that_are_alike_are_not_exchanged():
     def alike(first, last):
         for number in range(first, last):
             said = {name: np.full(3, random.uniform(60, 3600)) for name in "ab"}
-            yield Noted(f"u{number % 20}", random.uniform(60, 3600), float(number), said)
+            yield RunRecord(f"u{number % 20}", random.uniform(60, 3600), float(number), said)
 
     changes = [
-        settle(
-            BestMethod(1, 1.0, DEMAND), Held(now="a"), list(alike(0, 300)), list(alike(300, 400))
+        adopt_or_revert(
+            BestMethod(1, 1.0, DEMAND), Adopted(now="a"), list(alike(0, 300)), list(alike(300, 400))
         )
         for _ in range(20)
     ]
@@ -130,14 +133,16 @@ def priced(first, last, seed=2):
     for number in range(first, last):
         runtime = random.uniform(0, 1000)
         said = {"attention": np.array([500.0, 800.0, 950.0])}
-        yield Noted(f"u{number % 50}", runtime, float(number), said)
+        yield RunRecord(f"u{number % 50}", runtime, float(number), said)
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(0.5, 0.0), (0.2, 1.0), (0.05, 4.0), (0.01, 4.0)])
 def test_the_price_is_found_that_reaches_a_rate(rate, expected):
     subject = TargetPrice(PRICES, "attention", rate, DEMAND)
     now = 4.0 if expected < 4 else 0.0
-    change, held = settle(subject, Held(now=now), list(priced(0, 3000)), list(priced(3000, 4000)))
+    change, held = adopt_or_revert(
+        subject, Adopted(now=now), list(priced(0, 3000)), list(priced(3000, 4000))
+    )
     assert change.action == "adopted"
     assert held.now == pytest.approx(expected, abs=0.2)
     assert change.verdict.gain > 0.1
@@ -145,8 +150,8 @@ def test_the_price_is_found_that_reaches_a_rate(rate, expected):
 
 def test_a_price_that_is_right_already_is_left_alone():
     subject = TargetPrice(PRICES, "attention", 0.2, DEMAND)
-    change, held = settle(
-        subject, Held(now=1.0), list(priced(0, 3000)), list(priced(3000, 4000, seed=3))
+    change, held = adopt_or_revert(
+        subject, Adopted(now=1.0), list(priced(0, 3000)), list(priced(3000, 4000, seed=3))
     )
     assert change.action == "kept"
     assert held.now == 1.0

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from runs import ended
 
 from predictors.methods.knn import KnnParameters
-from predictors.tuning.adopting import Held
+from predictors.tuning.adoption import NO_CASES, Adopted
+from predictors.tuning.knn_tunable import KnnTunable, divide, gains, tune
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.round import Parameters, divided, gains, tune
-from predictors.tuning.verdict import NO_CASES
 
 BY_APPLICATION = KnnParameters(template=("application",), history=100, neighbours=1, beta=0.0)
 BY_NOTHING = KnnParameters(template=(), history=100, neighbours=1, beta=0.0)
@@ -69,8 +68,8 @@ def test_small_costs_are_compared_too_and_none_at_all_is_no_division_by_zero():
 
 def test_parameters_are_judged_on_the_test_jobs_that_ended_after_their_adoption():
     runs = log()
-    jobs = divided(runs, PLAN, BY_NOTHING, BY_NOTHING)
-    subject = Parameters(lambda _: jobs, PLAN, None)
+    jobs = divide(runs, PLAN, BY_NOTHING, BY_NOTHING)
+    subject = KnnTunable(lambda _: jobs, PLAN, None)
     older, later = subject.jobs(BY_NOTHING)
     assert (len(older), len(later), later[-1].end) == (200, 100, runs[-1].end_time)
     better = subject.judge(BY_NOTHING, BY_APPLICATION, [*older, *later])
@@ -91,7 +90,7 @@ def tuned(runs, held, plan, *told):
 
 def test_parameters_that_have_lost_since_are_dropped_without_a_search():
     runs, told = log(), []
-    done = tuned(runs, Held(now=BY_NOTHING, before=BY_APPLICATION, since=0.0), PLAN, told.append)
+    done = tuned(runs, Adopted(now=BY_NOTHING, before=BY_APPLICATION, since=0.0), PLAN, told.append)
     assert (done.dropped, done.adopted) == (True, False)
     assert (done.before.parameters, done.after.parameters) == (BY_NOTHING, BY_APPLICATION)
     assert (done.costs, done.evaluations, told) == ((), 0, [])
@@ -105,11 +104,11 @@ def test_parameters_that_have_lost_since_are_dropped_without_a_search():
 
 
 def test_parameters_that_have_not_lost_stay_and_are_searched_beside():
-    done = tuned(log(), Held(now=BY_APPLICATION, before=BY_NOTHING, since=0.0), PLAN)
+    done = tuned(log(), Adopted(now=BY_APPLICATION, before=BY_NOTHING, since=0.0), PLAN)
     assert (done.dropped, done.adopted) == (False, False)
     assert done.review.gain == pytest.approx(WHOLE)
     assert done.evaluations > 0
-    adopted = tuned(log(), Held(now=BY_NOTHING), PLAN)
+    adopted = tuned(log(), Adopted(now=BY_NOTHING), PLAN)
     assert (adopted.adopted, adopted.review) == (True, None)
     assert adopted.verdict.cases == 100
 
@@ -122,15 +121,15 @@ def test_each_set_of_parameters_finds_its_neighbours_by_its_own_distance():
     to_request = replace(PLAN, weights=by_request.weights)
     to_processors = replace(PLAN, weights=by_processors.weights)
 
-    kept = tuned(runs, Held(now=by_request, before=by_processors, since=0.0), to_processors)
+    kept = tuned(runs, Adopted(now=by_request, before=by_processors, since=0.0), to_processors)
     assert kept.before.test.mean_absolute_error == 0.0
     assert kept.review.gain == pytest.approx(WHOLE)
     assert kept.after.parameters.weights == by_processors.weights
 
-    dropped = tuned(runs, Held(now=by_processors, before=by_request, since=0.0), to_request)
+    dropped = tuned(runs, Adopted(now=by_processors, before=by_request, since=0.0), to_request)
     assert (dropped.dropped, dropped.after.test.mean_absolute_error) == (True, 0.0)
     assert dropped.before.test.mean_absolute_error > 1000.0
 
-    adopted = tuned(runs, Held(now=by_processors), to_request)
+    adopted = tuned(runs, Adopted(now=by_processors), to_request)
     assert adopted.adopted
     assert adopted.verdict.gain == pytest.approx(WHOLE)
