@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from runs import HOUR, ended, submission
 
 from predictors.answers import YOUNG
-from predictors.base import Memory, Question
+from predictors.base import Question
 from predictors.distribution import NO_ROW
 from predictors.jobs import without_digits
-from predictors.memory.histograms import LONGEST_WINDOW
-from predictors.memory.job_table import LATE_JOBS
-from predictors.memory.recalibration import RECALIBRATED
 from predictors.methods import attention as attention_module
 from predictors.methods import attention_decision
 from predictors.methods.attention import ROWS_FOR_THREADS, Attention
 from predictors.methods.attention_decision import KERNEL_RUNS, TAIL_STEPS
 from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_network import Weights, shipped, zeros
-from predictors.methods.attention_support import LIKE, RECENT, SAME_APPLICATION, SUPPORT
+from predictors.methods.attention_support import RECENT, SUPPORT
 
 
 def only(kernel_share=0.0, tail_runs=0.0, **scores):
@@ -147,50 +144,6 @@ def test_a_job_of_an_unknown_user_gets_its_request():
     assert answer(runs, only(), submission(user=None)) == HOUR
 
 
-def test_features_say_how_a_run_resembles_the_job():
-    past = ended(
-        10_000.0,
-        1800.0,
-        request=2 * HOUR,
-        application="a.out",
-        queue="long",
-        requested_processors=4,
-        requested_memory=100.0,
-    )
-    job = submission(
-        13_600.0,
-        application="a.out",
-        queue="short",
-        requested_processors=8,
-        requested_memory=100.0,
-    )
-    seen, values, context = features(told([past], only()), job)
-    assert values.tolist() == [1800.0, 900.0, HOUR]
-    expected = {
-        "own run": [1, 1, 0],
-        "same request": [0, 0, 0],
-        "distance of the requests": [np.log(2), np.log(2), 0],
-        "difference of the requests": [-np.log(2), -np.log(2), 0],
-        "distance of the processors": [np.log(2), np.log(2), 0],
-        "same application": [1, 1, 0],
-        "same queue": [0, 0, 0],
-        "another queue": [1, 1, 0],
-        "own like run": [0, 0, 0],
-        "same memory": [1, 1, 0],
-        "the user's last run": [1, 1, 0],
-        "time since its end": [np.log(2) / 2, np.log(2) / 2, 0],
-        "share of its request that it used": [np.log(4) / 2, np.log(4) / 2, 0],
-        "share of the new request that the value is": [np.log(2) / 2, np.log(4) / 2, 0],
-        "scaled": [0, 1, 0],
-        "the request": [0, 0, 1],
-        "share of the atoms within 5%": [1 / 3, 1 / 3, 1 / 3],
-    }
-    for name, numbers in expected.items():
-        assert seen[name] == pytest.approx(numbers, abs=1e-6), name
-    assert context["mean usage of the user"] == pytest.approx(0.25)
-    assert context["own runs"] == pytest.approx(np.log(2) / 3)
-
-
 def test_unknown_processors_are_one_as_in_the_other_methods():
     seen, _, _ = features(told([ended(10.0, 60.0)], only()), submission())
     assert seen["own like run"][0] == 1
@@ -210,34 +163,6 @@ def test_a_project_stands_for_the_group():
     runs = [ended(float(i), 60.0, user=f"u{i}", project="p", group=f"g{i}") for i in range(5)]
     seen, _, _ = features(told(runs, only()), submission(project="p"))
     assert seen["other user of the same group"][:5].all()
-
-
-def test_a_habit_is_seen_where_requests_follow_the_runtimes():
-    """Each request is twice the runtime: usages do not change, runtimes do."""
-    runs = [ended(10.0 * i, 100.0 * 2**i, request=200.0 * 2**i) for i in range(6)]
-    _, _, context = features(told(runs, only()), submission())
-    assert context["change of usages where the request changed"] == pytest.approx(0, abs=1e-6)
-    assert context["change of runtimes where the request changed"] == pytest.approx(np.log(2))
-
-
-def test_the_last_runs_and_older_ones_that_are_like_the_job_are_atoms():
-    """300 runs of a user: 40 last, 12 like the job before them, 8 with its application only."""
-    runs = [
-        ended(
-            float(i),
-            100.0 + i,
-            request=HOUR if i % 3 else 2 * HOUR,
-            application="a" if i < 250 else "b",
-        )
-        for i in range(300)
-    ]
-    attention = told(runs, only())
-    _, values, _ = attention.network_inputs(submission(application="a"))
-    assert len(values) <= SUPPORT + KERNEL_RUNS - RECENT + 2 * TAIL_STEPS
-    rows = attention.evidence(submission(application="a")).rows
-    recent, older = rows[rows >= 300 - RECENT], rows[(rows >= 0) & (rows < 300 - RECENT)]
-    assert set(recent.tolist()) == set(range(300 - RECENT, 300))
-    assert len(set(older.tolist())) == LIKE + SAME_APPLICATION
 
 
 fields = {
@@ -303,27 +228,11 @@ def test_shipped_weights_trust_runs_that_are_alike():
     assert answer(runs, shipped(), job, price=0.3) == 630.0
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"), [("price", -1), ("price", float("nan")), ("history", 999)]
-)
-def test_a_parameter_out_of_range_is_named(parameter, value):
-    with pytest.raises(ValueError, match=parameter):
-        Attention(**{parameter: value})
-
-
 def test_of_a_job_of_an_unknown_user_nothing_is_shown():
     attention, job = told([ended(10.0, 100.0)], only(kernel_share=0.5)), submission(user=None)
     shown, values, context = attention.network_inputs(job)
     assert (shown.shape, values.shape, context.shape) == ((len(FEATURES), 0), (0,), (0,))
     assert attention.estimates(job, np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
-
-
-def test_as_many_runs_are_kept_as_are_looked_at_or_come_late():
-    attention = Attention(weights=only(), history=1000)
-    kept = 1000 + LONGEST_WINDOW + RECALIBRATED + 2 * LATE_JOBS
-    assert attention.memory == Memory(latest_jobs=kept)
-    assert attention.parameters == {"price": 1.0, "history": 1000}
-    assert Attention(weights=only()).parameters == {"price": 1.0, "history": 20_000}
 
 
 def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
@@ -385,12 +294,6 @@ def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
     assert [len(each) for each in attention.evidence(submission())[:3]] == [0, 0, 0]
     assert attention.estimates(submission(), np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
     assert attention.predict(submission()).predicted_walltime == HOUR
-
-
-def test_what_is_answered_at_several_prices_is_what_each_alone_would_answer():
-    runs = [ended(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
-    found = told(runs, only()).estimates(submission(), np.array([0.0, 3.0]))
-    assert found.tolist() == [answer(runs, only(), price=price) for price in (0, 3)] == [130, HOUR]
 
 
 def test_runs_of_nobody_known_are_those_of_others_to_somebody_new():

@@ -5,6 +5,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from reference_distributions import softmax_of_scores
 
 from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_network import (
@@ -29,22 +30,12 @@ def random_atoms(random, count=9):
     return features, random.uniform(10, 1000, count), context
 
 
-def weights_by_definition(features, context, layers):
-    """The same in double precision, in one line a layer."""
-    of_features, of_context, bias, second, second_bias, units, direct = layers
-    first = np.maximum(0, of_features @ features + (of_context @ context + bias)[:, None])
-    again = np.maximum(0, second @ first + second_bias[:, None])
-    score = units @ again + direct @ features
-    exponential = np.exp(score - score.max())
-    return exponential / exponential.sum()
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_weights_are_what_the_definition_says(seed):
     random = np.random.default_rng(seed)
     layers, (features, _, context) = random_layers(random), random_atoms(random)
     found = weigh_support(features, context, 9, layers)
-    assert found == pytest.approx(weights_by_definition(features, context, layers), rel=1e-4)
+    assert found == pytest.approx(softmax_of_scores(features, context, layers), rel=1e-4)
     assert found.sum() == pytest.approx(1, abs=1e-6)
 
 

@@ -73,21 +73,3 @@ def test_memory_per_user_is_bounded(ended):
         predictor.observe(ended(end=end, runtime=1))
     ends, values = predictor._usages._users["ann"]
     assert len(ends) == len(values) == predictor.memory.jobs_per_user == 5 + SLACK
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("window", 0),
-        ("window", 2.5),
-        ("window", True),
-        ("margin_seconds", -1),
-        ("margin_seconds", float("nan")),
-        ("factor", 0),
-        ("factor", "1"),
-        ("factor", float("inf")),
-    ],
-)
-def test_a_parameter_out_of_range_is_named(name, value):
-    with pytest.raises(ValueError, match=name):
-        MaxUsage(**{name: value})

@@ -149,23 +149,3 @@ def test_a_percentile_rests_on_the_latest_jobs_up_to_a_maximum(monkeypatch, subm
     prediction = predictor.predict(submitted(at=1e6))
     assert (prediction.basis.jobs, prediction.predicted_walltime) == (16, 1800)
     assert len(predictor._groups["ann"]) <= 18
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("key", "queue"),
-        ("key", None),
-        ("window_days", 0),
-        ("window_days", "30"),
-        ("percentile", 101),
-        ("percentile", -1),
-        ("percentile", float("nan")),
-        ("lower_bound", 1.1),
-        ("min_jobs", 0),
-        ("min_jobs", 10.0),
-    ],
-)
-def test_a_parameter_out_of_range_is_named(name, value):
-    with pytest.raises(ValueError, match=name):
-        Percentile(**{name: value})

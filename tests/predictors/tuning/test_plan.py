@@ -2,7 +2,6 @@
 
 import pytest
 
-from predictors.tuning.batch import Errors
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 
 BOUNDS = {
@@ -63,9 +62,3 @@ def test_a_small_plan_needs_its_own_jobs_alone():
 )
 def test_a_price_is_sought_for_a_rate_where_that_is_a_subject(known, seeks):
     assert TuningPlan(**known).seeks_price is seeks
-
-
-def test_costs_of_errors_and_underestimates_by_hand():
-    errors = Errors(mean_absolute_error=60.0, underestimation_rate=0.25)
-    assert errors.cost(2.0) == 60.0 * 1.5
-    assert errors.cost(2.0, "sum") == 60.0 + 1_800.0

@@ -10,22 +10,12 @@ from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import genetic as evolution
 from predictors.tuning import plan as plan_module
-from predictors.tuning import search as ladders
-from predictors.tuning.batch import MOST_NEIGHBOURS, batch_of, usable_columns
+from predictors.tuning.batch import batch_of, usable_columns
 from predictors.tuning.genetic import GENES, converged, decode
 from predictors.tuning.plan import SearchUnavailableError, TuningPlan, check_available
 from predictors.tuning.search import Survey, exhaustive, survey
 
 UNSEARCHED = KnnParameters(scaling=700, distance="manhattan", weights=(1.0, 2.0, 0.0))
-
-
-def test_the_ladders_are_those_that_were_chosen_on_the_traces():
-    """Finer and wider ones followed accidents of the training jobs."""
-    assert ladders.HISTORIES == (500, 2000, 5000)
-    assert ladders.NEIGHBOURS == (2, 3, 5, 8, 12, 20)
-    assert ladders.ALPHAS.tolist() == [0, 0.5, 1, 2]
-    assert ladders.BETAS.tolist() == [0, 0.02, 0.05, 0.1, 0.2, 0.4]
-    assert MOST_NEIGHBOURS == 50
 
 
 def test_the_genetic_search_ends_after_20_generations_that_gain_less_than_a_thousandth():

@@ -283,11 +283,3 @@ def test_a_short_history_is_divided_in_proportion_and_a_tiny_one_refused():
     with pytest.raises(TooShortHistoryError, match="needs 1000 completions, there are 12"):
         tune(history(12), Adopted(now=KnnParameters()), plan)
     assert FEWEST_JOBS == 1000
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"training": 0}, {"penalty": -1}, {"search": "luck"}, {"weights": (1, 2)}]
-)
-def test_a_senseless_plan_is_refused_by_name(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        TuningPlan(**wrong)
