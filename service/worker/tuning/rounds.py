@@ -193,7 +193,7 @@ def adoptions(
     """
     rows = []
     for subject in READERS:
-        chosen: Adopted[Any] = getattr(result.standing, subject)
+        chosen: Adopted[Any] = getattr(result.in_force, subject)
         if chosen is getattr(before, subject):
             continue
         until = None if chosen.since == -inf else min(chosen.since, now)
