@@ -39,7 +39,7 @@ def buffer_of(runs, room=10):
 
 
 def records(buffer):
-    older, later = buffer.divided(0)
+    older, later = buffer.divide(0)
     return [*older, *later]
 
 
@@ -61,7 +61,7 @@ def test_the_newest_runs_are_kept(log):
     ("runs", "later", "expected"), [(8, 1, 1), (8, 2, 2), (8, 3, 2), (7, 3, 1), (3, 3, 0)]
 )
 def test_the_later_runs_are_as_many_as_wanted_but_a_quarter_at_most(log, runs, later, expected):
-    older, newer = buffer_of(log(runs)).divided(later)
+    older, newer = buffer_of(log(runs)).divide(later)
     assert (len(older), len(newer)) == (runs - expected, expected)
     assert [run.end for run in (*older, *newer)] == [run.end_time for run in log(runs)]
 

@@ -14,7 +14,7 @@ def test_a_round_looks_at_the_learned_runs_and_at_the_test_runs_after_them():
     for number in range(800):
         said = {name: np.array([10.0]) for name in ("attention", "least-cost")}
         rounds.observe(ended(1000.0 * number, 10.0, waited=10.0, request=60.0), said)
-    older, later = rounds._stretch.divided(plan.test)
+    older, later = rounds._buffer.divide(plan.test)
     assert [len(older), len(later)] == [600, 100]
     assert later[-1].end == 799_000.0
 
