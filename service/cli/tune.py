@@ -108,10 +108,9 @@ def run_one(
 
 def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterable[Tuning]":
     """Run all rounds that are due or requested, unless another process runs rounds."""
-    from service.worker.tuning.rounds import ask_for_due_rounds, run_open_rounds
+    from service.worker.tuning.rounds import run_open_rounds
 
-    ask_for_due_rounds(store.tunings, store.past_runs.clusters(), plan, time.time())
-    return run_open_rounds(store, settings)
+    return run_open_rounds(store, settings, due=plan)
 
 
 def show(rounds: "Iterable[Tuning]", *, as_json: bool) -> None:

@@ -50,13 +50,23 @@ def ask_for_due_rounds(
                 tunings.ask(cluster, plan, "history", now)
 
 
-def run_open_rounds(store: Store, settings: Settings) -> Iterator[Tuning]:
+def run_open_rounds(
+    store: Store, settings: Settings, due: TuningPlan | None = None
+) -> Iterator[Tuning]:
     """Run the open rounds, unless another process does; yield each round after its end.
+
+    Args:
+        store: of the history and the rounds.
+        settings: defaults before the first round.
+        due: plan of rounds that are due, which are requested first; None requests none. Under the
+            lock, so that no service takes these rounds before this process runs them.
 
     Raises:
         StoreError: the store cannot be used.
     """
     with store.tunings.lock() as is_held:
+        if due is not None:
+            ask_for_due_rounds(store.tunings, store.past_runs.clusters(), due, time.time())
         for tuning in store.tunings.open() if is_held else ():
             run_round(store, tuning, settings)
             yield store.tunings.find(tuning.tuning_id) or tuning
