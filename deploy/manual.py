@@ -27,7 +27,7 @@ WALLTIMED = Path(sys.executable).with_name("walltimed")
 
 
 def main(directory: Path) -> None:
-    """Write everything."""
+    """Write all pages and completions."""
     share = directory / "share"
     for name, page in pages().items():
         file = share / "man" / "man1" / f"{name}.1.gz"
@@ -40,7 +40,7 @@ def main(directory: Path) -> None:
 
 
 def completion(shell: str) -> str:
-    """The script that lets a shell ask walltimed what may come next."""
+    """Return the completion script for a shell."""
     environment = os.environ | {"_WALLTIMED_COMPLETE": f"source_{shell}"}
     command = [str(WALLTIMED)]
     return subprocess.run(  # noqa: S603 - our own command
@@ -49,7 +49,7 @@ def completion(shell: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Every manual page by name: one of the whole, and one of each command."""
+    """Return the manual pages by name: one of walltimed and one of each command."""
     whole: Any = get_command(app)
     commands = dict(walk("walltimed", whole.commands))
     found = {name_of(words): page_of(words, command) for words, command in commands.items()}
@@ -63,7 +63,7 @@ def pages() -> dict[str, str]:
 
 
 def walk(before: str, commands: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every command with the words that it is called by; groups are named by their members."""
+    """Yield every command with its words; a group comes as its members."""
     for name, command in commands.items():
         inner = getattr(command, "commands", None)
         if inner:
@@ -73,12 +73,12 @@ def walk(before: str, commands: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def name_of(words: str) -> str:
-    """The name of the page about the command that is called by these words."""
+    """Return the name of the page of a command."""
     return words.replace(" ", "-")
 
 
 def page_of(words: str, command: Any) -> str:
-    """The page of one command."""
+    """Return the page of one command."""
     options = [each for each in command.params if each.param_type_name == "option"]
     arguments = [each for each in command.params if each.param_type_name != "option"]
     called = " ".join(each.metavar or each.name.upper() for each in arguments)
@@ -88,7 +88,7 @@ def page_of(words: str, command: Any) -> str:
 
 
 def page(words: str, summary: str, body: list[str], called: str) -> str:
-    """A page with its heads."""
+    """Return a page with its headings."""
     name = name_of(words)
     return "\n".join(
         [
@@ -107,7 +107,7 @@ def page(words: str, summary: str, body: list[str], called: str) -> str:
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs of a help text; examples, which are indented, keep their lines."""
+    """Yield the paragraphs of a help text; indented examples keep their lines."""
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line.strip()]
         if lines and all(line.startswith("    ") for line in lines):
@@ -117,25 +117,25 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def first_line(command: Any) -> str:
-    """The first sentence of the help."""
+    """Return the first sentence of the help."""
     return " ".join(command.help.split("\n\n")[0].split()).rstrip(".")
 
 
 def spelt(option: Any) -> str:
-    """Every spelling of an option; of a switch also the one that turns it off."""
+    """Return all names of an option, with the one that turns a switch off."""
     on, off = ", ".join(option.opts), ", ".join(option.secondary_opts)
     return f"{on} / {off}" if off else on
 
 
 def meaning(option: Any) -> str:
-    """What an option does, with its default."""
+    """Return the help of an option, with its default."""
     text = " ".join((option.help or "").split())
     plain = isinstance(option.default, (str, int, float)) and not isinstance(option.default, bool)
     return f"{text} Default: {option.default}." if plain else text
 
 
 def roff(text: str) -> str:
-    """Text in which nothing is taken for a command of the typesetter."""
+    """Return text with the characters escaped that roff would interpret."""
     safe = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "")
     return f"\\&{safe}" if safe[:1] in {".", "'"} else safe
 

@@ -41,7 +41,7 @@ OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
 
 
 def settings():
-    """The defaults and what the site changes."""
+    """Return the defaults with the changes of the site."""
     with open(CONFIG) as file:
         changed = json.load(file)
     if "token" in changed:
@@ -50,7 +50,7 @@ def settings():
 
 
 def options_of(script, arguments):
-    """Options of the script's ``#PBS`` lines, then those of the command line, which win."""
+    """Return the options of the ``#PBS`` lines and the command line, which has priority."""
     words = []
     for line in script.splitlines():
         if line.startswith("#PBS"):
@@ -67,7 +67,7 @@ def options_of(script, arguments):
 
 
 def pairs(words):
-    """Options and their values."""
+    """Yield options and their values."""
     rest = iter(words)
     for word in rest:
         if len(word) < 2 or word[0] != "-":
@@ -79,7 +79,7 @@ def pairs(words):
 
 
 def seconds(walltime):
-    """Seconds of ``[[[days:]hours:]minutes:]seconds``."""
+    """Return the seconds of ``[[[days:]hours:]minutes:]seconds``."""
     if not re.match(r"\d+(:\d+){0,3}$", walltime or ""):
         return None
     total = 0
@@ -89,7 +89,7 @@ def seconds(walltime):
 
 
 def cores(nodes):
-    """Cores of ``2:ppn=8+1``."""
+    """Return the cores of ``2:ppn=8+1``."""
     total = 0
     for chunk in (nodes or "1").split("+"):
         machines = re.match(r"\d+(?=[:#]|$)", chunk)  # the name of a node may begin with a digit
@@ -99,7 +99,7 @@ def cores(nodes):
 
 
 def submission_of(options, config):
-    """The job in the words of the API."""
+    """Return the fields of the submission for the API."""
     limits = options["l"]
     fields = {
         "cluster": config["cluster"],
@@ -114,7 +114,7 @@ def submission_of(options, config):
 
 
 def ask(submission, config):
-    """The service's answer, within the budget or not at all."""
+    """Return the service's answer within the budget; raises an error otherwise."""
     socket.inet_pton(socket.AF_INET6 if ":" in config["host"] else socket.AF_INET, config["host"])
     signal.signal(signal.SIGALRM, out_of_time)
     signal.setitimer(signal.ITIMER_REAL, config["budget_seconds"])
@@ -137,7 +137,7 @@ def ask(submission, config):
 def token_in(path):
     """Return the token in a file, None without one; it is read for every call.
 
-    What else a file holds is not repeated, as the token may be in it.
+    The error for another file does not repeat its content, which may include the token.
     """
     if not path or not os.path.exists(path):
         return None
@@ -149,18 +149,18 @@ def token_in(path):
 
 
 def out_of_time(*_):
-    """The budget is used up."""
+    """Raise an error: the budget is used up."""
     raise TimeoutError
 
 
 def clock(duration):
-    """Hours, minutes and seconds, rounded up."""
+    """Return a duration as HH:MM:SS, rounded up to seconds."""
     whole = math.ceil(duration)
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def with_limit(script, limit):
-    """The script with a walltime of its own, behind the line that names its shell."""
+    """Return the script with a walltime inserted after the line that names its shell."""
     directive = f"#PBS -l walltime={clock(limit)}\n"
     if not script.startswith("#!"):
         return directive + script
@@ -169,7 +169,7 @@ def with_limit(script, limit):
 
 
 def filtered(script, arguments):
-    """The script as Torque shall have it; advice goes to the terminal."""
+    """Return the script for Torque, and print advice on the terminal."""
     config = settings()
     if config["mode"] == "off":
         return script
@@ -187,7 +187,7 @@ def filtered(script, arguments):
 
 
 def usual(answer):
-    """How long such jobs ran: a range where the answer has one that rests on history."""
+    """Return the usual runtime as text: a range if the answer has one from enough history."""
     interval = answer.get("interval")
     if not interval or answer["basis"].get("reason") != "history":
         return f"about {clock(positive(answer['predicted_walltime'], LONGEST))}"
@@ -198,7 +198,7 @@ def usual(answer):
 
 
 def default_limit(answer, config):
-    """A limit to kill at, in seconds.
+    """Return the default limit in seconds, None for none.
 
     None if the answer has no interval that is wide enough and rests on the user's history.
     """
@@ -214,7 +214,7 @@ def default_limit(answer, config):
 
 
 def positive(value, most):
-    """The value, if it is a number above 0 and at most this; anything else changes nothing."""
+    """Return the value if it is a number in (0, ``most``]; raises an error otherwise."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value <= most:
         raise ValueError("not a positive number in range")
@@ -222,7 +222,7 @@ def positive(value, most):
 
 
 def main():
-    """Script in, script out."""
+    """Read the script from standard input, and write the filtered script."""
     data = sys.stdin.buffer.read()
     with contextlib.suppress(Exception):  # no error may reach qsub, and none is the user's business
         script = filtered(data.decode("utf-8", "surrogateescape"), sys.argv[1:])

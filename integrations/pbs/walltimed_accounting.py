@@ -33,7 +33,7 @@ REFUSED = (401, 403)
 
 
 class Position:
-    """How far the log was reported: a day's file and a byte in it, kept in a file of ours."""
+    """The position in the log up to which runs are reported: a day's file and a byte offset."""
 
     def __init__(self, path, first_day):
         self.path = path
@@ -44,7 +44,7 @@ class Position:
             self.day, self.offset = str(kept["day"]), int(kept["offset"])
 
     def move(self, day, offset):
-        """Remember a new position, so that a crash leaves the old one or the new one."""
+        """Store a new position atomically."""
         self.day, self.offset = day, offset
         with open(self.path + ".new", "w") as file:
             json.dump({"day": day, "offset": offset}, file)
@@ -54,7 +54,7 @@ class Position:
 
 
 def batches(directory, position):
-    """Records not reported yet, with the day and byte behind them; whole lines only."""
+    """Yield unreported records in batches of whole lines, with the position behind each batch."""
     days = sorted(name for name in os.listdir(directory) if DAY_FILE.fullmatch(name))
     for day in days:
         if day < position.day:
@@ -76,7 +76,7 @@ def batches(directory, position):
 
 
 def whole_lines(file):
-    """Lines and their sizes up to the one that is still being written; an endless one is empty."""
+    """Yield complete lines and their sizes; a line that is too long comes as an empty one."""
     size, is_long = 0, False
     while True:
         piece = file.readline(LONGEST_LINE)
@@ -91,12 +91,12 @@ def whole_lines(file):
 
 
 def known_mark(match):
-    """The mark if the hook could have written it: where users may request the resource, they do."""
+    """Return the mark if the hook can have written it; users may request the resource, too."""
     return match.group() if GOOD_MARK.fullmatch(match.group(1)) else b""
 
 
 def report(records, url, token, timeout=30.0):
-    """Send records; returns when the service, and no other page, says that it has stored them."""
+    """Send records; returns when the service has confirmed that they are stored."""
     request = urllib.request.Request(url, data=b"".join(records), method="POST")
     request.add_header("Content-Type", "text/x-pbs-accounting; charset=utf-8")
     if token:
@@ -108,7 +108,7 @@ def report(records, url, token, timeout=30.0):
 
 
 def follow_once(directory, position, url, token):
-    """Report everything that is new; how many records that were."""
+    """Report all new records, and return their number."""
     reported = 0
     for day, offset, records in batches(directory, position):
         if records:
@@ -119,9 +119,9 @@ def follow_once(directory, position, url, token):
 
 
 def token_in(path):
-    """The token in a file, read again at every look: it may be issued anew meanwhile.
+    """Return the token in a file; it is read in every round, as it may be issued anew.
 
-    What else a file holds is not repeated, as the token may be in it.
+    The error for another file does not repeat its content, which may include the token.
     """
     if not path:
         return None
@@ -133,7 +133,7 @@ def token_in(path):
 
 
 def advice_about(error, path):
-    """The failure in words, with what an administrator has to do, if anything."""
+    """Return the failure as text, with the remedy, if there is one."""
     if getattr(error, "code", None) in REFUSED:
         refused = f"the token in {path}" if path else "calls without a token"
         return (
@@ -147,14 +147,14 @@ def advice_about(error, path):
 
 
 def url_of(options):
-    """Where records go now: the offset from UTC changes in spring and in autumn."""
+    """Return the URL for records; the UTC offset in it changes with summer time."""
     query = {"cluster": options.cluster, "utc_offset": time.strftime("%z")}
     base = options.url.rstrip("/")
     return base + "/v1/adapters/pbs/accounting?" + urllib.parse.urlencode(query)
 
 
 def follow(options, stop):
-    """Report until told to stop; after a failure wait ever longer, up to a minute.
+    """Report until ``stop``; after failures the pause doubles, up to a minute.
 
     What is wrong is told once, and again when something else is.
     """
@@ -181,7 +181,7 @@ def follow(options, stop):
 
 
 def parsed(arguments):
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--directory", required=True, help="the server's accounting directory")
     parser.add_argument("--url", default="http://127.0.0.1:8580")
@@ -201,7 +201,7 @@ def parsed(arguments):
 
 
 def main(arguments=None):
-    """Follow the log until told to stop."""
+    """Follow the log until SIGTERM."""
     options = parsed(arguments)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

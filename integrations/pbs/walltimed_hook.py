@@ -51,11 +51,11 @@ UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 
 
 class RefusedError(Exception):
-    """The service refuses this job's walltime, memory or names, and no other's."""
+    """Raised when the service refuses the fields of this job (400 or 422)."""
 
 
 def settings():
-    """The defaults and what the hook's configuration file changes."""
+    """Return the defaults with the changes of the hook's configuration file."""
     name = pbs.hook_config_filename
     if not name:
         return DEFAULTS
@@ -67,7 +67,7 @@ def settings():
 
 
 def submission_of(event, job, config):
-    """The job in the words of the API; nothing if it will have no walltime."""
+    """Return the fields of the submission for the API; None if the job will have no walltime."""
     is_start = event.type == pbs.RUNJOB
     queue = queue_of(job)
     walltime = seconds(job.Resource_List["walltime"]) or default_walltime(queue)
@@ -90,17 +90,17 @@ def submission_of(event, job, config):
 
 
 def queue_of(job):
-    """The job's queue: at queuejob PBS has not yet sent one without -q to the default queue."""
+    """Return the job's queue; at queuejob a job without -q is not yet in the default queue."""
     return queue_name(job.queue) or queue_name(pbs.server().default_queue)
 
 
 def queue_name(queue):
-    """The name of a queue, which is an object or its name, perhaps with its server's."""
+    """Return the name of a queue from an object, a name or NAME@SERVER."""
     return name(str(getattr(queue, "name", queue) or "").partition("@")[0])
 
 
 def default_walltime(queue):
-    """Seconds that PBS gives a job without a walltime, looked for where and as it does."""
+    """Return the seconds that PBS gives a job without a walltime, searched as PBS does."""
     server = pbs.server()
     owners = (server.queue(queue) if queue else None, server)
     for limits in ("resources_default", "resources_max"):
@@ -113,30 +113,30 @@ def default_walltime(queue):
 
 
 def seconds(duration):
-    """Seconds of a pbs.duration; the defaults of queues and of the server come as text."""
+    """Return the seconds of a pbs.duration, or of text, as queues and server have it."""
     if isinstance(duration, str):
         duration = pbs.duration(duration)
     return int(duration) if duration else None
 
 
 def name(value):
-    """A name as text, not endless."""
+    """Return a name as text, cut to 255 characters."""
     return str(value)[:255] if value is not None and str(value) else None
 
 
 def owner_of(job):
-    """Who submitted the job: at its start the requestor is the scheduler."""
+    """Return the user who submitted the job; at its start the requestor is the scheduler."""
     return name(str(job.Job_Owner).split("@")[0])
 
 
 def project_of(job):
-    """The project that was named, else the account."""
+    """Return the project of the job, else its account."""
     project = name(job.project)
     return project if project and project != "_pbs_project_default" else name(job.Account_Name)
 
 
 def processors_of(job):
-    """Cores asked for, as ``ncpus`` or as chunks: ``2:ncpus=8+1:ncpus=4``."""
+    """Return the requested cores, from ``ncpus`` or chunks such as ``2:ncpus=8+1:ncpus=4``."""
     counted = job.Resource_List["ncpus"]
     if counted is not None:
         return int(counted) or None
@@ -149,13 +149,13 @@ def processors_of(job):
 
 
 def kibibytes(size):
-    """KiB of ``16gb``."""
+    """Return the KiB of a size such as ``16gb``."""
     match = re.match(r"(\d+)([kmgt]?)b?$", str(size).lower())
     return int(match.group(1)) * UNITS[match.group(2)] or None if match else None
 
 
 def ask(submission, config):
-    """The service's answer, within the budget or not at all."""
+    """Return the service's answer within the budget; raises an error otherwise."""
     body = json.dumps(submission).encode()
     lines = ["POST /v1/predictions HTTP/1.1", "Host: walltimed", "Connection: close"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
@@ -182,7 +182,7 @@ def token_in(path):
 
 
 def exchange(message, config):
-    """The body of what comes back; every step gets what is left of the budget."""
+    """Send a request and return the body of the answer; each step gets the rest of the budget."""
     deadline = time.monotonic() + config["budget_seconds"]
     address = config["host"]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -209,7 +209,7 @@ def exchange(message, config):
 
 
 def body_of(receive):
-    """The body of an answer 200, which says how long it is; ``receive`` gives the next piece."""
+    """Return the body of an answer with status 200 and a length; ``receive`` reads a piece."""
     head, end, body = b"", b"", b""
     while not end:
         if len(head) > LARGEST_HEAD:
@@ -228,7 +228,7 @@ def body_of(receive):
 
 
 def is_ours_to_set(event, job, config):
-    """Shrink-to-fit jobs take no soft walltime; one that somebody else has set stays."""
+    """Return whether soft_walltime may be set: not for shrink-to-fit jobs or if a user did."""
     wanted = job.Resource_List
     if wanted["min_walltime"] is not None or wanted["max_walltime"] is not None:
         return False
@@ -240,7 +240,7 @@ def is_ours_to_set(event, job, config):
 
 
 def mark_of(job):
-    """The prediction noted down in the job."""
+    """Return the prediction id in the mark of the job."""
     try:
         return job.Resource_List[MARK]
     except Exception:  # the site has not defined the resource
@@ -248,7 +248,7 @@ def mark_of(job):
 
 
 def set_mark(job, prediction_id):
-    """Note the prediction down, before the one that it replaces: both come back in the log."""
+    """Store the prediction id, and the one it replaces, in the mark; the log returns both."""
     if not is_prediction_id(prediction_id):
         return
     replaced = str(mark_of(job) or "").partition(".")[0]
@@ -260,12 +260,12 @@ def set_mark(job, prediction_id):
 
 
 def is_prediction_id(value):
-    """Whether the service could have named a prediction so."""
+    """Return whether a value has the form of a prediction id."""
     return isinstance(value, str) and PREDICTION_ID.fullmatch(value) is not None
 
 
 def apply(job, answer, submission, config):
-    """Note the prediction down; let the scheduler plan with it, as far as the mode goes."""
+    """Store the prediction in the job, and set its soft walltime or limit if the mode says so."""
     walltime = submission["requested_walltime"]
     predicted = positive(answer["predicted_walltime"])
     if predicted > walltime:
@@ -282,7 +282,7 @@ def apply(job, answer, submission, config):
 
 
 def default_limit(answer, walltime, config):
-    """A limit to kill at, in whole seconds, below the walltime that PBS is about to give the job.
+    """Return the default limit in whole seconds, below the walltime that PBS would give the job.
 
     None if the answer has no interval that is wide enough and rests on the user's history.
     """
@@ -298,7 +298,7 @@ def default_limit(answer, walltime, config):
 
 
 def positive(value):
-    """The value, if it is a number of seconds above 0 in range; anything else changes nothing."""
+    """Return the value if it is a number in range above 0; raises an error otherwise."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value <= LONGEST:
         raise ValueError(f"no walltime: {str(value)[:40]}")
@@ -306,14 +306,14 @@ def positive(value):
 
 
 def concerns(config, submission):
-    """Whether the site has allowed it for this user and queue."""
+    """Return whether the site has allowed predictions for this user and queue."""
     users, queues = config["users"], config["queues"]
     is_user = users is None or submission.get("user") in users
     return is_user and (queues is None or submission.get("queue") in queues)
 
 
 def handle(event):
-    """One event, from the job to what is set in it."""
+    """Handle one event: ask the service about the job, and set its resources."""
     config = settings()
     job = event.job
     if config["mode"] == "off" or time.monotonic() < getattr(sys, PAUSE, 0):

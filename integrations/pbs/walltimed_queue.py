@@ -40,7 +40,7 @@ MEMORY = re.compile(r"(\d+)([kmgt]?)(b|w)?", re.IGNORECASE)
 
 
 def program(name):
-    """A command of PBS: on the path, else where PBS says that it is; a unit's path is short."""
+    """Return the path of a PBS command: from PATH, else from PBS_EXEC in pbs.conf."""
     found = shutil.which(name)
     if found:
         return found
@@ -53,7 +53,7 @@ def program(name):
 
 
 def shown_by(command, timeout):
-    """What a command of PBS prints as JSON; names may hold bytes that are no UTF-8."""
+    """Return the JSON output of a PBS command; names may contain bytes that are not UTF-8."""
     printed = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False
     )
@@ -64,7 +64,7 @@ def shown_by(command, timeout):
 
 
 def document_in(text, source):
-    """JSON as PBS prints it: before 23.06 a user's variable can make it something else.
+    """Decode JSON of PBS; before 23.06 a user's variable can make it invalid, which is repaired.
 
     Such are FOO=005, which stands there as a number, and a backslash before a comma.
     """
@@ -79,18 +79,18 @@ def document_in(text, source):
 
 
 def known_escape(match):
-    """The escape if JSON has it, else what it stands before."""
+    """Return a valid JSON escape unchanged, else the character after the backslash."""
     return match.group() if GOOD_ESCAPE.fullmatch(match.group()) else match.group(1)
 
 
 def quoted(match):
-    """A member whose value stands there without quotes, with quotes if it is no number."""
+    """Return a member with quotes around its value, unless that is a number."""
     start, value, end = match.groups()
     return start + (value if PLAIN.fullmatch(value) else json.dumps(value)) + end
 
 
 def seconds(clock):
-    """Seconds of HH:MM:SS or of a number; None if it is neither."""
+    """Return the seconds of HH:MM:SS or of a number; None for other values."""
     total = 0
     for part in str(clock or "").split(":"):
         if not part.isdecimal():
@@ -100,7 +100,7 @@ def seconds(clock):
 
 
 def instant(date):
-    """Unix seconds of a date as qstat prints it, in this machine's zone; None if it is none."""
+    """Return Unix seconds of a date of qstat, in this machine's zone; None for other text."""
     try:
         return time.mktime(time.strptime(str(date), DATE))
     except ValueError:
@@ -108,19 +108,19 @@ def instant(date):
 
 
 def name(value):
-    """A name that the service takes; None for none."""
+    """Return a name within the bounds of the API; None for an empty one."""
     text = "".join(c if c.isprintable() else "?" for c in str(value or ""))[:255]
     return text or None
 
 
 def kibibytes(written):
-    """KiB of 500mb; None if it is not written so."""
+    """Return the KiB of a size such as 500mb; None for other text."""
     found = MEMORY.fullmatch(str(written or ""))
     return int(found.group(1)) * UNITS[found.group(2).lower()] if found else None
 
 
 def number_of(value, default=0):
-    """A whole number however it is written."""
+    """Return a whole number from text or a number, else ``default``."""
     try:
         return int(float(value))
     except (TypeError, ValueError):
@@ -128,7 +128,7 @@ def number_of(value, default=0):
 
 
 def job_of(job_id, shown):
-    """The fields of one job as the service takes them; None if it is no job that runs or waits.
+    """Return the fields of one job for the API; None for jobs that neither run nor wait.
 
     Whoever asks for more than any machine has would else keep the whole queue from being taken.
     """
@@ -157,7 +157,7 @@ def job_of(job_id, shown):
 
 
 def queue_of(shown):
-    """The running and the waiting jobs; the waiting ones as the server lists them: by age."""
+    """Return running and waiting jobs; waiting ones by priority, then as the server lists them."""
     running, waiting = [], []
     for job_id, job in (shown.get("Jobs") or {}).items():
         fields, state = job_of(job_id, job), job.get("job_state")
@@ -178,7 +178,7 @@ def queue_of(shown):
 
 
 def sizes_of(shown):
-    """How many processors can run jobs, by the queue that their nodes are bound to; None: none."""
+    """Return the usable processors by the queue their nodes are bound to; None is no queue."""
     sizes = {}
     for node in (shown.get("nodes") or {}).values():
         there = number_of((node.get("resources_available") or {}).get("ncpus"))
@@ -190,7 +190,7 @@ def sizes_of(shown):
 
 
 def pools_of(shown):
-    """Processors that can run jobs: those of nodes bound to one queue apart from all others."""
+    """Return the pools: nodes bound to a queue are a pool of their own."""
     pools = [
         {"processors": size, "queues": [queue] if queue else []}
         for queue, size in sizes_of(shown).items()
@@ -201,14 +201,14 @@ def pools_of(shown):
 
 
 def hold_back(waiting, sizes):
-    """Hold the jobs whose nodes are all down: the service would let another queue's run them."""
+    """Mark jobs whose nodes are all down as held; else the service would use another pool."""
     for job in waiting:
         if not sizes.get(job.get("queue"), sizes.get(None, 0)):
             job["held"] = True
 
 
 def snapshot(options):
-    """The queue and the machine, as the service takes them."""
+    """Return the body of ``PUT /v1/queues``."""
     taken_at = time.time()
     jobs = queue_of(shown_by([options.qstat, "-f", "-t", "-F", "json"], options.timeout))
     nodes = shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout)
@@ -221,7 +221,7 @@ def snapshot(options):
 
 
 def hand_over(body, options):
-    """Send it; returns when the service has taken it."""
+    """Send the body; returns when the service has accepted it."""
     url = options.url.rstrip("/") + "/v1/queues/" + urllib.parse.quote(options.cluster, safe="")
     request = urllib.request.Request(url, data=json.dumps(body).encode(), method="PUT")
     request.add_header("Content-Type", "application/json")
@@ -232,7 +232,7 @@ def hand_over(body, options):
 
 
 def token_in(path):
-    """The token in a file; what else a file holds is not repeated, as the token may be in it."""
+    """Return the token in a file; an error does not repeat other content, as it may be a token."""
     with open(path, "rb") as file:
         words = file.read().split()
     if len(words) != 1:
@@ -241,7 +241,7 @@ def token_in(path):
 
 
 def advice_about(error, options):
-    """What has gone wrong, and what to do where somebody has to do something."""
+    """Return the failure as text, with the remedy, if there is one."""
     if getattr(error, "code", None) in REFUSED:
         return (
             "the service refuses {}: issue a token with `walltimed token issue pbs --scope ingest` "
@@ -253,7 +253,7 @@ def advice_about(error, options):
 
 
 def follow(options, stop):
-    """Hand over until told to stop; what is wrong is told once, and again when it changes."""
+    """Hand the queue over until ``stop``; each new failure is printed once."""
     told, pause = None, options.interval
     while True:
         try:
@@ -282,7 +282,7 @@ def follow(options, stop):
 
 
 def parsed(arguments):
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--url", default="http://127.0.0.1:8580")
     parser.add_argument("--cluster", default="default")
@@ -303,7 +303,7 @@ def parsed(arguments):
 
 
 def main(arguments=None):
-    """Hand the queue over until told to stop."""
+    """Hand the queue over until SIGTERM."""
     options = parsed(arguments)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

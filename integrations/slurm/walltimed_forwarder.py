@@ -42,7 +42,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def connection_to(url):
-    """A connection to the service at ``http://HOST:PORT`` or ``unix:FILE``, not opened yet."""
+    """Return an unopened connection to the service at ``http://HOST:PORT`` or ``unix:FILE``."""
     if url.startswith("unix:"):
         return UnixConnection(url[len("unix:") :])
     parts = urllib.parse.urlsplit(url)
@@ -51,14 +51,14 @@ def connection_to(url):
 
 
 def status_of(answer):
-    """The status; any page may have 200, and Slurm would forget a document that nobody stored."""
+    """Return the status of an answer; 200 without JSON is an error: Slurm forgets the document."""
     if answer.status == OK and answer.headers.get_content_type() != "application/json":
         raise ValueError("something else than the service answers")
     return answer.status
 
 
 class Service:
-    """The service as the forwarder knows it; what is wrong is told once.
+    """The service that documents go to; each new failure is printed once.
 
     Args:
         url: where it listens.
@@ -69,7 +69,7 @@ class Service:
         self.url, self.token_file, self.told = url, token_file, None
 
     def post(self, path, body):
-        """The status of its answer; 503 if there is none."""
+        """Send a document and return the status of the answer; 503 if there is none."""
         connection = connection_to(self.url)
         try:
             bearer = "Bearer " + token_in(self.token_file)
@@ -86,14 +86,14 @@ class Service:
         return status
 
     def tell(self, trouble):
-        """Write down what is wrong, unless it was so before."""
+        """Print a failure, unless it is the same as before."""
         if trouble and trouble != self.told:
             print(trouble, file=sys.stderr, flush=True)
         self.told = trouble
 
 
 def token_in(path):
-    """The token in a file; what else a file holds is not repeated, as the token may be in it."""
+    """Return the token in a file; an error does not repeat other content, as it may be a token."""
     with open(path, "rb") as file:
         words = file.read().split()
     if len(words) != 1:
@@ -102,13 +102,13 @@ def token_in(path):
 
 
 class Forwarder(http.server.BaseHTTPRequestHandler):
-    """One document."""
+    """Handler of one document."""
 
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE
 
     def do_POST(self):
-        """Pass it on, and the answer back."""
+        """Send the document to the service, and its status back."""
         length = self.headers.get("Content-Length", "")
         if urllib.parse.urlsplit(self.path).path != PATH:
             self.answer(404)
@@ -123,7 +123,7 @@ class Forwarder(http.server.BaseHTTPRequestHandler):
                 self.answer(self.server.service.post(self.path, body))
 
     def drop(self, length):
-        """Read a document to its end, and keep nothing of it."""
+        """Read a document to its end and discard it."""
         print(f"a document of {length} bytes was dropped", file=sys.stderr, flush=True)
         while length:
             piece = self.rfile.read(min(length, 65536))
@@ -132,18 +132,18 @@ class Forwarder(http.server.BaseHTTPRequestHandler):
             length -= len(piece)
 
     def answer(self, status):
-        """A status, and nothing else; the header closes the connection on our side, too."""
+        """Send a status without a body, and close the connection."""
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.send_header("Connection", "close")
         self.end_headers()
 
     def log_message(self, *_):
-        """Say nothing of documents that went well."""
+        """Log nothing for each document."""
 
 
 class Server(http.server.HTTPServer):
-    """Takes documents one by one, as the plugin sends them.
+    """A server that takes documents one by one, as the plugin sends them.
 
     Args:
         address: host and port.
@@ -156,7 +156,7 @@ class Server(http.server.HTTPServer):
         self.service, self.users = service, users
 
     def verify_request(self, request, client_address):
-        """Whether the other end belongs to one of the users; nobody else can hold this one up."""
+        """Return whether the connection belongs to one of the users, before anything is read."""
         return user_of(client_address, request.getsockname()) in self.users
 
 
@@ -172,13 +172,13 @@ def user_of(client, server):
 
 
 def table_address(address):
-    """An IPv4 address and port as the kernel's table has them."""
+    """Return an IPv4 address and port in the form of /proc/net/tcp."""
     (number,) = struct.unpack("=I", socket.inet_aton(address[0]))
     return f"{number:08X}:{address[1]:04X}"
 
 
 def parsed(arguments):
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--token-file", required=True, help="file with a token of scope ingest")
     parser.add_argument("--url", default="http://127.0.0.1:8580", help="or unix:FILE")
@@ -188,21 +188,21 @@ def parsed(arguments):
 
 
 def server_of(options):
-    """Return what listens to processes of Slurm's user."""
+    """Return a server that accepts connections of Slurm's user."""
     users = {pwd.getpwnam(options.user).pw_uid}
     service = Service(options.url, options.token_file)
     return Server(("127.0.0.1", options.port), service, users)
 
 
 def trouble_of(error, options):
-    """Why nothing can listen, in a sentence."""
+    """Return a sentence that says why the server cannot listen."""
     if isinstance(error, KeyError):
         return f"there is no user {options.user!r}: name SlurmUser of slurm.conf by --user"
     return f"port {options.port} of 127.0.0.1 cannot be listened on: {error}"
 
 
 def main(arguments=None):
-    """Forward until told to stop."""
+    """Forward documents until SIGTERM."""
     options = parsed(arguments)
     try:
         server = server_of(options)

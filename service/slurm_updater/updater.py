@@ -239,7 +239,7 @@ class Updater:
                 applied.append(change)
                 found.updated += 1
                 if "SiteFactor" in change.settings:
-                    # Not every job that waits is listed by sprio, whatever its factor.
+                    # sprio does not list every waiting job.
                     self._factors[change.job_id] = int(change.settings["SiteFactor"])
         return applied
 
@@ -267,7 +267,7 @@ class Updater:
         except SlurmSilentError:
             raise
         except SlurmError:
-            return  # it has ended meanwhile, and nobody reads its marks
+            return  # it has ended meanwhile, and its marks have no reader
 
 
 def rules_of(options: UpdaterOptions, site: SlurmSite) -> tuple[Rules, list[str]]:
