@@ -83,7 +83,6 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
     answering = answering_of(methods, sources.settings.method)
     adopted = rounds_in(daily, sources.rounds(frame.cluster))
     return {
-        "title": "Accuracy",
         "sentence": sentence(methods, answering, period),
         "in_force": answering,
         "days": period,

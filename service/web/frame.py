@@ -53,24 +53,6 @@ class PageQuery(BaseModel):
     cluster: Name | None = None
 
 
-class Entry(Struct, frozen=True):
-    """A page in the menu."""
-
-    path: str
-    title: str
-
-
-MENU = (
-    Entry("/", "Now"),
-    Entry("/accuracy", "Accuracy"),
-    Entry("/queue", "Queue"),
-    Entry("/users", "Users"),
-    Entry("/rounds", "Rounds"),
-)
-
-OWN_MENU = tuple(Entry("/users", "My jobs") if each.path == "/users" else each for each in MENU)
-
-
 class Frame(Struct, frozen=True):
     """The frame of one page.
 
@@ -87,11 +69,6 @@ class Frame(Struct, frozen=True):
     cluster: str
     clusters: tuple[str, ...]
     url: str
-
-    @property
-    def pages(self) -> tuple[Entry, ...]:
-        """The pages that this visitor is shown."""
-        return MENU if self.visitor.sees_everybody else OWN_MENU
 
     @property
     def query(self) -> str:

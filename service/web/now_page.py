@@ -92,7 +92,6 @@ def view(
         for history in sources.cache.get("sizes", FRESH_SECONDS, sources.store.past_runs.sizes)
     ]
     return {
-        "title": "Now",
         "sentence": sentence(rows),
         "notices": notices(service, rows, sources.clock()),
         "cards": cards(rows, service),

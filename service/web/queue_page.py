@@ -64,12 +64,11 @@ def view(sources: PageSources, frame: Frame, query: QueuePageQuery, _facts: None
     try:
         queue = sources.queues.queue(frame.cluster, filters, frame.visitor.caller)
     except UnknownQueueError:
-        return {"title": "Queue", "queue": None}
+        return {"queue": None}
     now = sources.clock()
     window = window_of(queue.jobs, now)
     next_offset = query.offset + ROWS
     return {
-        "title": "Queue",
         "sentence": sentence(queue),
         "queue": queue,
         "window": window,

@@ -67,7 +67,6 @@ def view(sources: PageSources, frame: Frame, _query: PageQuery, _facts: None) ->
     """Return the latest rounds of a cluster."""
     found = sources.rounds(frame.cluster)
     return {
-        "title": "Rounds",
         "sentence": sentence(found),
         "rounds": [row_of(each) for each in found],
     }

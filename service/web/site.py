@@ -51,6 +51,7 @@ class Page(Struct, frozen=True, kw_only=True):
     Attributes:
         path: its address.
         menu: path of its entry in the menu.
+        title: of the page and its entry; None for a page without an entry, whose view has a title.
         view: returns the variables of its template.
         query: its parameters.
         refresh: seconds after which its script asks for it again; None for never.
@@ -60,15 +61,17 @@ class Page(Struct, frozen=True, kw_only=True):
     path: str
     menu: str
     view: View
+    title: str | None = None
     query: type[PageQuery] = PageQuery
     refresh: int | None = None
     state: Callable[[PageSources, str], Hashable] | None = None
 
 
 PAGES = {
-    "now": Page(path="/", menu="/", view=now_page.view, refresh=5),
+    "now": Page(path="/", title="Now", menu="/", view=now_page.view, refresh=5),
     "accuracy": Page(
         path="/accuracy",
+        title="Accuracy",
         menu="/accuracy",
         view=accuracy_page.view,
         query=accuracy_page.AccuracyQuery,
@@ -76,6 +79,7 @@ PAGES = {
     ),
     "queue": Page(
         path="/queue",
+        title="Queue",
         menu="/queue",
         view=queue_page.view,
         query=queue_page.QueuePageQuery,
@@ -88,13 +92,28 @@ PAGES = {
     "what_if": Page(
         path="/what-if", menu="/queue", view=what_if_page.view, query=what_if_page.WhatIfForm
     ),
-    "users": Page(path="/users", menu="/users", view=users_page.view, query=users_page.UserQuery),
+    "users": Page(
+        path="/users",
+        title="Users",
+        menu="/users",
+        view=users_page.view,
+        query=users_page.UserQuery,
+    ),
     "user": Page(
         path="/user", menu="/users", view=users_page.user_view, query=users_page.UserQuery
     ),
-    "rounds": Page(path="/rounds", menu="/rounds", view=rounds_page.view),
+    "rounds": Page(path="/rounds", title="Rounds", menu="/rounds", view=rounds_page.view),
 }
 """The pages, by the names of their templates."""
+
+OWN_TITLES = {"/users": "My jobs"}
+"""Titles in the menu of visitors who may see no other user."""
+
+
+def menu_of(visitor: Visitor) -> list[tuple[str, str | None]]:
+    """Return path and title of each entry in the menu of a visitor."""
+    own = {} if visitor.sees_everybody else OWN_TITLES
+    return [(page.path, own.get(page.path, page.title)) for page in PAGES.values() if page.title]
 
 
 class PageMaker:
@@ -121,7 +140,8 @@ class PageMaker:
         view = page.view(self._sources, frame, query, facts)
         return self._renderer.render(
             name,
-            title=view["title"],
+            title=page.title or view["title"],
+            menu=menu_of(frame.visitor),
             frame=frame,
             refresh=page.refresh,
             url=frame.url,

@@ -39,7 +39,6 @@ def view(
         lambda: sources.reports.by_user(query, frame.visitor.caller),
     )
     return {
-        "title": "Users",
         "sentence": sentence(groups, report),
         "groups": groups,
         "most": max((group.users for group in groups), default=0) or 1,
