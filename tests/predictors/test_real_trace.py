@@ -1,14 +1,18 @@
 """Predictions on a real log against an independent computation: lists, scans, no state."""
 
-import gzip
 import heapq
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from coverage_pauses import uncovered
+from msgspec.structs import replace
 
-from predictors.jobs import Completion, Submission
+from predictors.jobs import Completion
 from predictors.registry import create
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions
+from simulator.traces.swf import read_swf
 
 TRACE = Path(__file__).parents[3] / "shared/traces/CTC-SP2-1996-3.1-cln.swf.gz"
 JOBS = 10_000
@@ -23,29 +27,11 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def jobs() -> list[Completion]:
     """The first jobs of the log; the executable stands in for the project that SWF lacks."""
-    found: list[Completion] = []
-    with gzip.open(TRACE, "rt", encoding="latin-1") as lines:
-        for line in lines:
-            fields = line.split()
-            if line.startswith(";") or not fields:
-                continue
-            submit, wait, run, requested = (float(fields[place]) for place in (1, 2, 3, 8))
-            if run < 0 or requested <= 0:
-                continue
-            submission = Submission(
-                requested_walltime=requested,
-                submit_time=submit,
-                user=fields[11],
-                project=fields[13],
-            )
-            start = submit + max(wait, 0)
-            found.append(
-                Completion(
-                    submission=submission, start_time=start, end_time=start + run, runtime=run
-                )
-            )
-            if len(found) == JOBS:
-                break
+    trace, _ = clean(read_swf(TRACE), REPLAY_RULES)
+    found = [
+        replace(run, submission=replace(run.submission, project=run.submission.application))
+        for run in islice(completions(trace), JOBS)
+    ]
     return sorted(found, key=lambda job: job.submission.submit_time)
 
 
