@@ -38,7 +38,7 @@ class RowWindow(NamedTuple):
     newest: int
 
 
-class JobRow(NamedTuple):
+class JobQuery(NamedTuple):
     """A submitted job as methods compare it with past runs.
 
     Attributes:

@@ -55,7 +55,7 @@ RowSpan = tuple[int, int]
 """First row and end of rows."""
 
 Ranges = tuple[RowSpan, RowSpan, RowSpan]
-"""RowSpan that are counted, by window."""
+"""Rows that are counted, by window."""
 
 
 class Mixture(NamedTuple):

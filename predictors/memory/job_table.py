@@ -22,7 +22,7 @@ from predictors.memory.columns import (
     Columns,
     Features,
     Ids,
-    JobRow,
+    JobQuery,
     RowWindow,
 )
 
@@ -144,11 +144,11 @@ class JobTable:
         newest = NOWHERE if user == UNKNOWN else int(self._newest[user])
         return RowWindow(self._first, self._stop, float(submission.submit_time), newest)
 
-    def job(self, submission: Submission) -> JobRow:
+    def job(self, submission: Submission) -> JobQuery:
         """Return a job as methods compare it with the stored runs."""
         users, groups, queues, applications = self._interned
         memory = submission.requested_memory
-        return JobRow(
+        return JobQuery(
             _id_or_new(users, submission.user),
             _id_or_new(groups, submission.group),
             _id_or_new(queues, submission.queue),

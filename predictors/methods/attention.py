@@ -10,7 +10,7 @@ from predictors.answers import DistributionMethod
 from predictors.distribution import Evidence
 from predictors.jobs import Completion, Submission, without_digits
 from predictors.memory.calibration import Calibration, capacity_for
-from predictors.memory.columns import Floats, JobRow
+from predictors.memory.columns import Floats, JobQuery
 from predictors.memory.job_table import JobTable
 from predictors.memory.recalibration import RECALIBRATED
 from predictors.methods import attention_decision
@@ -108,7 +108,7 @@ class Attention(DistributionMethod):
             self._history,
         )
 
-    def _job(self, submission: Submission) -> JobRow:
+    def _job(self, submission: Submission) -> JobQuery:
         return self._recent.job(normalised(submission))
 
     def _score(self, begin: int, end: int) -> None:

@@ -18,7 +18,7 @@ from predictors.memory.columns import (
     USER,
     Columns,
     Floats,
-    JobRow,
+    JobQuery,
     RowWindow,
     within,
 )
@@ -44,7 +44,7 @@ Sorted = tuple[Floats, Floats]
 @of_same_types
 @compiled
 def least_cost(
-    columns: Columns, window: RowWindow, job: JobRow, settings: tuple[float, int], model: Model
+    columns: Columns, window: RowWindow, job: JobQuery, settings: tuple[float, int], model: Model
 ) -> tuple[int, int, float]:
     """Return the numbers of runs of the user and of others, and the estimate in seconds.
 
@@ -67,7 +67,7 @@ def least_cost(
 @of_same_types
 @compiled
 def distribution(
-    columns: Columns, window: RowWindow, job: JobRow, history: int, model: Model
+    columns: Columns, window: RowWindow, job: JobQuery, history: int, model: Model
 ) -> Evidence:
     """Return the distribution of a job's runtime, empty where no run counts for it.
 
@@ -111,7 +111,7 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], history: int, model
 @of_same_types
 @compiled
 def network_inputs(
-    columns: Columns, window: RowWindow, job: JobRow, history: int
+    columns: Columns, window: RowWindow, job: JobQuery, history: int
 ) -> tuple[Singles, Floats, Singles]:
     """Return features, values and context of a job; the request alone where no run counts."""
     support = no_support()
@@ -124,7 +124,7 @@ def weigh(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     columns: Columns,
     window: RowWindow,
     history: int,
-    job: JobRow,
+    job: JobQuery,
     points: tuple[Support, int],
     model: Model,
 ) -> tuple[Floats, Floats, RowIds]:

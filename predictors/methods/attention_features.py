@@ -26,7 +26,7 @@ from predictors.memory.columns import (
     Columns,
     Floats,
     Ids,
-    JobRow,
+    JobQuery,
     usage,
     width,
 )
@@ -101,7 +101,7 @@ UNLIKE = 99
 """Rank among like runs of a run that is not like the job."""
 
 RANK, LIKE_RANK, KIND, RUN_REQUEST, RAN, RUN_WIDTH, ENDED, SUBMITTED, RUN_MEMORY = range(9)
-"""RowIds of ``Support.runs``: place among the user's runs, newest first; place among those that are
+"""Rows of ``Support.runs``: place among the user's runs, newest first; place among those that are
 like the job, else UNLIKE; kind of the support point; numbers of the run."""
 
 RUN_NUMBERS = 9
@@ -148,7 +148,7 @@ def note_scaled(source: int, index: int, support: Support) -> None:
 
 
 @compiled
-def describe(columns: Columns, count: int, job: JobRow, support: Support) -> None:
+def describe(columns: Columns, count: int, job: JobQuery, support: Support) -> None:
     """Compute values and features of support points that are runs, but for their neighbours."""
     describe_names(columns[1], count, job, support)
     set_values(count, job.request, support)
@@ -159,7 +159,7 @@ def describe(columns: Columns, count: int, job: JobRow, support: Support) -> Non
 
 
 @compiled
-def describe_names(attributes: Ids, count: int, job: JobRow, support: Support) -> None:
+def describe_names(attributes: Ids, count: int, job: JobQuery, support: Support) -> None:
     """Compare user, group, application and queue."""
     features, _, rows, _, runs = support
     for index in range(count):
@@ -193,7 +193,7 @@ def set_values(count: int, request: float, support: Support) -> None:
 
 
 @compiled_for_lanes
-def describe_sizes(count: int, job: JobRow, support: Support) -> None:
+def describe_sizes(count: int, job: JobQuery, support: Support) -> None:
     """Compare requests, processors and usages.
 
     The feature of like runs becomes complete here: ``describe_names`` compares applications.
@@ -338,7 +338,7 @@ CLUSTER = 64
 
 
 @compiled
-def describe_user(runs: Floats, own: int, job: JobRow, context: Singles) -> None:
+def describe_user(runs: Floats, own: int, job: JobQuery, context: Singles) -> None:
     """Describe the user: usages, changes from run to run, and the age of the last run.
 
     Args:
@@ -416,7 +416,7 @@ def describe_like(runs: Floats, like: RowIds, count: int, context: Singles) -> N
 
 @compiled
 def describe_cluster(
-    numbers: Floats, rows: tuple[int, int], job: JobRow, mean_runtime: float, context: Singles
+    numbers: Floats, rows: tuple[int, int], job: JobQuery, mean_runtime: float, context: Singles
 ) -> None:
     """Describe the usages of the cluster's last runs, and the size of the job."""
     first, stop = rows

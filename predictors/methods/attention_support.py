@@ -12,7 +12,7 @@ from predictors.memory.columns import (
     UNKNOWN,
     USER,
     Columns,
-    JobRow,
+    JobQuery,
     RowWindow,
     width,
 )
@@ -79,7 +79,7 @@ def no_support() -> Support:
 
 @compiled
 def gather(
-    columns: Columns, window: RowWindow, history: int, job: JobRow, support: Support
+    columns: Columns, window: RowWindow, history: int, job: JobQuery, support: Support
 ) -> tuple[int, int, int, float]:
     """Fill in the support points of a job; the last of them is its request.
 
@@ -117,7 +117,7 @@ def gather(
 
 @compiled
 def admit_own(
-    columns: Columns, rows: tuple[int, int], job: JobRow, support: Support
+    columns: Columns, rows: tuple[int, int], job: JobQuery, support: Support
 ) -> tuple[int, int]:
     """Admit runs of the user; return the numbers of support points and of runs searched."""
     first, row = rows
@@ -152,7 +152,7 @@ def admit_own(
 
 @compiled
 def admit_others(
-    columns: Columns, rows: tuple[int, int], job: JobRow, count: int, support: Support
+    columns: Columns, rows: tuple[int, int], job: JobQuery, count: int, support: Support
 ) -> tuple[int, int]:
     """Admit runs of other users; return the numbers of support points and of such runs."""
     first, stop = rows

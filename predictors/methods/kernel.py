@@ -24,7 +24,7 @@ from predictors.memory.columns import (
     USER,
     Columns,
     Floats,
-    JobRow,
+    JobQuery,
     RowWindow,
     rows_until,
     usage,
@@ -44,7 +44,7 @@ _WEIGHT_OF_OTHERS = 0.1
 
 
 @compiled
-def kernel(columns: Columns, row: int, job: JobRow) -> float:
+def kernel(columns: Columns, row: int, job: JobQuery) -> float:
     """Return the weight of a run, but for its age."""
     numbers, attributes, _ = columns
     request, processors = numbers[REQUEST, row], width(numbers, row)
@@ -60,7 +60,7 @@ def kernel(columns: Columns, row: int, job: JobRow) -> float:
 
 @compiled
 def weigh_runs(
-    columns: Columns, rows: tuple[int, int, int], job: JobRow, most: int
+    columns: Columns, rows: tuple[int, int, int], job: JobQuery, most: int
 ) -> tuple[RowIds, Floats]:
     """Return the rows of the user's last runs, newest first, and their weights.
 
@@ -85,7 +85,7 @@ def weigh_runs(
 @of_same_types
 @compiled
 def least_cost(
-    columns: Columns, window: RowWindow, job: JobRow, settings: tuple[float, int, int]
+    columns: Columns, window: RowWindow, job: JobQuery, settings: tuple[float, int, int]
 ) -> tuple[int, int, float]:
     """Return the numbers of runs of the user and of all users, and the estimate in seconds.
 
@@ -103,7 +103,9 @@ def least_cost(
 
 
 @compiled
-def weigh(columns: Columns, window: RowWindow, job: JobRow, settings: tuple[int, int]) -> Evidence:
+def weigh(
+    columns: Columns, window: RowWindow, job: JobQuery, settings: tuple[int, int]
+) -> Evidence:
     """Return the distribution of a job's runtime by the kernel alone.
 
     Takes what ``least_cost`` takes, without a price.
@@ -154,10 +156,10 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], settings: tuple[int
 
 
 @compiled
-def job_of(columns: Columns, row: int) -> JobRow:
+def job_of(columns: Columns, row: int) -> JobQuery:
     """Return a run as the job that it was."""
     numbers, attributes, _ = columns
-    return JobRow(
+    return JobQuery(
         int(np.int64(attributes[USER, row])),  # ids of 32 bits would compile all once more
         int(np.int64(attributes[GROUP, row])),
         int(np.int64(attributes[QUEUE, row])),

@@ -125,7 +125,7 @@ class Knn:
         parameters: the fields of KnnParameters, by name.
 
     Reference:
-        Xu L., Xiong M. and Xiao Y., "On-line Prediction of JobRow Execution Time Using Schedule
+        Xu L., Xiong M. and Xiao Y., "On-line Prediction of Job Execution Time Using Schedule
         Historical Data", Application Research of Computers 37(3), 2019, sections 1 and 2.
     """
 

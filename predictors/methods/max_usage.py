@@ -21,7 +21,7 @@ class MaxUsage:
         factor: factor by which the usage is multiplied (0.01 to 100; the paper: 1).
 
     Reference:
-        D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on JobRow Scheduling
+        D. Klusáček and M. Soysal, "Walltime Prediction and Its Impact on Job Scheduling
         Performance and Predictability", JSSPP 2020, Formulas 1 and 2.
     """
 

@@ -66,7 +66,7 @@ class Percentile:
         min_jobs: fewest eligible jobs that a percentile is taken of (1 to 50000).
 
     Reference:
-        W. Tang, N. Desai, D. Buettner and Z. Lan, "JobRow scheduling with adjusted runtime
+        W. Tang, N. Desai, D. Buettner and Z. Lan, "Job scheduling with adjusted runtime
         estimates on production supercomputers", JPDC 73(7), 2013, section 4.
     """
 

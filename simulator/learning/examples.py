@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from predictors.jobs import Completion
 from predictors.methods.attention import Attention
-from predictors.methods.attention_features import CONTEXT, FEATURES
+from predictors.methods.attention_features import CONTEXT, FEATURES, Singles
 from predictors.methods.attention_network import NOTHING_LEARNED
 from predictors.methods.attention_support import SUPPORT
 from simulator.replay.trace_replay import play_jobs
@@ -19,7 +19,6 @@ from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
 
 Halves = NDArray[np.float16]
-Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
